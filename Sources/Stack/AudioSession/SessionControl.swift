@@ -168,7 +168,8 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Reinitialises the device for the format of its audio, which differs from its route's.
+  /// Reinitialises the device for the format of the audio it captures, which differs from the
+  /// route's.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format

@@ -222,7 +222,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// Whether frames pass through undecoded because there is no library for the codec.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
 
-  /// Whether its packets contain audio or video frames rather than telephone events.
+  /// Whether the codec's packets contain audio or video frames rather than telephone events.
   package var carriesMedia: Bool { CodecName(rawValue: name).carriesMedia }
 
   private var known: Codec? { Codec.named(name) }

@@ -75,7 +75,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
   }
 
-  /// Whether it is RTX (RFC 4588).
+  /// Whether the codec is RTX (RFC 4588).
   var isRetransmission: Bool { mimeType.lowercased().hasSuffix("/rtx") }
 }
 
@@ -121,7 +121,7 @@ extension H264Profile {
 
 /// An H.264 stream to compare with what a peer accepts.
 package struct H264Stream: Hashable, Sendable {
-  /// Six hexadecimal digits from its sequence parameter set (RFC 6184 section 8.1).
+  /// Six hexadecimal digits from the stream's sequence parameter set (RFC 6184 section 8.1).
   package var profileLevelID: String
   /// The size in pixels.
   package var width: Int

@@ -302,7 +302,7 @@ public enum SignalingState: String, Hashable, Sendable {
   case closed
 }
 
-/// A refused call, with the exception W3C prescribes, if it does.
+/// A refused call, with the exception that W3C prescribes, if any.
 package struct JSEPError: Error, Hashable, Sendable {
   /// The exceptions: those W3C prescribes, and one more.
   package enum Kind: String, Sendable {

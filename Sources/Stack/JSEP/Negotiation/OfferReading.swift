@@ -299,7 +299,7 @@ extension SDPSection {
 struct AnswerReading {
   /// The transport number of each section that the answer accepts.
   var numbers: [Int?]
-  /// The remote side of those transports, ordered by their first sections.
+  /// The remote side of the answer's transports, ordered by their first sections.
   var transports: [(number: Int, reading: TransportReading)] = []
 
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).

@@ -81,7 +81,7 @@ package struct TemporalPattern: Hashable, Sendable {
     package var layer: UInt8
     /// Whether the frame also refers to the middle layer's last frame.
     package var refersToMiddle: Bool
-    /// Whether later frames refer to it.
+    /// Whether later frames refer to the frame.
     package var isKept: Bool
   }
 

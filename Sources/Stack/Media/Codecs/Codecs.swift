@@ -190,7 +190,7 @@ public struct OwnCodec: Hashable, Sendable, Codable {
 
   /// The codec's encoding name in lower case: `vp8`.
   public var codec: String
-  /// Whether it encodes or decodes.
+  /// Whether the codec encodes or decodes.
   public var role: Role
   /// The application's name for the implementation.
   public var implementation: String

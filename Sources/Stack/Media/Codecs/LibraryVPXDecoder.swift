@@ -136,7 +136,7 @@ extension I420Buffer {
 
 /// The start of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
 package struct VP8BitstreamHeader: Hashable, Sendable {
-  /// Whether a decoder can start with it.
+  /// Whether a decoder can start with the frame.
   package var isKey: Bool
   /// The size in pixels; 0 unless it is a key frame.
   package var width: Int

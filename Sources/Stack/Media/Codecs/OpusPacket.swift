@@ -47,7 +47,7 @@ package struct OpusPacket: Hashable, Sendable {
   package let frameDuration: Int
   /// The number of frames.
   package let frameCount: Int
-  /// Whether it is coded in stereo.
+  /// Whether the packet is coded in stereo.
   package let isStereo: Bool
   /// Whether the packet includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool

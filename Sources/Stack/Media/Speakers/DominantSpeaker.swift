@@ -58,7 +58,8 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When the dominant speaker had last spoken in the past second, or became dominant.
+  /// The last instant at which the dominant speaker had speech in the past second or became
+  /// dominant.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero

@@ -104,7 +104,7 @@ extension PeerStack {
     }
   }
 
-  /// Passes media that a transceiver received to its own sender, if that echoes.
+  /// Passes media that a transceiver received to its own sender, if the sender echoes.
   private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
     feed(input(), to: transceiver, whoseSourceIs: .echo)
   }
