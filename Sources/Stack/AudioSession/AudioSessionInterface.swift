@@ -166,12 +166,12 @@ package struct CapturedBlock: Sendable {
 
 /// Audio for the device to play.
 package struct RenderedAudio: Sendable {
-  /// The number of its first 10 ms unit, from 0.
+  /// The number of the block's first 10 ms unit, from 0.
   package var index: UInt64
   package var units: Int
   /// The number of tracks mixed; 0 for silence.
   package var tracks: Int
-  /// The samples at 48 kHz; empty if the received audio was not decoded.
+  /// The samples at 48 kHz; silence where the received audio was not decoded.
   package var block: AudioBlock
 }
 

@@ -5,7 +5,7 @@ struct PlayoutQueue {
   private struct Track {
     let number: UInt32
     var blocks: [AudioBlock] = []
-    /// Frames of the first block already played.
+    /// The number of frames of the first block that were already played.
     var played = 0
     var frames = 0
   }
@@ -17,7 +17,7 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// One second: after a longer pause only the newest audio is played.
+  /// One second: after the device pauses for longer, only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
   /// The maximum number of units that a device can request at once.
   static let unitsMaximum = 200

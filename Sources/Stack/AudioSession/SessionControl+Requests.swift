@@ -58,7 +58,7 @@ extension SessionControl {
       states.unit != .uninitialized && settings.unitFormats != formats
       && !conditions.isInterrupted && conditions.hasServer
     if isStale, !changes.contains(.uninitialize) {
-      // The session stays active in between.
+      // Reinitialise the device, but keep the session active meanwhile.
       let runs = conditions.isPlaying || conditions.isRecording
       return (states.unit == .started ? [.stopUnit] : [])
         + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])
@@ -106,7 +106,7 @@ extension SessionControl {
     } else if request.call == nil || request.isTolerant {
       outbox.append(.event(.operationFailed(operation, code: code)))
     }
-    // Audio needs these operations; others are optional.
+    // Audio cannot run without a decisive operation; a tolerant request skips other refused ones.
     if !request.isTolerant || operation.isDecisive {
       finish(.refused(operation, code: code), into: &outbox)
     }
@@ -279,7 +279,7 @@ struct DeviceRequests {
     return asked
   }
 
-  /// Records an answer; returns its operation, or nil if that is not waiting.
+  /// Records an answer; returns its operation, or nil if no operation is waiting for it.
   mutating func answered(_ id: UInt32) -> AudioDeviceOperation? {
     guard let asked, asked.id == id else { return nil }
     self.asked = nil

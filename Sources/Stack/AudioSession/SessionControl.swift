@@ -145,7 +145,7 @@ struct SessionControl {
     case .externallyActivated:
       activations.add()
       states.setActive(true, into: &outbox)
-      // An interruption by a telephone call may start and never end.
+      // The end of an interruption by a telephone call may not be reported, so end it here.
       states.setInterrupted(false, into: &outbox)
       outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
       requests.add(DeviceRequest(purpose: .unit))
@@ -168,7 +168,8 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Reinitialises the device for the format of its audio, which differs from its route's.
+  /// Reinitialises the device for the format of the audio it captures, which differs from the
+  /// route's.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format

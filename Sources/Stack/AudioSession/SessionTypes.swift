@@ -135,7 +135,7 @@ public struct AudioSessionPolicy: Hashable, Sendable, Codable {
   /// The time in milliseconds that a source may provide no audio before silence replaces it.
   public var starvationMilliseconds = 20
 
-  /// The default policy.
+  /// Creates the default policy.
   public init() {}
 }
 
@@ -160,7 +160,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   /// The processing of captured voice.
   public var processing = AudioProcessingProfile.voice
 
-  /// The default configuration, as for calls.
+  /// Creates the default configuration, as for calls.
   public init() {}
 }
 

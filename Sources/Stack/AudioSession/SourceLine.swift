@@ -6,7 +6,7 @@ struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
     var samples: [Int16]
-    /// Whether it is silence that replaces missing audio.
+    /// Whether the unit is silence that replaces missing audio.
     var isFiller: Bool
   }
 
@@ -36,7 +36,7 @@ struct SourceLine {
   private static let leadMaximum = Interval.milliseconds(200)
   /// The maximum number of units that wait for other sources.
   private static let unitsMaximum = 200
-  /// The maximum silence inserted at once; a longer stall leaves a gap.
+  /// The maximum number of silent units inserted at once; a longer stall leaves a gap.
   private static let fillMaximum: Int64 = 100
 
   init(_ id: AudioSourceID, channels: Int, patience: Interval) {
@@ -54,6 +54,7 @@ struct SourceLine {
   mutating func popUnit() -> Unit? { units.isEmpty ? nil : units.removeFirst() }
 
   /// Recreates the conversion for a format; audio that did not fill a unit is lost.
+  /// - Returns: the change; nil if the format is the first one or unchanged.
   mutating func prepare(_ next: AudioFormat) -> Change? {
     guard next != format else { return nil }
     let lost = splitter.reset() / channels
@@ -78,7 +79,7 @@ struct SourceLine {
     splitter.deliver(samples) { units.append(Unit(samples: $0, isFiller: false)) }
     let length = Interval(
       nanoseconds: Int64(chunk.frameCount) * 1_000_000_000 / Int64(chunk.format.sampleRate))
-    // It starts now, or at the end of earlier audio.
+    // The chunk starts now, or at the end of earlier audio.
     let begin = min(max(now, coveredUntil ?? now), now + SourceLine.leadMaximum)
     coveredUntil = begin + length
     deadline = begin + max(patience, length + SourceLine.unitLength)

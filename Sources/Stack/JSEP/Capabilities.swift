@@ -90,7 +90,7 @@ package struct CodecCapability: Hashable, Sendable {
   package var kind: MediaKind
   /// The encoding name as in rtpmap lines.
   package let name: String
-  /// In Hz.
+  /// The clock rate in Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The local fmtp value; empty for none.
@@ -105,7 +105,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// Whether frames pass through undecoded: without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
-  /// Whether a library encodes it here.
+  /// Whether a library encodes the codec here.
   package private(set) var isEncoded: Bool
 
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
@@ -134,10 +134,10 @@ package struct ExtensionCapability: Hashable, Sendable {
   package var uri: String
   package var id: UInt8
   package var kinds: [MediaKind]
-  /// Whether local offers list it; otherwise it is only accepted.
+  /// Whether local offers list the extension; otherwise it is only accepted.
   package var isOffered: Bool
 
-  /// Whether it identifies simulcast layers (RFC 8852); offered only with simulcast.
+  /// Whether the extension identifies simulcast layers (RFC 8852); offered only with simulcast.
   var namesLayers: Bool {
     let extensions = [HeaderExtensionURI.streamID, .repairedStreamID]
     return extensions.contains { $0.rawValue == uri }
@@ -222,7 +222,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// Whether frames pass through undecoded because there is no library for the codec.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
 
-  /// Whether its packets contain audio or video frames rather than telephone events.
+  /// Whether the codec's packets contain audio or video frames rather than telephone events.
   package var carriesMedia: Bool { CodecName(rawValue: name).carriesMedia }
 
   private var known: Codec? { Codec.named(name) }

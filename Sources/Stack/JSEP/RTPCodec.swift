@@ -3,9 +3,9 @@ public import Wire
 
 /// A codec in the form of the W3C API (RTCRtpCodec).
 public struct RTPCodec: Hashable, Sendable, Codable {
-  /// `audio/opus`, `video/VP8`, `video/rtx`, ...
+  /// The MIME type: `audio/opus`, `video/VP8`, `video/rtx`, ...
   public var mimeType: String
-  /// In Hz.
+  /// The clock rate in Hz.
   public var clockRate: UInt32
   /// The number of audio channels, if more than one.
   public var channels: UInt8?
@@ -64,7 +64,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether it is for media rather than RTX or telephone events.
+  /// Whether the codec is for media rather than RTX or telephone events.
   var carriesMedia: Bool {
     !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }
@@ -75,7 +75,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
   }
 
-  /// Whether it is RTX (RFC 4588).
+  /// Whether the codec is RTX (RFC 4588).
   var isRetransmission: Bool { mimeType.lowercased().hasSuffix("/rtx") }
 }
 
@@ -121,7 +121,7 @@ extension H264Profile {
 
 /// An H.264 stream to compare with what a peer accepts.
 package struct H264Stream: Hashable, Sendable {
-  /// Six hexadecimal digits from its sequence parameter set (RFC 6184 section 8.1).
+  /// Six hexadecimal digits from the stream's sequence parameter set (RFC 6184 section 8.1).
   package var profileLevelID: String
   /// The size in pixels.
   package var width: Int

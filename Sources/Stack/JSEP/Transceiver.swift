@@ -121,7 +121,7 @@ package struct Transceiver: Hashable, Sendable {
   mutating func stop() {
     isStopping = true
     direction = .stopped
-    // It was never negotiated, so it stops immediately.
+    // A transceiver that was never negotiated stops immediately.
     if mid == nil { currentDirection = .stopped }
   }
 
@@ -232,7 +232,7 @@ package struct Transceiver: Hashable, Sendable {
     }
     guard before == nil, wasMadeForRemoteOffer else { return (changes, false) }
     guard hasHadTrack else { return (changes, true) }
-    // It stays as if addTrack had created it, so that the next offer may use it.
+    // The transceiver remains as if addTrack had created it, so that the next offer may use it.
     wasMadeForRemoteOffer = false
     wasMadeByAddTrack = true
     return (changes, false)

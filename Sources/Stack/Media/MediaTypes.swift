@@ -54,7 +54,7 @@ public struct AudioBlock: Hashable, Sendable {
 public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec's encoding name in lower case: `h264`.
   public var codec: String
-  /// Whether a decoder can start with it.
+  /// Whether a decoder can start with the frame.
   public var isKey: Bool
   /// The encoded bytes in the codec's file format: for H.264 a byte stream with start codes (H.264
   /// annex B).

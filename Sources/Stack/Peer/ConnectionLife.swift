@@ -99,7 +99,7 @@ struct ConnectionStates {
   private(set) var iceGathering = ICEGatheringState.new
   private(set) var connection = ConnectionState.new
   private(set) var establishment = EstablishmentState.new
-  /// Nil until there is an association.
+  /// The SCTP transport's state; nil until there is an association.
   private(set) var sctp: SCTPState?
 
   mutating func move(to state: SignalingState) -> StateTransition? {
@@ -163,7 +163,7 @@ public enum EstablishmentState: String, Hashable, Sendable {
   case new
   /// The conditions are not met yet.
   case establishing
-  /// The conditions were met once; later states do not change that.
+  /// The conditions were met once; the state remains until the connection is closed.
   case established
   /// The conditions were not met in time; they may be met later.
   case timedOut = "timed-out"

@@ -167,7 +167,7 @@ struct DataTransport: Machine {
     if isStarted, carrier != agreed.transport { endAssociation() }
     guard let role else { return }
     guard !isStarted else {
-      // The only parameter that a later exchange may change (RFC 8841 section 6).
+      // A later exchange may change only this parameter (RFC 8841 section 6).
       return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
     }
     isStarted = true
@@ -192,8 +192,8 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Ends the association and its channels and prepares a new one, as an exchange or handshake may
-  /// require: an association ends with its DTLS association (RFC 8841 section 9).
+  /// Ends the association and its channels and prepares a new one: an SCTP association ends with
+  /// its DTLS association (RFC 8841 section 9).
   private mutating func endAssociation() {
     guard isStarted else { return }
     drive(.abort)
@@ -251,7 +251,7 @@ struct DataTransport: Machine {
 
   private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // The stream is known by now; after the channel closed, the association no longer knows it.
+    // Store the options, which now include the stream, while the association still knows them.
     if let options = association.options(of: number) { channels[index].options = options }
     report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }
@@ -278,7 +278,7 @@ extension DataTransport {
     return Channel(number: association.nextChannel, isRemote: false, options: options)
   }
 
-  /// Returns the number of a local channel, which may be closed already.
+  /// Returns the number of a channel that exists or existed; throws if there was none.
   func known(_ number: UInt32) throws(PeerError) -> DataChannelNumber {
     guard number < association.nextChannel.rawValue else {
       throw PeerError(name: "InvalidAccessError", message: "there is no data channel \(number)")

@@ -26,7 +26,7 @@ package enum PeerEvent: Sendable {
   case keyLog(KeyLog)
   /// The remote peer sends on this transceiver (W3C track).
   case track(TransceiverInfo)
-  /// The remote peer stopped sending on this transceiver.
+  /// The remote peer stopped sending on this transceiver, or the transceiver was stopped.
   case trackEnded(transceiver: UInt32)
   /// The remote peer started to send a stream.
   case streamAdded(MediaStreamInfo)
@@ -168,7 +168,7 @@ package struct FrameRecord: Sendable {
   // bytes needs no call to memcpy.
   package var codec: CodecName
   /// The kind of result: `decoded`, `recovered`, `concealed`, `undecodable` or `encoded`; `not
-  /// decoded` and `passed on` for frames whose codec has no library.
+  /// decoded` and `passed on` for received and sent frames that no codec processed here.
   package var outcome: String
   /// The decoded result; the take contains its digest.
   package var decoded: DecodedMedia
@@ -178,21 +178,22 @@ package struct FrameRecord: Sendable {
   package var bytes: [UInt8]
   /// The sources that a mixer combined.
   package var contributors: [Contributor] = []
-  /// The sum of squares of an audio block, and its largest absolute sample.
+  /// The sum of the squares of an audio block's samples.
   package var energy: UInt64 = 0
   package var transceiver: UInt32
   package var ssrc: UInt32
   /// The RTP timestamp in the packets (inbound), or the media time without the stream's offset
   /// (outbound).
   package var rtpTime: UInt32
+  /// The largest absolute value of an audio block's samples.
   package var peak: UInt16 = 0
   package var kind: MediaKind
-  /// Whether the frame was received and decoded, rather than encoded and sent.
+  /// Whether the frame was received rather than sent.
   package var isInbound: Bool
   package var isKey: Bool
   /// A video frame's quantiser.
   package var quantiser: UInt8
-  /// The RFC 6464 level of an audio block that was sent.
+  /// The level that an audio block's sender states (RFC 6464), if any.
   package var audioLevel: UInt8?
   package var isVoice = false
   /// Whether an undecoded frame is not shown because its track is disabled.
@@ -291,7 +292,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
 public struct SelectedPairChange: Hashable, Sendable, Codable {
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {
-    /// It is the first pair that works.
+    /// The pair is the first one that works.
     case first
     /// The previous pair no longer works.
     case lost
@@ -311,8 +312,8 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
   public var remote: String
   /// The reason for the change.
   public var reason: Reason
-  /// The time in milliseconds since media or data was last received over the previous pair; nil if
-  /// none was.
+  /// The time in milliseconds since media or data was last received over the new pair; nil if none
+  /// was.
   public var lastReceivedMilliseconds: Int64?
 
   /// Creates a change.

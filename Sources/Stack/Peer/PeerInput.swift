@@ -88,7 +88,7 @@ package struct Genesis: Hashable, Sendable {
   }
 }
 
-/// A peer's behaviour (W3C RTCConfiguration, and everything else that a take has to fix).
+/// A peer's behaviour: W3C RTCConfiguration, and everything else on which a replay depends.
 public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []
@@ -198,8 +198,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// means no.
   package var relays: Bool?
 
-  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
-  /// redacted.
+  /// The first bytes of each random stream in hexadecimal, by the stream's label; nil in takes that
+  /// were not redacted.
   ///
   /// A take without its keys has a different seed, but numbers that the remote peer repeats (SSRCs,
   /// SCTP tags, STUN transactions) stay the same.
@@ -244,7 +244,7 @@ public struct SignalingMessage: Hashable, Sendable {
 /// The URIs of a STUN or TURN service (W3C RTCIceServer).
 public struct ICEServerConfiguration: Hashable, Sendable, Codable {
   /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065); the latter two may end in
-  /// `?transport=udp` or `?transport=tcp`.
+  /// `?transport=tcp`, and `turn:` also in `?transport=udp`.
   public var urls: [String]
   /// The user name for a TURN server.
   public var username: String?

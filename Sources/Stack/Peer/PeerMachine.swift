@@ -61,7 +61,7 @@ package final class PeerMachine: Machine {
 /// Sections that are not bundled have their own transport and flow.
 ///
 /// Each part is a type that owns its data. The stack holds one of each; its extensions only pass
-/// calls, inputs and outputs between them. There is a folder for each concern:
+/// calls, inputs and outputs between them. The parts by concern:
 ///
 /// - Calls: the application's calls, and the effects of exchanged descriptions.
 /// - Transport: `BundleTable`, the transports and the flows over them.

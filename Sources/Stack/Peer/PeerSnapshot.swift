@@ -23,7 +23,7 @@ package struct PeerSnapshot: Sendable {
     package var negotiationIsNeeded: Bool
   }
 
-  /// The transport of all media.
+  /// A transport's path, keys and counters.
   package struct Transport: Sendable {
     package var local: String?
     package var remote: String?

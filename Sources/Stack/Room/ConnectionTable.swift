@@ -95,8 +95,8 @@ struct ConnectionTable {
 
   /// Restarts ICE on all connections, as after a network change.
   ///
-  /// The application may know a connection before its state was reported here: such a restart waits
-  /// for the report.
+  /// A connection whose state was not reported yet is restarted once it is connected if
+  /// `restartsOnceConnected` is set, and otherwise skipped.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed {
       let isNew = connection.state == .new

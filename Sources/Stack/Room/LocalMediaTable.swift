@@ -14,12 +14,12 @@ struct LocalMediaTable {
   struct Entry: Sendable {
     var info: LocalMediaInfo
     var phase: Phase
-    /// The id under which other participants see it.
+    /// The id under which other participants see the media.
     var media: MediaID?
-    /// The connection and transceiver that send it.
+    /// The connection and transceiver that send the media.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The take's number of the peer reported to send it; nil until reported.
+    /// The number in the take of the peer that was reported to send the media; nil until reported.
     var carrier: UInt32?
   }
 
@@ -31,7 +31,7 @@ struct LocalMediaTable {
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
 
-  /// Media for sending connections.
+  /// The media that sending connections should carry: what is published or being published.
   var attached: [LocalMediaInfo] {
     entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
   }
@@ -49,7 +49,7 @@ struct LocalMediaTable {
     for info in infos { entries.append(Entry(info: info, phase: phase)) }
   }
 
-  /// Removes and returns media that waited for the room.
+  /// Starts publishing the media that waited for the room, and returns it.
   mutating func removeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {
@@ -171,8 +171,8 @@ struct LocalMediaTable {
     return outputs
   }
 
-  /// Reports what sends media, once it is on a connection and the local participant has joined; a
-  /// connection may send it before.
+  /// Reports the peer and transceiver that send media, once the media is on a connection and the
+  /// local participant has joined; a connection may send it before.
   private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
     guard owner != nil, entries[index].carrier == nil,
       let link = entries[index].connection.flatMap({ links[$0] })
@@ -181,7 +181,7 @@ struct LocalMediaTable {
     return carried(entries[index]).map { [.person(.carried($0))] } ?? []
   }
 
-  /// Returns what was reported to send media; nil if nothing was.
+  /// Returns the peer and transceiver that were reported to send media; nil if none were.
   private func carried(_ entry: Entry) -> CarriedMedia? {
     guard let peer = entry.carrier, let transceiver = entry.transceiver, let owner else {
       return nil

@@ -18,7 +18,7 @@ struct ParticipantTable {
   /// Media of other participants in order of publication.
   private(set) var media: [PublishedMedia] = []
 
-  /// Limits, because a server could name ever more participants.
+  /// The maximum numbers of participants and media, because a server could name ever more.
   private static let peopleMaximum = 10_000
   private static let mediaMaximum = 20_000
 
@@ -35,7 +35,8 @@ struct ParticipantTable {
 
   mutating func setOwnName(_ name: String) { localName = name }
 
-  /// Records that a participant is present; returns nil if that is known or there are too many.
+  /// Records that a participant is present; returns nil if the participant already is or there are
+  /// too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {
     if let index = people.firstIndex(where: { $0.id == id }) {
       guard !people[index].isPresent else { return nil }
@@ -57,7 +58,8 @@ struct ParticipantTable {
     return .left(number: people[index].number)
   }
 
-  /// Records published media; returns false if it is known or its owner is not present.
+  /// Records published media; returns false if it is known, its owner is local or not present, or
+  /// there is too much media.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal

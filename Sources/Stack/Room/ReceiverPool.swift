@@ -8,10 +8,10 @@ struct ReceiverPool {
   enum Voices: Sendable {
     /// There is no selection: all received voices are active.
     case all
-    /// The local side selects them by its connections' slots, and may silence voices without a
+    /// The local side selects voices by its connections' slots, and may silence voices without a
     /// slot.
     case slots(silences: Bool)
-    /// The service selects them and reports whose audio it sends.
+    /// The service selects voices and reports whose audio it sends.
     case reported
   }
 

@@ -139,7 +139,7 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case exemptAudio(transceiver: UInt32, Bool)
   /// Sets whether a transceiver's media is played.
   case setAudible(transceiver: UInt32, Bool)
-  /// Sets whether a transceiver's audio is silenced while it has no slot.
+  /// Silences a transceiver's audio because it has no slot, or lets it be heard again.
   case setSilenced(transceiver: UInt32, Bool)
 }
 

@@ -90,7 +90,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Returns whether an identifier is valid in Retake's own rooms.
+  /// Returns whether an identifier consists of 1 to 32 letters, digits and hyphens.
   package static func isRoomID(_ text: String) -> Bool {
     (1...32).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -137,7 +137,7 @@ extension RoomMachine {
       throw SignalingFailure(.notSupported, "the service takes audio alone")
     }
     guard life.state == .connected else {
-      // They are published once the room is joined.
+      // The media is published once the room is joined.
       localMedia.add(infos, phase: .deferred)
       return true
     }

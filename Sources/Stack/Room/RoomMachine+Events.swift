@@ -80,7 +80,7 @@ extension RoomMachine {
     publish(media, at: now, into: &outbox)
   }
 
-  /// Records a remote participant; returns false if it is already known.
+  /// Records a remote participant; returns false if it is already present or there are too many.
   private mutating func enter(_ info: ParticipantInfo, into outbox: inout Outbox<RoomOutput>)
     -> Bool
   {

@@ -213,8 +213,7 @@ package struct RoomMachine: Machine {
     finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
   }
 
-  /// Ends the room: closes connections, completes pending actions, and emits the end as the last
-  /// event.
+  /// Ends the room: closes connections, fails pending calls, and emits the end as the last event.
   mutating func finish(
     _ ending: RoomEnding, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {

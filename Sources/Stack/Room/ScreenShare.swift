@@ -77,7 +77,8 @@ struct ScreenShare {
     return .end(isLeaving: isLeaving)
   }
 
-  /// Handles a report from the process; returns the status to report and the order to give.
+  /// Handles a report from the process; returns the status to report, the order to give and the
+  /// failure, if any.
   mutating func handle(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?
   ) {

@@ -247,7 +247,7 @@ package struct RestrictionID: AttributeValue {
   package static let syntax = "ID send|recv [RESTRICTIONS]"
 
   package var id: String
-  /// Whether the description's author of the description sends the stream rather than receives it.
+  /// Whether the description's author sends the stream rather than receives it.
   package var isSent: Bool
   /// Everything after the direction.
   package var restrictions: String?

@@ -186,7 +186,7 @@ extension Negotiation {
       }
       guard let place = transceiverTable.index(of: slot.transceiverID) else {
         sectionTable.end(index)
-        // The peer ended the association; opening another channel requests a new one.
+        // If the peer rejected data channels, opening another channel requests them again.
         if slot.kind == .application { wishes.dropData() }
         continue
       }

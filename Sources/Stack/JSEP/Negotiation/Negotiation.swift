@@ -36,8 +36,8 @@ package struct Negotiation {
     created = CreatedDescriptions(sessionID: entropy.integer(UInt64.self) >> 2)
   }
 
-  /// Creates a transceiver, or with `byAddTrack` reuses one whose sender never had a track (W3C
-  /// addTrack); returns its id.
+  /// Creates a transceiver, or with `byAddTrack` reuses one whose sender has no track and never
+  /// sent (W3C addTrack); returns its id.
   ///
   /// `trackID` must be unique among sent tracks; nil draws a random one. With more than one of
   /// `rids` the transceiver offers a layer for each.
@@ -224,7 +224,8 @@ package struct Negotiation {
       .operation, "the configuration of the connection names no codec for \(kind.rawValue)")
   }
 
-  /// Identifiers appear in msid lines, which restricts their characters (RFC 8830 section 2).
+  /// Checks stream identifiers: they appear in msid lines, which restricts their characters (RFC
+  /// 8830 section 2).
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
@@ -259,7 +260,7 @@ extension Negotiation {
     case trackRemoved(transceiver: UInt32)
     /// A transceiver was stopped and removed.
     case transceiverStopped(id: UInt32)
-    /// An offer/answer exchange completed; `sections` has its result.
+    /// A final or provisional answer was applied; `sections` has the result.
     case sectionsAgreed
     /// The remote side of a transport was added, changed or removed.
     case remoteTransport(Int)
@@ -268,7 +269,7 @@ extension Negotiation {
   }
 }
 
-/// The result of the last exchange; immutable until the next one.
+/// The result of the last answer, final or provisional; replaced by the next one.
 struct AgreedSession {
   /// The accepted m-sections, in order.
   let sections: [NegotiatedSection]
@@ -301,9 +302,9 @@ public enum SignalingState: String, Hashable, Sendable {
   case closed
 }
 
-/// A refused call, with the exception W3C prescribes.
+/// A refused call, with the exception that W3C prescribes, if any.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The exceptions W3C prescribes.
+  /// The exceptions: those W3C prescribes, and one more.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"

@@ -5,7 +5,7 @@ import Wire
 extension Negotiation {
   package var transceivers: [Transceiver] { transceiverTable.all }
 
-  /// The result of the last completed exchange: the accepted m-sections, in order.
+  /// The result of the last answer, final or provisional: the accepted m-sections, in order.
   package var sections: [NegotiatedSection] { agreed.sections }
 
   /// The result of the last completed exchange for data channels.
@@ -299,7 +299,7 @@ extension SDPSection {
 struct AnswerReading {
   /// The transport number of each section that the answer accepts.
   var numbers: [Int?]
-  /// The remote side of those transports, ordered by their first sections.
+  /// The remote side of the answer's transports, ordered by their first sections.
   var transports: [(number: Int, reading: TransportReading)] = []
 
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).

@@ -46,7 +46,8 @@ struct TransceiverTable {
 
   // MARK: Changing
 
-  /// Assigns a track to a transceiver whose sender never had one; returns nil if there is none.
+  /// Assigns a track to a transceiver whose sender has none and never sent; returns its id, or nil
+  /// if there is no such transceiver.
   mutating func assign(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
     guard let index = all.firstIndex(where: { $0.isFree(for: kind) }) else { return nil }
     all[index].add(track: id, streamIDs)

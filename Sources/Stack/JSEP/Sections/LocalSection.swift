@@ -242,7 +242,7 @@ package struct NegotiatedData: Hashable, Sendable {
 
 /// Writes the m-section for data channels and parses the peer's.
 package enum DataSection {
-  /// The local SCTP port, the same in all WebRTC stacks.
+  /// The local SCTP port, which WebRTC stacks use by convention.
   package static let port: UInt16 = 5000
   /// The largest message that local descriptions allow, in bytes.
   package static let maximumMessageSize = 1 << 20

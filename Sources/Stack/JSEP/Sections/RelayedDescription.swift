@@ -1,7 +1,7 @@
 package import SDP
 import Wire
 
-/// Which transport of a relay's leg carries which m-section, over all descriptions of a connection.
+/// Maps m-sections to the transports of a relay's leg, over all descriptions of a connection.
 ///
 /// Sections of one BUNDLE group share a transport (RFC 9143 section 7.1); it is numbered by the
 /// first section that used it, and keeps that number when the group loses that section.
@@ -10,10 +10,11 @@ package struct RelayedSections: Hashable, Sendable {
 
   package init() {}
 
-  /// The most transports of a leg.
+  /// The maximum number of transports in a leg.
   package static let transportsMaximum = 16
 
-  /// The transport of each section; nil for rejected ones.
+  /// Assigns a transport to each section of a description; nil for rejected sections and for those
+  /// beyond the maximum.
   package mutating func assign(_ document: SDPDocument) -> [Int?] {
     let bundles = document.bundles.map { Set($0) }
     var ofBundle: [Int: Int] = [:]
@@ -39,25 +40,26 @@ package struct RelayedSections: Hashable, Sendable {
     }
   }
 
-  /// The transport of a section of the last description; nil if it has none.
+  /// Returns the transport last assigned to a section; nil if none ever was.
   package subscript(section: Int) -> Int? { placements[section] }
 }
 
 extension SDPDocument {
-  /// What belongs to one transport alone, and never passes from one leg of a relay to the other.
+  /// The attributes that belong to one transport alone and never pass from one leg of a relay to
+  /// the other.
   ///
   /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section
-  /// 5); `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
+  /// 5), `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
   private static let transportAttributes: Set<String> = [
     "ice-ufrag", "ice-pwd", "ice-options", "ice-lite", "ice-pacing", "ice-mismatch", "candidate",
     "remote-candidates", "end-of-candidates", "fingerprint", "setup", "connection", "tls-id",
     "identity", "cryptex", "crypto", "rtcp",
   ]
 
-  /// The description as a leg of a relay shows it to its own end: the far end's, with the leg's
-  /// credentials, candidates, fingerprints, roles and addresses.
+  /// Returns the description that a leg of a relay sends to its peer: that of the other leg's peer,
+  /// with the leg's credentials, candidates, fingerprints, roles and addresses.
   ///
-  /// All else is the same on both legs: payload types, SSRCs, RIDs, header extensions, SCTP.
+  /// Everything else is the same on both legs: payload types, SSRCs, RIDs, header extensions, SCTP.
   /// - Parameters:
   ///   - numbers: the transport of each section.
   ///   - setup: the DTLS role that the leg states for a transport.
@@ -89,7 +91,7 @@ extension SDPDocument {
     return document.filled(with: transports)
   }
 
-  /// The lines without those of a transport; a connection address of the session is not known here.
+  /// Returns the lines without those that describe a transport or a connection address.
   private static func withoutTransport(_ lines: [SDPLine]) -> [SDPLine] {
     lines.compactMap { line in
       switch line {
@@ -101,7 +103,7 @@ extension SDPDocument {
     }
   }
 
-  /// Why a relay cannot carry the description, as a sentence; nil if it can.
+  /// The reason that a relay cannot carry the description, as a sentence; nil if it can.
   package var relayObstacle: String? {
     for index in sections.indices where !sections[index].isRejected {
       let section = sections[index]
@@ -119,7 +121,7 @@ extension SDPDocument {
     return nil
   }
 
-  /// The far end's side of each transport that the numbers name.
+  /// Returns the remote side of each transport that a section's number names.
   package func remoteTransports(
     _ numbers: [Int?], localIsDTLSClient: (Int, SetupRole?) -> Bool?
   ) throws(JSEPError) -> [RemoteTransport] {

@@ -47,8 +47,8 @@ extension SDPLine {
 // MARK: - SessionDescription: Candidates
 
 extension SDPDocument {
-  /// Returns an m-section's ICE username fragments: its own, the session's, or else those of
-  /// sections that share its transport (RFC 9143 section 7.1.3).
+  /// Returns the ICE username fragment of an m-section or the session; without one, or if `index`
+  /// is nil, those of all sections, any of which may share its transport (RFC 9143 section 7.1.3).
   func usernameFragments(atMLine index: Int?) -> [String] {
     if let index {
       guard sections.indices.contains(index) else { return [] }

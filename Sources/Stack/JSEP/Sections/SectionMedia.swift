@@ -150,7 +150,8 @@ private struct PayloadFormats {
 extension SectionMedia {
   /// Returns the codecs reduced to the preferences and in their order.
   ///
-  /// Without preferences, returns all codecs in the description's order, pass-through codecs last.
+  /// Without preferences, returns all codecs in the description's order, those that cannot be
+  /// encoded here last.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {

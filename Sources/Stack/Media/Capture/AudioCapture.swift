@@ -47,7 +47,7 @@ package struct AudioCapture: Machine {
   private var isRunning = false
   private var hasFailed = false
   private var isEnabled: Bool
-  /// The number of the next block: on the grid for a tone, else since media time 0.
+  /// The number of the next block, counted from media time 0.
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
   private var mutedSpeech = MutedSpeech()
@@ -57,7 +57,7 @@ package struct AudioCapture: Machine {
   /// Creates a track's capture.
   /// - Parameters:
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
-  ///     replaceTrack); nil for its first start.
+  ///     replaceTrack); if nil, that of its first start.
   ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether audio is sent rather than silence.
   package init(
@@ -328,7 +328,7 @@ struct MutedSpeech {
   private(set) var isSpeaking = false
 
   /// Handles a block from the microphone.
-  /// - Returns: whether speech started or ended with it; nil if neither.
+  /// - Returns: true if speech started with the block, false if it ended, otherwise nil.
   mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)

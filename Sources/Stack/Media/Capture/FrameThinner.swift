@@ -3,8 +3,8 @@ package import RTP
 /// Maps timestamps of a source's own clock to its track's media time.
 ///
 /// Frames keep the distances between their timestamps, so that a delayed frame is still shown at
-/// the right time. The source's clock may differ from ours: it is anchored at the first frame, and
-/// again after a jump or drift.
+/// the right time. The source's clock may differ from the local one: it is anchored at the first
+/// frame, and again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
@@ -79,9 +79,9 @@ package struct TemporalPattern: Hashable, Sendable {
   package struct Step: Hashable, Sendable {
     /// The layer; 0 is the base.
     package var layer: UInt8
-    /// Whether it also refers to the middle layer's last frame.
+    /// Whether the frame also refers to the middle layer's last frame.
     package var refersToMiddle: Bool
-    /// Whether later frames refer to it.
+    /// Whether later frames refer to the frame.
     package var isKept: Bool
   }
 

@@ -11,7 +11,7 @@ package struct StreamCapture {
     case send(EncodedFrame)
     /// The bytes are not a frame, or cannot be decoded yet.
     case useless
-    /// The path cannot carry it.
+    /// The path cannot carry the frame.
     case tooMuch
   }
 
@@ -82,8 +82,8 @@ package enum RTPClock {
 ///
 /// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. Bits
 /// sent beyond the path's rate are a debt that the path pays off. From half of the maximum debt on,
-/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, up to a
-/// key frame after half of the debt is paid.
+/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, until a
+/// key frame arrives with the debt at half of the maximum or less.
 struct StreamThinner {
   /// The maximum amount by which sending may be ahead of the path, as time at its rate.
   ///
@@ -106,7 +106,7 @@ struct StreamThinner {
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {
     guard let limit else {
-      // Frames dropped while the path was full are still missing.
+      // Even without a limit, frames that were dropped before are missing until the next key frame.
       debt = 0
       paidAt = nil
       if isKey { waitsForKey = false }

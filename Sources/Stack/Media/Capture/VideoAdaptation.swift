@@ -166,7 +166,8 @@ package struct QualityLimitation: Hashable, Sendable {
 
   /// The current reason.
   package private(set) var reason = Reason.none
-  /// The reason, ignoring the target: the encoder's result may still be good.
+  /// The reason apparent from the frames, ignoring the target bit rate: the video may be good
+  /// despite a low target.
   package private(set) var shown = Reason.none
 
   private var since: Instant?

@@ -82,7 +82,7 @@ package struct VideoCapture: Machine {
   /// - Parameters:
   ///   - codec: a codec with a library to encode it.
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
-  ///     replaceTrack); nil for its first start.
+  ///     replaceTrack); if nil, that of its first start.
   ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether the video is sent rather than black frames.
   ///   - unitLimit: the largest H.264 unit in bytes; nil if the peer accepts fragments.
@@ -146,7 +146,7 @@ package struct VideoCapture: Machine {
     let begin = origin ?? now
     origin = begin
     guard let clock else { return }
-    // A frame that started earlier is over.
+    // Begin with the first frame that starts now or later.
     var next = clock.frame(at: first, since: begin)
     if clock.start(of: next, since: begin) < first { next += 1 }
     self.clock?.nextFrame = max(clock.nextFrame, next)
@@ -325,10 +325,10 @@ struct CaptureEncoder {
 package struct VideoCaptureCounters: Hashable, Sendable {
   /// Frames received or generated, including those dropped later.
   package var frames: UInt64 = 0
-  /// Frames not encoded or sent: the clock was late, they were too close together, or, if they
-  /// arrived encoded, the path was full.
+  /// Frames not encoded or sent, for example because the clock was late, they were too close
+  /// together, or, if they arrived encoded, the path was full.
   package var framesSkipped: UInt64 = 0
-  /// Frames among these dropped because the clock was late.
+  /// The skipped frames that were dropped because the clock was late.
   package var framesLate: UInt64 = 0
   /// Encoded frames, and the key frames among them.
   package var framesEncoded: UInt64 = 0

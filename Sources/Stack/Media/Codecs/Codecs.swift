@@ -46,7 +46,8 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that determines a video encoder's bytes: one thread, no measured effort.
+/// Everything that determines a video encoder's bytes: encoders use one thread and do not adapt
+/// their effort to the time it takes.
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int
@@ -85,7 +86,7 @@ package protocol AudioEncoding: AnyObject {
 
 /// An encoded audio block.
 package struct EncodedAudio: Hashable, Sendable {
-  /// The payload; empty or one byte if DTX says that nothing need be sent.
+  /// The payload; at most two bytes if DTX says that nothing need be sent.
   package var bytes: [UInt8]
   package var isVoice: Bool
   /// The block's RFC 6464 level, 0 to 127.
@@ -189,7 +190,7 @@ public struct OwnCodec: Hashable, Sendable, Codable {
 
   /// The codec's encoding name in lower case: `vp8`.
   public var codec: String
-  /// Whether it encodes or decodes.
+  /// Whether the codec encodes or decodes.
   public var role: Role
   /// The application's name for the implementation.
   public var implementation: String

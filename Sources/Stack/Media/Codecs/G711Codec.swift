@@ -226,7 +226,7 @@ package enum G711Law: Hashable, Sendable {
 
   // MARK: The mu law
 
-  /// Added to a magnitude, so that each segment starts at a power of two.
+  /// The number added to a magnitude, so that each segment starts at a power of two.
   private static let bias = 0x84
   /// The largest magnitude that has a code.
   private static let largest = 32_635

@@ -7,7 +7,7 @@ import COpus
 final class LibraryOpusEncoder: AudioEncoding {
   /// Samples per channel and block: 20 ms.
   static let blockLength = 960
-  /// More than the longest packet with one frame.
+  /// The capacity for a packet in bytes: more than the longest packet with one frame.
   private static let packetCapacity = 1_500
 
   private let encoder: OpaquePointer

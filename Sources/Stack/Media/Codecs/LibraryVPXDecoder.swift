@@ -136,7 +136,7 @@ extension I420Buffer {
 
 /// The start of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
 package struct VP8BitstreamHeader: Hashable, Sendable {
-  /// Whether a decoder can start with it.
+  /// Whether a decoder can start with the frame.
   package var isKey: Bool
   /// The size in pixels; 0 unless it is a key frame.
   package var width: Int
@@ -144,7 +144,8 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
   /// The quantiser index `y_ac_qi`, 0 to 127 (RFC 6386 section 9.6).
   package var quantiser: UInt8
 
-  /// Parses the frame tag and the first partition up to the quantiser; nil if they are truncated.
+  /// Parses the frame tag and the first partition up to the quantiser; nil if they are truncated,
+  /// or a key frame has no start code.
   package init?(_ bytes: RawSpan) {
     guard bytes.byteCount >= 4 else { return nil }
     var offset = 3
@@ -174,7 +175,7 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
 private struct BoolDecoder: ~Escapable {
   private let bytes: RawSpan
   private var offset = 0
-  /// Bits not consumed yet, the current ones above the low 32.
+  /// Bits not consumed yet, from the highest bit down.
   private var window: UInt32 = 0
   private var bitsLeft = 0
   private var range: UInt32 = 255

@@ -104,7 +104,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     return collect()
   }
 
-  /// Extends media time across wrap-arounds; always increases.
+  /// Advances the presentation time, which always increases, by the difference of media times.
   private func advance(to mediaTime: UInt32) {
     if let lastMediaTime {
       let step = Int32(bitPattern: mediaTime &- lastMediaTime)

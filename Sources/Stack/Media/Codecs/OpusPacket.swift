@@ -1,14 +1,14 @@
 package import RTP
 
-/// An audio packet's duration, read from its bytes, for any codec.
+/// The duration of an Opus or G.711 packet, read from its bytes.
 package struct AudioPacket: Hashable, Sendable {
   /// The duration in samples at 48 kHz.
   package let duration: Int
-  /// The duration of one of its frames, in samples at 48 kHz.
+  /// The duration of each of the packet's frames, in samples at 48 kHz.
   package let frameDuration: Int
-  /// Whether it includes a low-rate copy of the previous packet.
+  /// Whether the packet includes a low-rate copy of the previous packet.
   package let hasInbandFEC: Bool
-  /// Samples at 48 kHz per tick of its RTP clock.
+  /// The number of samples at 48 kHz per tick of the codec's RTP clock.
   package let ticks: Int64
 
   /// The longest G.711 packet in bytes: 200 ms (RFC 3551 section 4.2).
@@ -40,16 +40,16 @@ extension CodecName {
 
 /// An Opus packet's framing: its duration, and whether its lengths are valid.
 ///
-/// No decoder refuses a packet that passes for its form (RFC 6716 section 3.4), so bad packets are
-/// dropped before they reach playout.
+/// Packets that a decoder would refuse because of their framing (RFC 6716 section 3.4) are not
+/// parsed, and so are dropped before they reach playout.
 package struct OpusPacket: Hashable, Sendable {
-  /// The duration of one of its frames, in samples at 48 kHz.
+  /// The duration of each of the packet's frames, in samples at 48 kHz.
   package let frameDuration: Int
   /// The number of frames.
   package let frameCount: Int
-  /// Whether it is coded in stereo.
+  /// Whether the packet is coded in stereo.
   package let isStereo: Bool
-  /// Whether it includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
+  /// Whether the packet includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool
 
   /// The duration in samples at 48 kHz.

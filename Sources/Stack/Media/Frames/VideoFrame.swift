@@ -168,7 +168,8 @@ public struct VideoFrameBuffer: Hashable, Sendable {
 
   /// Creates a buffer from a frame's bytes.
   /// - Parameter planes: nil if the planes are contiguous without row padding.
-  /// - Throws: `VideoFrameError` if a plane exceeds the bytes.
+  /// - Throws: `VideoFrameError` if a side is not from 1 to `largestSide`, the number of planes is
+  ///   wrong for the format, or a plane exceeds the bytes.
   public init(
     format: VideoPixelFormat, codedWidth: Int, codedHeight: Int, planes: [Plane]? = nil,
     bytes: [UInt8]

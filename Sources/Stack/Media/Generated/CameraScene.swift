@@ -1,7 +1,7 @@
 /// A camera's view of a textured scene as a pure function of the frame number: moving shapes of
 /// several sizes with sensor noise on every sample, different in each frame.
 ///
-/// Stands in for real video when its size in the take is measured: a drawn pattern compresses far
+/// Stands in for real video when the size of takes is measured: a drawn pattern compresses far
 /// better, and plain noise not at all.
 package final class CameraScene: Sendable {
   /// The size in pixels.

@@ -169,7 +169,7 @@ package struct KeyTones: Hashable, Sendable {
   /// Whether all keys were pressed and released.
   var isOver: Bool { codes.isEmpty && pressed == nil }
 
-  /// Returns the same keys with ticks of a codec's clock.
+  /// Returns the same keys for a codec with this many samples at 48 kHz per tick of its clock.
   func counted(in ticks: Int64) -> KeyTones {
     var tones = self
     tones.ticks = max(1, ticks)

@@ -8,7 +8,7 @@ struct AudioPlace {
   enum Arrival {
     /// No packet at or after this one was played.
     case inTime
-    /// It duplicates the packet that was played.
+    /// The packet duplicates the last one that was played.
     case again
     case late
   }

@@ -104,7 +104,7 @@ package struct AudioPlayout: Machine {
     }
     var frame = frame
     frame.extendedTime = frame.extendedTime &* packet.ticks
-    // A stream with another clock restarts everything: its times are unrelated.
+    // Another stream or clock restarts everything: its times are unrelated.
     if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
       (codec, ticks) = (frame.codec, packet.ticks)
@@ -231,7 +231,8 @@ package struct AudioPlayout: Machine {
     let isPause = place.isFollowed(by: head.frame)
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard place.concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
-      // The gap is practically silent: continue with the next packet at its time.
+      // Enough has been concealed, or the gap is too long: continue with the next packet at its
+      // time.
       place.move(to: head.frame.extendedTime)
       nextTick = max(due, delay.dueTime(of: place.playhead))
       return

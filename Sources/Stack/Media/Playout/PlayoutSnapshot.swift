@@ -34,10 +34,10 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// Samples decoded from their own packets.
   package var jitterBufferEmittedCount: UInt64 = 0
-  /// The total time from arrival to playout of those samples, in microseconds.
+  /// The total time from arrival to playout of the emitted samples, in microseconds.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
-  /// The total target delay of those samples in microseconds, and what it would have been for the
-  /// network alone.
+  /// The total target delay of the emitted samples in microseconds, and what it would have been for
+  /// the network alone.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
   package var jitterBufferMinimumDelayMicroseconds: UInt64 = 0
 

@@ -115,7 +115,7 @@ package struct VideoPlayout: Machine {
       frames.append(frame)
       return
     }
-    // Waiting frames have times that are no longer valid.
+    // After a jump, the due times of waiting frames are no longer valid.
     if delay.observe(frame) == .jumped { showAll(at: now, into: &outbox) }
     frames.append(frame)
   }
@@ -182,7 +182,8 @@ struct VideoFrameQueue {
 struct VideoDelay {
   /// The RTP clock rate for video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
-  /// The current delay changes by at most a tenth of the elapsed media time.
+  /// The current delay changes by at most a tenth of the elapsed media time, except after a late
+  /// frame.
   private static let slowness: Int64 = 10
 
   /// The requested minimum delay.
@@ -285,7 +286,7 @@ struct VideoDelay {
   private mutating func follow(
     _ frame: ReceivedFrame, after last: Int64, previous: ArrivalSpread
   ) {
-    // The fastest transit changed: keep the current delay in absolute time.
+    // If the fastest transit has changed, the current delay stays the same in absolute time.
     current =
       current
       + (previous.fastestArrival(of: frame.extendedTime)

@@ -43,7 +43,7 @@ package struct DominantSpeaker: Machine {
     var lastLevel: Instant
   }
 
-  /// A participant without a packet for longer than this counts as silent, once per this time.
+  /// A participant without a packet for longer than this gets a silent level, once per such period.
   private static let levelTimeout = Interval.milliseconds(40)
   /// A participant without a packet for this long is removed unless it is dominant.
   private static let participantTimeout = Interval.seconds(3600)
@@ -58,7 +58,8 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When the dominant speaker last had speech within a second.
+  /// The last instant at which the dominant speaker had speech in the past second or became
+  /// dominant.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero

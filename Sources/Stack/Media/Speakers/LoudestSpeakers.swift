@@ -55,7 +55,7 @@ package struct LoudestSpeakers: Machine {
     var count = 0
   }
 
-  /// A participant with fewer packets in an interval does not count.
+  /// The number of packets in an interval below which a participant does not count.
   private static let leastPackets = 10
 
   private let settings: Settings
@@ -150,7 +150,7 @@ package struct AudioSlots: Sendable {
   package static let usualCount = 4
   /// The lowest level that counts as speech.
   package static let gate = SpeechDetector.gate
-  /// A participant who spoke this recently still counts as speaking.
+  /// The time for which a participant still counts as speaking after the last speech.
   private static let hold = Interval.milliseconds(500)
 
   private let count: Int
@@ -207,7 +207,7 @@ package struct AudioSlots: Sendable {
 package struct SpeechDetector: Sendable {
   /// A stretch of speech, as far as known.
   package struct Speech: Hashable, Sendable {
-    /// Whether it has just begun, continues or has ended.
+    /// Whether the speech has just begun, continues or has ended.
     package enum Phase: String, Hashable, Sendable {
       case began, lasts, ended
     }
@@ -228,7 +228,7 @@ package struct SpeechDetector: Sendable {
     var to: Instant
     var blocks = 0
     var decibels = 0
-    /// Up to when it has been reported; nil while it may still be a click.
+    /// The instant up to which the speech has been reported; nil while it may still be a click.
     var reported: Instant?
 
     func speech(_ phase: Speech.Phase) -> Speech {

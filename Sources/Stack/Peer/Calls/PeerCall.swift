@@ -35,8 +35,8 @@ package enum PeerCall: Hashable, Sendable, Codable {
   ///
   /// The new source is enabled unless stated otherwise.
   case replaceSource(transceiver: UInt32, MediaSource?, isEnabled: Bool? = nil)
-  /// Enables or disables a local or remote track, which is silent or black while disabled although
-  /// its packets continue (W3C MediaStreamTrack.enabled).
+  /// Enables or disables a local or remote track; while disabled, it is silent or black (W3C
+  /// MediaStreamTrack.enabled).
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
   /// Sets the volume of received audio, from 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
@@ -107,12 +107,13 @@ package enum PeerReply: Hashable, Sendable {
 
 /// An error that refuses a call.
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The DOMException name that W3C prescribes, such as `InvalidStateError`.
+  /// The DOMException name that W3C prescribes, such as `InvalidStateError`; otherwise a name of
+  /// the same form.
   public var name: String
   /// The error as a sentence.
   public var message: String
 
-  /// The error's name if another stream or track uses an identifier.
+  /// The name of the error for an identifier that another stream or track uses.
   public static let duplicateIDName = "DuplicateIDError"
   /// Whether a stream or track was refused because its identifier is in use.
   public var isDuplicateID: Bool { name == PeerError.duplicateIDName }
@@ -144,7 +145,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
   /// The remote peer's identifier for its track; nil if it stated none, or in replies from a take.
   public var remoteTrackID: String?
 
-  /// The other members are not recorded in takes.
+  /// The members that takes record: all but `remoteTrackID`.
   private enum CodingKeys: String, CodingKey {
     case id, kind, mid, direction, currentDirection, remoteStreamIDs
   }

@@ -6,7 +6,7 @@ import SDP
 import Secure
 import Wire
 
-// The API as inputs and replies.
+// Performs the application's calls and returns their replies.
 extension PeerStack {
   func perform(_ call: PeerCall) -> PeerReply {
     if life.isClosed, !call.worksAfterClose {
@@ -90,7 +90,7 @@ extension PeerStack {
     return .done
   }
 
-  /// Returns the reply with a description, if there is one.
+  /// Returns a reply with the description, or `.done` if there is none.
   private func reply(_ description: SessionDescription?) -> PeerReply {
     description.map { .description($0) } ?? .done
   }

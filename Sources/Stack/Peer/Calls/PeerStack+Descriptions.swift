@@ -34,7 +34,7 @@ extension PeerStack {
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
     } else if let given {
-      // W3C: empty text stands for the created description, which is created here if necessary.
+      // W3C: empty text stands for the description that createOffer or createAnswer would return.
       description = given.type == .offer ? try offer() : try answer()
       description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer
@@ -65,7 +65,7 @@ extension PeerStack {
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // A local restart that was rolled back after a collision has started nevertheless: the agent
+    // Rolling back a local offer after a collision does not undo its ICE restart: the agent
     // continues with the remote peer's unchanged credentials.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
@@ -249,7 +249,7 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Sections that are not a bundle's first have their own candidates until they are bundled.
+    // Candidates of a section that shares another section's transport are ignored.
     guard let index, let bundle = number.flatMap({ bundles[$0] }),
       bundle.isOfPresentGeneration(candidate)
     else { return }

@@ -166,7 +166,7 @@ private enum CodePoint {
 struct PacketMarks {
   /// Code points by SSRC; used only for look-ups, so the order does not matter.
   private var bySource: [UInt32: UInt8] = [:]
-  /// The code point for the most important media.
+  /// The code point for RTCP: that of the media with the highest priority.
   private(set) var control: UInt8 = 0
 
   /// Returns an RTP packet's code point, or 0 if its SSRC is unknown.

@@ -38,7 +38,7 @@ extension PeerStack {
         if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
-      // An encoder produces a single codec, so a new one takes over.
+      // An encoder cannot change its codec, layer or unit limit, so another one replaces it.
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid

@@ -36,7 +36,8 @@ extension PeerStack {
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // Otherwise a new stream replaces it, or its end is reported as the track's end.
+      // Only a BYE mutes the track: otherwise a new stream replaces this one, or the track's end is
+      // reported.
       guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
@@ -89,7 +90,7 @@ extension PeerStack {
           of: transceiver)
       case .videoFrame(let videoFrame, let frame, let record):
         emit(.frame(record))
-        // The frame is sent as received, without encoding it again.
+        // Frames of a pass-through codec are sent as received, not encoded again.
         echo(
           frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
           of: transceiver)
@@ -103,7 +104,7 @@ extension PeerStack {
     }
   }
 
-  /// Passes media that a transceiver received to its own sender, if that echoes.
+  /// Passes media that a transceiver received to its own sender, if the sender echoes.
   private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
     feed(input(), to: transceiver, whoseSourceIs: .echo)
   }
@@ -191,9 +192,9 @@ extension PeerStack {
 
 // Muting, volume and the end of tracks (W3C MediaStreamTrack).
 extension PeerStack {
-  /// Enables or disables a track; a disabled one is silent or black, but its RTP continues and is
-  /// counted.
+  /// Enables or disables a track; a disabled one is silent or black.
   ///
+  /// Its RTP continues and is counted, except for local video that arrives encoded, which pauses.
   /// If the state does not change, the call has no effect and emits no event.
   func setEnabled(
     _ isEnabled: Bool, of id: UInt32, isInbound: Bool

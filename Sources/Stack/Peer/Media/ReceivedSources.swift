@@ -118,8 +118,8 @@ public struct ReceivedMedia: Sendable {
   /// The sender's audio level in -dBov (RFC 6464), if it stated one.
   package var audioLevel: UInt8?
 
-  /// Creates the media for an inbound frame; returns nil for one that was not decoded or is
-  /// outbound.
+  /// Creates the media for an inbound frame; returns nil for one that is outbound or withheld, or
+  /// has neither decoded media nor a pass-through codec.
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {

@@ -35,7 +35,7 @@ struct ReceivingTrack: Machine {
   private(set) var sources = SourceHistory()
   /// Whether frames are decoded.
   private let decodes: Bool
-  /// Whether the track is enabled; the audio of a disabled track is silent.
+  /// Whether the track is enabled; a disabled track is silent or black.
   private var isEnabled = true
   private var blackout = Blackout()
   /// The size stated by the last key frame of a codec that is not decoded.
@@ -97,7 +97,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Makes video frames wait as long as a retransmission takes, once one was needed.
+  /// Makes video frames wait as long as a retransmission takes, once some frames needed one.
   mutating func awaitRepairs(taking roundTrip: Interval?) {
     video?.awaitRepairs(taking: roundTrip)
   }
@@ -125,7 +125,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  // In place, because a call would copy the complete track.
+  // Inlined, because a call would copy the complete track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
     // Concealed audio has neither bytes nor a sender's level.

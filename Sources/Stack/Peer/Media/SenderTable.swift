@@ -22,14 +22,16 @@ struct SenderTable {
     senders.first { $0.transceiver == transceiver }?.encodings ?? [RTPEncoding(defaultsFor: kind)]
   }
 
-  /// Returns the encoding of a sender's layer, or the first one if no name is given.
+  /// Returns the encoding of a sender's layer, or the first one if none has that name.
   func encoding(of transceiver: UInt32, _ kind: MediaKind, rid: String?) -> RTPEncoding {
     let encodings = encodings(of: transceiver, kind)
     return encodings.first { $0.rid == rid } ?? encodings[0]
   }
 
-  /// Returns the aspect of a sender's video to reduce first, and the content hint; the capturer
-  /// implies both if the application sets neither.
+  /// Returns the aspect of a sender's video to reduce first, and the content hint.
+  ///
+  /// If the application sets no hint, a screen capturer implies `detail`; if it sets no preference,
+  /// the hint implies one.
   func adaptation(of transceiver: UInt32) -> (DegradationPreference?, ContentHint) {
     guard let sender = senders.first(where: { $0.transceiver == transceiver }) else {
       return (nil, .none)
@@ -97,7 +99,7 @@ struct SenderTable {
     if !kept.isEmpty { senders[index].encodings = kept }
   }
 
-  /// Invalidates parameters that were read; each exchange does so.
+  /// Invalidates the parameters that were read, because a description was set.
   mutating func endTransactions() {
     for index in senders.indices { senders[index].lastRead = nil }
   }

@@ -57,11 +57,11 @@ struct SendingTrack: Machine {
     var encoding: RTPEncoding
     /// The initial video bit rate in bit/s.
     var videoBitrate: UInt64
-    /// The instant of media time 0 for layers that are already running.
+    /// The instant of media time 0 of the sender's running layers; nil if none is running.
     var origin: Instant?
     /// Whether a library encodes a codec that is otherwise passed on.
     var isEncoded = false
-    /// Whether the capture carries video that arrives encoded: it is the first layer, or the only
+    /// Whether video that arrives encoded is sent here: this is the first layer, or the only
     /// stream.
     var isFirst = true
     /// The largest H.264 unit in bytes; nil if the remote peer accepts fragments.
@@ -224,7 +224,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An audio encoder keeps its bit rate, so a new one takes over.
+      // An audio encoder cannot change its bit rate, so another one replaces it.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }
@@ -318,7 +318,7 @@ struct SendingTotals {
   private let followsTarget: Bool
   /// The highest target so far, and the rate that the largest frames need, in bit/s.
   private var highest = (target: UInt64(0), wanted: UInt64(0))
-  /// The number of late frames dropped by the time the last one was encoded.
+  /// The number of late frames that had been dropped when the last frame was encoded.
   private var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
 

@@ -9,7 +9,7 @@ struct SentStream {
   private(set) var mid: String?
   /// The section that the track would feed if the path could carry it.
   private(set) var heldMID: String?
-  /// The layer as which frames are sent.
+  /// The name of the layer in which frames are sent.
   private(set) var rid: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
@@ -63,7 +63,7 @@ struct SentStream {
 struct SentAudio {
   /// The limit in bit/s.
   private let bitrateMaximum: UInt32
-  /// The running encoder's bit rate, which an audio encoder keeps.
+  /// The running encoder's bit rate, which cannot be changed.
   private var bitrate: UInt32 = 0
   private var capture: AudioCapture?
   /// The counters of the current source's earlier captures.
@@ -123,7 +123,7 @@ struct SentAudio {
 /// its source's counters.
 struct SentVideo {
   private var capture: VideoCapture?
-  /// Takes the capture's place while video arrives encoded.
+  /// The stream that replaces the capture while video arrives encoded.
   private var stream: StreamCapture?
   /// The parameters for starting a capture if the codec's frames may arrive encoded or not; nil if
   /// only one is possible.
@@ -299,7 +299,7 @@ struct SentVideo {
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
     if choice?.codec == codec {
-      // The other simulcast layers are encoded, or are not sent.
+      // Only the first layer can carry frames that arrive encoded.
       guard choice?.start.isFirst == true else { return .useless }
       beginPassing(at: now)
     }
@@ -307,7 +307,7 @@ struct SentVideo {
     return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Converts a received frame to be sent unchanged; returns nil until a decoder can start.
+  /// Converts a received frame to be sent unchanged; returns nil while waiting for a key frame.
   mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false

@@ -29,7 +29,7 @@ struct SpeakerWatch {
   /// The instant of the next report on the loudest voices; nil if it was not requested or all are
   /// silent.
   ///
-  /// In place, because each step reads it, and a call would copy the complete structure.
+  /// Inlined, because each step reads it, and a call would copy the complete structure.
   @inline(__always)
   var deadline: Instant? { loudest?.deadline }
 

@@ -26,7 +26,7 @@ struct TrackTable {
     self.codecs = codecs
   }
 
-  /// The tracks' next deadline; in place, because a call would copy the complete table.
+  /// The tracks' next deadline; inlined, because a call would copy the complete table.
   @inline(__always)
   var deadline: Instant? {
     var first: Instant?
@@ -154,7 +154,7 @@ extension TrackRecord {
 
 // MARK: - Alignment
 
-// Plays audio and video in the way they were captured: at the same time.
+// Synchronises the playout of audio and video that were captured together.
 extension TrackTable {
   /// Synchronises the tracks of each remote stream (W3C: the tracks of a MediaStream are
   /// synchronized) by the sender's clock in its reports (RFC 3550 section 6.4.1).
@@ -261,7 +261,7 @@ public struct TrackChange: Hashable, Sendable {
   public var isInbound: Bool
   /// The kind of change.
   public var kind: Kind
-  /// The reason; nil if the application requested the change.
+  /// The reason; nil if the application enabled or disabled the track.
   public var reason: Reason?
 
   /// Creates a change.
@@ -281,7 +281,7 @@ struct LayerChoice {
   enum Fate {
     case shown
     case passedOver
-    /// No layer can be shown until another layer's key frame arrives.
+    /// No layer is shown, or the shown one is silent: a key frame must be requested.
     case needsKey
   }
 
@@ -293,7 +293,7 @@ struct LayerChoice {
     var lastArrival: Instant
   }
 
-  /// The time without frames after which a smaller layer replaces the layer.
+  /// The time without frames after which even a smaller layer replaces the shown one.
   private static let patience = Interval.seconds(1)
 
   private var shown: [Shown] = []

@@ -81,7 +81,7 @@ struct InboundTrack {
   /// Applies new knowledge; returns the frames from packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // The kind was wrong, but the counters are kept.
+      // The assumed kind was wrong: start over, but keep the counters.
       early.forget(counters)
       (reception, playout) = (nil, nil)
     }
@@ -233,7 +233,7 @@ struct InboundTrack {
     frame.kind == .video || frame.codec == .opus || playsG711 && frame.codec.isG711
   }
 
-  /// Passes a frame to the playout, which starts with the first one.
+  /// Passes a frame to the playout, which is created for the first frame.
   mutating func play(
     _ frame: ReceivedFrame, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
   ) {

@@ -22,7 +22,7 @@ struct InboundTracks {
   /// Stream indices by number.
   private var places: [UInt32: Int] = [:]
   private var extensions = HeaderExtensionMap()
-  /// Nil if no media is decoded.
+  /// The codecs; nil if no media is decoded.
   private let codecs: (any CodecFactory)?
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
@@ -190,7 +190,7 @@ struct InboundTracks {
     if aligns { alignPlayouts() }
   }
 
-  /// Handles a round trip to the sender of the given streams.
+  /// Records the round trip to the sender of the given streams.
   mutating func receive(roundTrip: Interval, to ssrcs: Set<UInt32>) {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)

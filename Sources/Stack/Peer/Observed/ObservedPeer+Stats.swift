@@ -128,7 +128,7 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
-    // The peer's frame delay cannot be observed: this value and those that follow from it are
+    // The peer's frame delays cannot be observed: they, and the values that follow from them, are
     // modelled.
     stats.set("jitterBufferModel", "Retake")
     switch counters.kind {

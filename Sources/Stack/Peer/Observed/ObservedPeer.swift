@@ -31,7 +31,7 @@ package struct ObservedPeer: Machine {
     case stats(StatsReport)
   }
 
-  /// The interval between samples, as for a recorder's own peers.
+  /// The interval between samples, the same as for live peers.
   package static let statsInterval = Interval.seconds(1)
 
   /// The peer's number, which is part of its stats ids.

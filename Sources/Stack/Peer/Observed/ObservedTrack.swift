@@ -42,7 +42,7 @@ package struct ObservedTrack: Sendable {
     self.mid = mid
   }
 
-  /// Returns a payload type's codec, if it can be received.
+  /// Returns a payload type's codec, or nil if it is unknown.
   func codec(of payloadType: UInt8) -> FlowSection.Codec? {
     codecs.first { $0.payloadType == payloadType }
   }
@@ -52,9 +52,9 @@ package struct ObservedTrack: Sendable {
 }
 
 extension CodecName {
-  /// RFC 2198.
+  /// Redundant audio data (RFC 2198).
   static let redundant = CodecName(rawValue: "red")
-  /// RFC 5109.
+  /// Forward error correction in the stream itself (RFC 5109).
   static let errorCorrection = CodecName(rawValue: "ulpfec")
 
   /// The packet format if the codec is FlexFEC, which corrects errors in another source's packets.
@@ -73,7 +73,7 @@ package struct SeenPacket: Sendable {
   /// The packet's bytes; empty if it could not be decrypted.
   package var bytes: [UInt8]
   package var isClear: Bool
-  /// The capture time, if the packet is processed later; nil for now.
+  /// The capture time, if the packet is processed later; nil means the step's instant.
   package var arrival: Instant?
   /// The ECN mark in the IP header; nil if it is unknown.
   package var ecn: ECNMark?
@@ -181,8 +181,10 @@ extension ObservedTrack {
 
 // MARK: - EarlyPackets
 
-/// Packets of an observed stream whose contents are not known yet: all are counted, which requires
-/// no clock rate, and the first ones wait to be parsed once the codec is known.
+/// Packets of an observed stream whose contents are not known yet.
+///
+/// All are counted, which requires no clock rate. They wait to be parsed once the codec is known;
+/// when too many wait, all of these are dropped.
 struct EarlyPackets<Counters: Sendable>: Sendable {
   struct Packet {
     var packet: SeenPacket
@@ -346,7 +348,7 @@ struct Departures {
   }
 
   /// Returns the packets that feedback reports as lost; for each stream, only those after the last
-  /// packet that arrived or was retransmitted.
+  /// packet that arrived or that is a retransmission.
   func lostLast(_ feedback: TransportFeedback) -> [Packet] {
     guard !packets.isEmpty else { return [] }
     var lost: [Packet] = []

@@ -8,7 +8,7 @@ struct OutboundTracks {
   private(set) var all: [OutboundTrack] = []
   /// Stream indices by number.
   private var places: [UInt32: Int] = [:]
-  /// Probes on RTX SSRCs before their streams were seen.
+  /// Packets on RTX SSRCs that were sent before their original streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket)] = []
   private static let earlyMaximum = 450
   private let countsEarlyRepeats: Bool
@@ -141,7 +141,7 @@ struct OutboundTrack {
   /// Applies new knowledge; returns the packets that waited for it.
   mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // The kind was wrong, but the counters are kept.
+      // The assumed kind was wrong: start over, but keep the counters.
       early.forget(counters)
       emission = nil
     }

@@ -120,8 +120,8 @@ extension StatsBuilder {
   ///
   /// - Parameters:
   ///   - lastPacket: the arrival of the last packet in milliseconds of Unix time.
-  ///   - isComplete: whether path probes count as retransmitted packets, as in libwebrtc, which
-  ///     cannot tell them apart, and streams without RTX have no such members.
+  ///   - isComplete: whether path probes count as retransmitted packets (libwebrtc cannot tell them
+  ///     apart), and whether streams without RTX lack the members about retransmissions.
   mutating func add(
     _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
   ) {
@@ -172,7 +172,7 @@ extension StatsBuilder {
     set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 
-  /// Adds the remote peer's reports on its own stream.
+  /// Adds the remote peer's reports on a stream that it sends.
   mutating func add(_ remote: RemoteOutboundCounters) {
     set("packetsSent", remote.packetsSent)
     set("bytesSent", remote.bytesSent)

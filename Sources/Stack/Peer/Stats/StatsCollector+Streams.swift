@@ -222,7 +222,7 @@ extension StatsBuilder {
     set("totalAssemblyTime", stream.totalAssemblyTime)
     guard let counters = playout?.counters else { return }
     defer { addJitterBuffer(counters) }
-    // Without decoding there is nothing to count.
+    // Frames that are not decoded have no decoder counters.
     if let codec = stream.codec, playout?.decodes(codec) == false {
       set("framesDropped", stream.framesDropped)
       return

@@ -124,7 +124,7 @@ extension WallClock {
 
 // MARK: - Codecs
 
-// Objects for the codecs that a stream in this report uses.
+// Objects for the codecs that the report's streams use.
 extension StatsCollector {
   /// A codec in one direction; its fmtp line depends on the receiver.
   private struct CodecUse: Equatable {

@@ -210,7 +210,7 @@ extension BundleTable {
     return states.allSatisfy { $0 == .complete } ? .complete : .new
   }
 
-  /// The connection state (W3C RTCPeerConnectionState) while not closed; read in each step.
+  /// The combined connection state (W3C RTCPeerConnectionState) of a peer that is not closed.
   var connectionState: ConnectionState {
     var (isDisconnected, isNew, isUp) = (false, true, true)
     for bundle in all {

@@ -123,7 +123,7 @@ extension PeerStack {
     switch answer {
     case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
     case .socketBound(let id, let address):
-      // The bundle that made the request is gone.
+      // If the bundle that made the request is gone, the socket is not needed.
       guard let bundle = bundles.asking(id) else {
         return emit(.request(.closeSocket(address)))
       }
@@ -165,7 +165,8 @@ extension PeerStack {
           lastReceivedMilliseconds: lastReceived(over: pair, of: bundle))))
   }
 
-  /// Returns the time in milliseconds since media or data was received over a pair.
+  /// Returns the time in milliseconds since media or data was received over a pair; nil if none
+  /// was.
   private func lastReceived(over pair: ICEPairReport, of bundle: Bundle) -> Int64? {
     guard let remote = pair.remote.address,
       let last = bundle.transport.traffic.traffic(of: pair.id, pair.base, remote)?.received.last
@@ -283,7 +284,7 @@ extension PeerStack {
     )
   }
 
-  /// Reports a state of a DTLS association; data channels depend on theirs.
+  /// Reports a state of a DTLS association, and informs the data channels if it carries them.
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if let transition = bundle.follow(state) {
       emit(transition)

@@ -23,7 +23,7 @@ package struct TrafficCount {
 
 /// A candidate pair's traffic: the counters of W3C candidate-pair.
 package struct PairTotals {
-  /// The pair's number in its agent; 0 for addresses that were not a pair yet.
+  /// The pair's number in its agent.
   package let pair: UInt32
   package let local: SocketAddress
   package let remote: SocketAddress
@@ -63,7 +63,7 @@ package struct TrafficLedger {
   /// The maximum number of pairs; traffic on others counts only in the totals.
   private static let pairsMaximum = 256
 
-  /// Records a pair, which may be new.
+  /// Adds a pair unless it is known already.
   mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })

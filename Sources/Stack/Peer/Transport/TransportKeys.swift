@@ -35,7 +35,7 @@ extension PeerTransport {
     case restart
     /// An offer is about to be created.
     case offering
-    /// This offer became the local description.
+    /// The given offer became the local description.
     case offered(String)
     /// The parameters in the remote peer's description; nil if it was rolled back.
     case remote(RemoteTransport?, answersLocalOffer: Bool)

@@ -62,7 +62,8 @@ struct CandidatePool {
     case .localCandidate, .gatheringState, .gatheringFailed, .unsignaledCandidate:
       kept.append(output)
     case .candidatesRemoved(let gone):
-      // These candidates were never reported.
+      // Candidates that were held back were never reported, so their removal is not reported
+      // either.
       kept.removeAll { entry in
         guard case .localCandidate(let candidate?) = entry else { return false }
         return gone.contains(candidate)
@@ -86,7 +87,8 @@ struct LocalGathering {
   private var interfaces: [IPAddress]?
   private var isWanted = false
 
-  /// Records the host's addresses; returns the agent's input.
+  /// Records the host's addresses; returns the agent's input, or nil if gathering was not
+  /// requested.
   mutating func learn(_ addresses: [IPAddress], _ state: ICEGatheringState) -> ICEAgent.Input? {
     interfaces = addresses
     if isWanted { return begin(state) }
@@ -144,7 +146,7 @@ struct LocalRestart {
     if state != .new { isWanted = true }
   }
 
-  /// Draws new credentials for an offer if a restart was requested.
+  /// Creates new credentials for an offer if a restart was requested.
   mutating func prepare() {
     guard isWanted, next == nil else { return }
     next = ICECredentials(from: entropy)
@@ -178,7 +180,7 @@ struct PeerParameters {
   enum Change: Equatable {
     /// There are no parameters, or the credentials are unchanged.
     case sameGeneration
-    /// They are the first credentials, or those for the local generation.
+    /// The credentials are the first ones, or answer a local offer.
     case credentials
     /// The remote peer restarted ICE, which the local peer has to answer (RFC 8445 section 9).
     case restart
@@ -192,7 +194,7 @@ struct PeerParameters {
   private(set) var usernameFragment: String?
   private var candidates: [String] = []
 
-  /// Applies a description's parameters; nil if the description was rolled back.
+  /// Applies a description's parameters, which are nil if it was rolled back.
   mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) -> Change {
     described = parameters
     guard let new = parameters?.usernameFragment, new != usernameFragment else {

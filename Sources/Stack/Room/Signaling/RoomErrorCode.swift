@@ -49,7 +49,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let noFreeReceiver = RoomErrorCode(rawValue: 1326)
   /// The video is not subscribed to.
   public static let notSubscribed = RoomErrorCode(rawValue: 1327)
-  /// No participant publishes that video.
+  /// No participant publishes the video.
   public static let noSuchMedia = RoomErrorCode(rawValue: 1328)
   /// The service did not add the receiver.
   public static let subscribeFailed = RoomErrorCode(rawValue: 1329)

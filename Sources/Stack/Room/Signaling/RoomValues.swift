@@ -88,7 +88,7 @@ package struct MediaID: Hashable, Comparable, Sendable, Codable {
   package static func < (left: MediaID, right: MediaID) -> Bool { left.number < right.number }
 }
 
-/// Identifies local media; assigned by the room.
+/// Identifies local media; assigned by the room's client.
 package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }

@@ -12,7 +12,8 @@ package import Wire
 /// entropy. The entropy is a class, so copies of the machine share the stream.
 package protocol SignalingMachine: Machine
 where Input == SignalingInput, Output == SignalingOutput {
-  /// The name by which a configuration selects the protocol: `janus`, `sora`, `room`, `whip`.
+  /// The name by which a configuration selects the protocol: `janus`, `sora`, `room`, `whip` or
+  /// `whep`.
   static var name: String { get }
   /// The protocol's abilities, so that the room can refuse other calls by itself.
   var abilities: SignalingAbilities { get }
@@ -132,9 +133,9 @@ package enum TransportEvent: Hashable, Sendable, Codable {
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
-  /// Publishes local media; each is answered by `localPublished` or by `result`.
+  /// Publishes local media; answered by `localPublished` for each, and by `result`.
   case publish(PublicationRequest)
-  /// Unpublishes local media; answered by `localUnpublished`.
+  /// Unpublishes local media; answered by `localUnpublished` for each, and by `result`.
   case unpublish(ActionID, [LocalMediaID])
   /// Changes local media's extra value, or switches the media on or off.
   case updateLocal(LocalMediaInfo)
@@ -288,7 +289,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case message(UserMessage)
   /// A notification from the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// The server redirected the client to another one, which the machine follows by itself.
+  /// The server redirected the client to another server; the machine follows by itself.
   case redirected(String)
   /// The transport was lost, and the machine is reconnecting or has rejoined the room.
   case reconnecting(attempt: Int, reason: String)

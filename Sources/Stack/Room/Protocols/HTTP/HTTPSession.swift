@@ -94,7 +94,7 @@ struct HTTPSession: Sendable {
     remote = try? SDPDocument(parsing: opening.description)
   }
 
-  /// Whether the server supports restarts.
+  /// Whether the server supports restarts and none is in progress.
   var canRestart: Bool { entityTag != nil && !isRestarting }
 
   /// Adds a local candidate; nil after the last one.

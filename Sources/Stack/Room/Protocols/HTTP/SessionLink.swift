@@ -61,7 +61,7 @@ struct SessionLink: Sendable {
 
   mutating func restartFailed() { session?.restartFailed() }
 
-  /// Adds a local candidate, nil after the last one; waits for the session.
+  /// Adds a local candidate, nil after the last one; it is kept until there is a session.
   mutating func add(_ candidate: CandidateInit?) {
     if session == nil { candidates.append(candidate) } else { session?.add(candidate, &desk) }
   }
@@ -104,7 +104,7 @@ struct SessionLink: Sendable {
     candidates = []
   }
 
-  /// Records whether the server accepts candidates; nil if it did not respond.
+  /// Records whether the server accepts candidates; the response is nil if there was none.
   mutating func handleCandidates(_ response: SessionResponse?) { session?.handle(response, &desk) }
 
   /// Returns the server's description after an ICE restart; nil if there is none.

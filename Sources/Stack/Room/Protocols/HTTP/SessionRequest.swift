@@ -149,7 +149,7 @@ package struct SessionResponse: Hashable, Sendable {
 
   /// Whether the server does not accept candidates (RFC 9725 section 4.3.1).
   ///
-  /// That is not a failure, because it also learns addresses from checks.
+  /// This is not a failure, because the server also learns addresses from checks.
   package var refusesCandidates: Bool { [405, 415, 422, 501].contains(status) }
 
   /// The number of seconds to wait before retrying (RFC 9110 section 10.2.3), if the server states

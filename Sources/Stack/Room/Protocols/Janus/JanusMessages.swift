@@ -111,8 +111,8 @@ extension JSONValue {
     .members(("type", .text(description.type.rawValue)), ("sdp", .text(description.sdp)))
   }
 
-  /// Converts the name of a room or participant: to a number, unless the server is configured for
-  /// strings.
+  /// Converts the name of a room or participant to a number if it is one, or else to a string: a
+  /// server can be configured for strings.
   static func identifier(_ text: String) -> JSONValue {
     if let number = Int64(text), number >= 0, String(number) == text { return .integer(number) }
     return .text(text)
@@ -245,7 +245,7 @@ protocol JanusPlugin: Sendable {
   var status: [(name: String, value: String)] { get }
 
   init(options: [String: String])
-  /// Handles an attached handle.
+  /// Called when a handle was attached.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
   /// Handles the answer to a message.
   mutating func handle(
@@ -265,7 +265,7 @@ protocol JanusPlugin: Sendable {
 }
 
 extension JanusDesk {
-  /// Handles events about a handle that all plugins share.
+  /// Reports an event as a notification, except events about media flow.
   mutating func record(_ type: String, _ whole: JSONValue) {
     // Media flow is observed on the connection itself.
     guard !["webrtcup", "media"].contains(type) else { return }

@@ -6,7 +6,7 @@ struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
     /// The transport is open.
     case opened
-    /// The session exists: a new one, or the one before the transport was lost.
+    /// The session exists: a new one, or the one from before the transport was lost.
     case ready(isNew: Bool)
     case attached(JanusRole)
     case reply(JanusRole, JanusAsk, JanusReply)
@@ -202,8 +202,8 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Requests are not answered on another transport unless the session is claimed; then the
-    // plugins repeat them.
+    // Abandon all requests: they are never answered unless another transport claims the session,
+    // and then the plugins repeat them.
     abandon()
     return .lost(reason)
   }
@@ -215,7 +215,7 @@ struct JanusSession: Sendable {
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
-      // The only answer to keepalives and candidates.
+      // Keepalives and candidates are answered by this message alone.
       guard let transaction = message.transaction, let purpose = requests.purpose(of: transaction),
         purpose == .keepalive || purpose == .trickle
       else { return [] }

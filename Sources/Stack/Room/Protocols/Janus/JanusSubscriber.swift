@@ -77,7 +77,8 @@ struct JanusSubscriber: Sendable {
         action, SignalingFailure(.noProfiles, "the video has no layers", media: media))
     }
     let number = JSONValue.integer(Int64(layer))
-    // One is for simulcast, the other for scalable coding; the server uses the one that applies.
+    // `substream` is for simulcast, `spatial_layer` for scalable coding; the server uses the one
+    // that applies.
     configure(
       media, [("substream", number), ("spatial_layer", number)], .profile, action, &desk)
   }

@@ -74,12 +74,12 @@ struct JanusVideoRoom: JanusPlugin {
     var events = desk.roster.retain(ids)
     for attendee in attendees {
       events += enter(attendee, &desk)
-      // A server that restarted may not yet list publishers from before the loss.
+      // An attendee publishes nothing now, even if it did before the loss.
       guard let id = attendee["id"]?.identifier else { continue }
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On first joining, all of this is reported at once.
+    // On first joining, `joined` reports all participants at once.
     if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)
@@ -101,7 +101,7 @@ struct JanusVideoRoom: JanusPlugin {
 
   mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
     switch (role, event) {
-    // An unsolicited description is a late answer.
+    // An unsolicited description is a late answer and ignored.
     case (.main, .data(let data, _)): handle(data, &desk)
     case (.main, .candidate(let candidate)): publisher.handle(candidate, &desk)
     case (.main, .hangup(let reason)): publisher.hangUp(reason, &desk)

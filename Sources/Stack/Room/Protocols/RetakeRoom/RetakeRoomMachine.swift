@@ -230,7 +230,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   ) {
     joinDue = nil
     let isReturn = phase == .reconnecting
-    // Another session has other connections.
+    // The connections belong to the previous session, which was not resumed.
     if isReturn, !(isResumed && name == session) {
       up.close(&desk)
       down.close(&desk)
@@ -321,8 +321,8 @@ extension Roster.Offer {
 
 // MARK: - RoomDesk
 
-/// The state that the machine for Retake's own rooms shares: the transport, the participants and
-/// outputs.
+/// The state that the parts of a client of Retake's own rooms share: the transport, the
+/// participants and outputs.
 struct RoomDesk: SignalingDesk {
   /// The request that a server's answer belongs to.
   enum Purpose: Hashable, Sendable {

@@ -56,7 +56,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   package var isActive: Bool
   package var isAlwaysOn: Bool
   package var extraValue: String
-  /// The rids of its layers, smallest layer first.
+  /// The rids of the layers, smallest layer first.
   package var layers: [String]
 
   package init(

@@ -3,9 +3,9 @@ import Wire
 
 /// A room's participants and their media, with the media's ids.
 struct Roster: Sendable {
-  /// Media as a server names it.
+  /// A participant's media as a server describes it.
   struct Offer: Hashable, Sendable {
-    /// The server's name for it, unique per owner.
+    /// The server's name for the media, unique per owner.
     var key: String
     var kind: MediaKind
     var isActive = true
@@ -48,7 +48,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Finds media by the server's name, if names are unique in the room.
+  /// Finds media by the server's name, for servers whose names are unique in the room.
   func media(key: String) -> MediaID? {
     for member in members {
       if let index = member.keys.firstIndex(of: key) { return member.info.media[index].id }
@@ -216,8 +216,8 @@ struct Publication: Sendable {
 
   // MARK: Offers
 
-  /// Starts an offer; returns nil if one is in progress, after which another follows.
-  /// - Returns: whether to restart ICE.
+  /// Starts an offer; if one is in progress, another follows it.
+  /// - Returns: whether to restart ICE; nil if an offer is in progress.
   mutating func begin() -> Bool? {
     guard phase == .idle else {
       isStale = true

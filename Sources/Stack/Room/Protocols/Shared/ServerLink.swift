@@ -16,7 +16,7 @@ struct ServerLink: Sendable {
   enum News: Hashable, Sendable {
     case opened(subprotocol: String?)
     case frame(SignalingFrame)
-    /// It could not be opened, failed, or the server closed it.
+    /// The transport could not be opened, failed, or was closed by the server.
     case lost(code: Int?, reason: String)
     /// The local close is complete.
     case closed
@@ -81,7 +81,7 @@ struct ServerLink: Sendable {
     state = .waiting(until: now + .milliseconds(milliseconds))
   }
 
-  /// Sends a message; dropped without a transport, whose loss is reported.
+  /// Sends a message, or drops it if the transport is not open.
   func send(_ text: String, into outputs: inout [SignalingOutput]) {
     guard case .open(let id) = state else { return }
     outputs.append(.transport(id, .send(.text(text))))

@@ -10,7 +10,7 @@ struct SoraChannels: Sendable {
   private var channels: [SoraChannel] = []
   /// Whether signaling now uses data channels.
   private(set) var hasSwitched = false
-  /// Whether the session may lose the WebSocket, and when it is closed.
+  /// Whether the session may lose the WebSocket, and when the WebSocket is closed.
   private var ignoresSocket = false
   private(set) var deadline: Instant?
 

@@ -56,7 +56,8 @@ struct SoraMedia: Sendable {
   /// Handles a further offer from the server.
   mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // Of several offers that arrive during an answer, the last one is complete.
+    // Of several offers that arrive during an answer, only the last one is answered: it is
+    // complete.
     if phase == .held {
       nextOffer = (sdp, "answer")
     } else {
