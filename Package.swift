@@ -218,8 +218,7 @@ let package = Package(
       "Live/PageRecording",
       ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
       exclude: ["Script", "Extension"]),
-    // A relay between two ends that know nothing of it: their signaling through a proxy, and two legs
-    // of each call.
+    // A relay between two unaware ends: a proxy for their signaling, and two legs per call.
     module(
       "Live/Relaying",
       [
@@ -232,7 +231,7 @@ let package = Package(
         "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Peer", "Room", "Tape", "Replay",
         "Export", "Live", "Signaling",
       ]),
-    // Rooms of services, live: participants and media as objects, over the connections of a session.
+    // Live rooms: participants and media as objects, over a session's connections.
     module(
       "Live/RoomClient",
       [
@@ -316,7 +315,8 @@ let package = Package(
       "ReplayTests",
       [
         "Wire", "ICE", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles",
-        "AudioSession", "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
+        "AudioSession", "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug",
+        "Page",
       ]),
     tests(
       "DebugTests",

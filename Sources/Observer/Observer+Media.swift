@@ -168,7 +168,8 @@ extension Observer {
 }
 
 extension RTPHeader {
-  /// Whether the header extensions are encrypted, as two profiles indicate (RFC 9335 section 5).
+  /// Whether the header extensions are encrypted, which either of two profile values signals (RFC
+  /// 9335 section 5).
   var hasEncryptedElements: Bool {
     extensionProfile == 0xc0de || extensionProfile == 0xc2de
   }

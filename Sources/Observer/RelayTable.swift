@@ -11,8 +11,8 @@ struct RelayTable {
     /// If the channel's binding was not seen, the peer is 0.0.0.0 with the channel number as its
     /// port; if the allocation was not seen, the client's own address stands for the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
-    /// A channel's peer, known only after data was sent on the channel: the addresses used so far,
-    /// and the peer's.
+    /// A channel was bound to a peer. Earlier data on the channel was recorded under the given
+    /// placeholder addresses; `peer` is the real one.
     case bound(FiveTuple, peer: SocketAddress)
     case control
     case none

@@ -247,7 +247,7 @@ package final class CallPeer: Sendable {
   /// The progress line's text during a recording.
   package var progress: String { (devices?.level ?? "") + mediaSummary }
 
-  /// The number of frames sent and received, in words.
+  /// A summary of the frames sent and received, for display.
   package var mediaSummary: String {
     let counters = connection.counters
     return "\(counters.audioSent) audio and \(counters.videoFramesSent) video frames sent, "

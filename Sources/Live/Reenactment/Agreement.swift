@@ -168,7 +168,8 @@ package struct Agreement: Hashable, Sendable {
     sections[index] = agreed
   }
 
-  /// Names of layers, which a client that agrees on no simulcast does not know.
+  /// The header extensions that carry layer names (RIDs); a client that does not negotiate
+  /// simulcast does not negotiate them either.
   private static let ofLayers: Set<String> = [
     HeaderExtensionURI.streamID.rawValue, HeaderExtensionURI.repairedStreamID.rawValue,
   ]

@@ -235,7 +235,7 @@ package struct BrowserTrial: Sendable {
     }
   }
 
-  /// Returns when all was played, or when no client connected in time.
+  /// Waits until everything has been played, or until no client has connected in time.
   private func wait(for service: ReenactmentService) async {
     let limit = connectionLimit
     await withTaskGroup(of: Void.self) { group in

@@ -16,7 +16,8 @@ package struct PacketRewriter: Sendable {
   private let agreement: Agreement
   private let streams: [UInt32: ReenactmentPlan.Stream]
   private var numbers: TransportNumbers
-  /// Whether recorded retransmissions stay out, because others are made as they are asked for.
+  /// Whether to omit recorded retransmissions because new ones are made when the client requests
+  /// them.
   private let leavesRepairsOut: Bool
 
   package init(_ plan: ReenactmentPlan, _ agreement: Agreement, leavesRepairsOut: Bool) {

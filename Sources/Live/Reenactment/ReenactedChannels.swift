@@ -47,7 +47,7 @@ struct ReenactedChannels {
   /// Messages that could not be sent, because their channel never opened.
   var unsent: Int { messages.count - sent }
 
-  /// Begins the association; returns packets to send, as all of these do.
+  /// Begins the association; like the methods below, returns the packets to send.
   mutating func begin(at now: Instant) -> [[UInt8]] {
     association.step(.start(parameters), at: now, into: &outputs)
     return settle(at: now)

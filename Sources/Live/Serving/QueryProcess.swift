@@ -185,7 +185,7 @@ package struct AnswerQuery {
       var row = count == 0 ? "[" : ",\n["
       for column in names.indices {
         if column > 0 { row += "," }
-        // Stop within a row of long cells, which could exceed the limit by far.
+        // Stop even in the middle of a row: one with long cells could far exceed the limit.
         guard text.utf8.count + row.utf8.count <= Self.answerBytes else {
           isCut = true
           break

@@ -215,8 +215,8 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let ipv6 = LinkType(rawValue: 229)
   /// Version 2 of the cooked format, which adds the interface.
   package static let linuxCooked2 = LinkType(rawValue: 276)
-  /// PPP: with or without its address; on a serial line; with the direction in front; as Linux's
-  /// pppd writes it; and a PPPoE session without Ethernet.
+  /// PPP, in this order: with or without an address; on a serial line; a PPPoE session without
+  /// Ethernet; as Linux's pppd writes it; and with the direction in front.
   package static let ppp = LinkType(rawValue: 9)
   package static let pppInHDLC = LinkType(rawValue: 50)
   package static let pppoe = LinkType(rawValue: 51)
@@ -238,7 +238,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   /// Frames of any link type with their process, from macOS; older files use the second number.
   package static let packetTap = LinkType(rawValue: 258)
   package static let packetTapOfUser = LinkType(rawValue: 149)
-  /// A netfilter rule's log.
+  /// Packets logged by a Linux netfilter rule (NFLOG).
   package static let netfilterLog = LinkType(rawValue: 239)
 }
 

@@ -14,7 +14,8 @@ public protocol LocalParticipant: AnyObject, Sendable {
 
 /// A remote participant.
 ///
-/// It keeps its media after the participant has left, while the application holds it.
+/// The object keeps its media after the participant leaves, for as long as the application holds a
+/// reference to it.
 public protocol RemoteParticipant: AnyObject, Sendable {
   /// The participant's identifier in the room.
   var id: String { get }

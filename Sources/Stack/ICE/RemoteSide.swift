@@ -296,7 +296,7 @@ extension ICEAgent {
     }
   }
 
-  /// Pairs a new candidate with every socket.
+  /// Pairs a new remote candidate with every local base: sockets, relayed addresses and active TCP.
   private mutating func learnSignaled(_ candidate: ICECandidate) {
     switch learnRemote(candidate) {
     case .full: counters.count(.overflows)

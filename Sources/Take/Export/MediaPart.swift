@@ -208,7 +208,8 @@ struct MediaPart {
     }
   }
 
-  /// Browsers request key frames when they lose one, and send others rarely.
+  /// How far before the window decoding starts, so that it includes a key frame: without loss,
+  /// browsers rarely send one.
   private static let reportedPreroll: Int64 = 30_000_000_000
 
   private func writeAudio(

@@ -250,7 +250,7 @@ package enum IPPacket {
     return folded(sum)
   }
 
-  /// Returns the bytes of an SCTP packet without DTLS and UDP (RFC 9260).
+  /// Returns an IP packet that carries an SCTP packet directly, without UDP and DTLS (RFC 9260).
   static func association(
     from source: IPAddress, to destination: IPAddress, packet: [UInt8], identification: UInt16
   ) -> [UInt8] {

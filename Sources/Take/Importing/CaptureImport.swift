@@ -126,7 +126,7 @@ package final class CaptureImport {
 
   // MARK: Packets
 
-  /// Feeds a packet to the observer, unless it is of no call.
+  /// Feeds a packet to the observer unless it belongs to no call.
   func show(_ packet: RingPacket) {
     packet.tuple.transport == .tcp ? showPiece(packet) : showDatagram(packet)
   }

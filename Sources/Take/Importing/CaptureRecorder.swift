@@ -219,7 +219,7 @@ package struct KeyLogFollower {
     return bytes
   }
 
-  /// Returns the complete lines in the waiting and the new bytes.
+  /// Appends new bytes to the pending ones and returns the complete lines; keeps the rest.
   private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
     let all = rest + bytes
     guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {

@@ -220,7 +220,7 @@ struct PageCommand: ParsableCommand {
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    // The page is as private as the take.
+    // The default mode 0600 fits: the page reveals as much as the take.
     try WritingWhole.text(page.html, to: file, overwrite.present)
     if json {
       return try Output.json(

@@ -93,7 +93,8 @@ struct BundleCommand: ParsableCommand {
     }
   }
 
-  /// Returns an archive with a take, its findings and its page, under the stem's name.
+  /// Returns an archive of a take, its findings and its page; the take and the page are named after
+  /// `stem`.
   private func archived(_ take: String, _ stem: String, _ made: Redactor.Summary?) throws -> [UInt8]
   {
     let (found, page) = try Progress("looking").follow {

@@ -7,7 +7,7 @@ public struct VideoCodecError: Error, Hashable, Sendable {
   /// The reason in one sentence.
   public var reason: String
 
-  /// Creates an error.
+  /// Creates an error with a reason in one sentence.
   public init(reason: String) { self.reason = reason }
 }
 

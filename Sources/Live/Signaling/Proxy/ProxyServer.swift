@@ -208,7 +208,7 @@ final class ProxyNumbers: Sendable {
 
 // MARK: - ProxySockets
 
-/// Upgrades connections of clients to WebSockets once the server has agreed to one.
+/// Upgrades client connections to WebSockets once the upstream server has accepted the upgrade.
 struct ProxySockets: Sendable {
   let route: ProxyRoute
   let connections: OpenConnections

@@ -175,7 +175,8 @@ struct CandidatePair {
 
 // MARK: - PairNomination
 
-/// The agents that have nominated a pair (RFC 8445 section 8.1).
+/// A pair's nomination: whether the local agent or the peer has nominated it (RFC 8445 section
+/// 8.1).
 struct PairNomination {
   private(set) var isNominated = false
   /// Whether checks include USE-CANDIDATE because the local agent chose the pair.

@@ -150,7 +150,7 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
   /// The tracks in the order of their transceivers.
   public var tracks: [Track]
 
-  /// Creates a stream's description.
+  /// Creates a description from a stream's identifier and its tracks, in their transceivers' order.
   public init(id: String, tracks: [Track]) {
     self.id = id
     self.tracks = tracks

@@ -120,7 +120,7 @@ package struct ReceiverReport: Hashable, Sendable {
   }
 }
 
-// MARK: - RTCPExtendedReport
+// MARK: - ExtendedReport
 
 /// Extended reports; only the blocks for the receiver's round trip are parsed (RFC 3611).
 package struct ExtendedReport: Hashable, Sendable {

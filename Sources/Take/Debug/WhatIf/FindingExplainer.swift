@@ -41,7 +41,7 @@ package struct FindingExplainer {
     }
   }
 
-  /// Packets that were lost on one way.
+  /// Packets lost in one direction.
   private struct Lost {
     var from: UInt32
     var to: UInt32

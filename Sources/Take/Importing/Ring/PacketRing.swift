@@ -98,7 +98,7 @@ package struct PacketRing: ~Copyable {
   private(set) package var passed: UInt64 = 0
   /// Frames that the capturing system lost, with the times of the reports.
   private var drops: [(at: Int64, count: UInt64)] = []
-  /// The number of packets that left it for want of memory before their time was over.
+  /// The number of packets evicted early for lack of memory.
   private(set) package var crowdedOut: UInt64 = 0
 
   /// - Parameter length: how long packets are retained.

@@ -292,7 +292,7 @@ package struct G711WAVWriter {
 
   package init(isALaw: Bool) { self.isALaw = isALaw }
 
-  /// Appends a payload that was played at a time, in milliseconds since the first payload.
+  /// Appends a payload that was played `milliseconds` after the first one.
   package mutating func add(_ payload: [UInt8], at milliseconds: Int64) {
     let place = Int(clamping: milliseconds).multipliedReportingOverflow(by: 8).partialValue
     let pause = place.subtractingReportingOverflow(samples.count).partialValue

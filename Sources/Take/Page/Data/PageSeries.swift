@@ -88,7 +88,7 @@ struct PageSeriesList {
   }
 }
 
-// MARK: - PageBins
+// MARK: - Bins
 
 /// A stream's bytes in bins of half a second; empty bins are omitted.
 struct PacketBins: Sendable {

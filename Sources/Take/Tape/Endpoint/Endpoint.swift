@@ -127,7 +127,7 @@ extension StepRecord {
       entropyDrawn: entropyDrawn)
   }
 
-  /// The endpoint's input and outputs; nil and empty for another machine.
+  /// The step's input and outputs if its machine is an endpoint; otherwise nil and empty.
   package var peerInput: PeerInput? { input as? PeerInput }
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }

@@ -128,8 +128,8 @@ struct TableDefinition: Sendable {
   /// Whether the storage table has an extra column for the size of streamed bytes.
   var addsSize: Bool { stream != nil && !names.contains("size") }
 
-  /// Returns the storage table's columns in takes of a format: streamed bytes are replaced with
-  /// their size and position.
+  /// Returns the storage table's columns in the given take format; a column of streamed bytes is
+  /// replaced with its size and position.
   func storageColumns(format: Int64) -> [String] {
     columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
       + (hasCoding(format: format) ? ["coding"] : [])
