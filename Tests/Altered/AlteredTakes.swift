@@ -5,8 +5,9 @@ import Tape
 
 /// Drives takes that somebody altered through every verb that reads takes.
 ///
-/// Each verb has to answer or to refuse within 20 seconds, without a trap and without a gigabyte of
-/// memory; and a replay must not be good where a value under the digest is another one.
+/// Each verb has to answer or to refuse within 20 seconds of the processor, without a trap and
+/// without a gigabyte of memory; and a replay must not be good where a value under the digest is
+/// another one.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///
