@@ -5,8 +5,9 @@ import Tape
 
 /// Runs every verb that reads takes on altered takes.
 ///
-/// Each verb must answer or refuse within 20 seconds, without a trap and within a gigabyte of
-/// memory, and a replay must fail if a value under the digest changed.
+/// Each verb has to answer or to refuse within 20 seconds of the processor, without a trap and
+/// without a gigabyte of memory; and a replay must not be good where a value under the digest is
+/// another one.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///

@@ -77,8 +77,11 @@ struct VerbRun {
     ]
   }
 
-  /// The seconds that a verb may take, and the process's memory limit.
+  /// Seconds of the processor that a verb may take, however busy the machine is, and memory that
+  /// the process may have in all.
   private static let seconds: UInt32 = 20
+  /// Whoever takes ten times as long without the processor waits for something that never comes.
+  private static let waiting = 10 * seconds
   private static let memory = 1 << 30
 
   func outcome() throws -> Outcome {
@@ -120,9 +123,9 @@ struct VerbRun {
         try? FileManager.default.removeItem(atPath: "\(folder)/\(name)")
       }
       Self.forgetPeak()
-      alarm(Self.seconds)
+      Self.limitTime(Self.seconds, Self.waiting)
       let status = RetakeProgram.status(of: line)
-      alarm(0)
+      Self.limitTime(0, 0)
       var text = "\(status)\n"
       let peak = Self.peakBytes()
       if peak > Self.memory { text += "fault \(line.joined(separator: " ")): \(peak >> 20) MB\n" }
@@ -133,7 +136,15 @@ struct VerbRun {
     }
   }
 
-  /// Makes the kernel restart its count of peak resident memory.
+  /// Ends the process after some seconds of the processor, or of waiting; 0 does not.
+  private static func limitTime(_ seconds: UInt32, _ waiting: UInt32) {
+    var processor = itimerval()
+    processor.it_value.tv_sec = Int(seconds)
+    setitimer(__itimer_which_t(ITIMER_PROF.rawValue), &processor, nil)
+    alarm(waiting)
+  }
+
+  /// Has the kernel count the peak of resident memory anew.
   private static func forgetPeak() {
     let file = open("/proc/self/clear_refs", O_WRONLY)
     _ = "5".withCString { write(file, $0, 1) }
