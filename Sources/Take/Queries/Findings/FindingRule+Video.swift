@@ -57,6 +57,7 @@ extension FindingRule {
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
           SELECT frame_store.row AS row, peer, ssrc, track, at_ns,
+            frame_store.rtp_time & 0xffffffff AS shown_time,
             min(frame_store.row) OVER (
               PARTITION BY peer, track ORDER BY at_ns
               RANGE BETWEEN 1000000000 PRECEDING AND CURRENT ROW) AS second_row
@@ -68,11 +69,12 @@ extension FindingRule {
             SELECT peer, ssrc, track, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
               -- What is shown has waited: up to a second, or a frame.
               min(lag(second_row) OVER picture, lag(row, 2, 0) OVER picture) AS early_row,
-              lag(row) OVER picture AS from_row, row AS to_row, 0 AS is_last
+              lag(row) OVER picture AS from_row, row AS to_row, 0 AS is_last,
+              lag(shown_time) OVER picture AS before_time
             FROM shown WINDOW picture AS (PARTITION BY peer, track ORDER BY row)
             UNION ALL
             SELECT peer, ssrc, track, max(at_ns), \(lastMoment), max(row), max(row),
-              1 << 62, 1
+              1 << 62, 1, shown_time
             FROM shown GROUP BY peer, track
           ) WHERE to_ns - from_ns >= 150000000
         ),
@@ -87,13 +89,15 @@ extension FindingRule {
             \(pauses("max(pause_ns)")) AS paused_ns,
             \(pauses("sum(pause_ns >= 150000000)")) AS pauses,
             \(pauses("sum(iif(pause_ns >= 150000000, pause_ns, 0))")) AS all_paused_ns,
-            -- From a little before the gap on.
+            -- From a little before the gap on, of pictures after the one before it.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
-                SELECT sequence, at_ns, lag(sequence) OVER (ORDER BY packet_store.row) AS former
+                SELECT sequence, at_ns, packet_store.rtp_time AS rtp_time,
+                  lag(sequence) OVER (ORDER BY packet_store.row) AS former
                 FROM packet_store
                 WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
               ) WHERE former IS NOT NULL AND at_ns >= from_ns - 300000000
+                AND (rtp_time - before_time - 1) & 0xffffffff < 0x7fffffff
             ) AS missing
           FROM long
         )

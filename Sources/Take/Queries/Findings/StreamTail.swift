@@ -88,6 +88,8 @@ struct PictureGap: Sendable {
   /// The number of such pauses of `least` or longer, and their sum.
   var pauses: Int64 = 0
   var allPaused: Int64 = 0
+  /// The timestamp of the picture before it: what was missing until then has been repaired.
+  fileprivate var beforeTime: Int64
   fileprivate var earlyRow: Int64
   fileprivate var fromRow: Int64
   fileprivate var toRow: Int64
@@ -160,7 +162,7 @@ struct PictureGap: Sendable {
       found.append(
         PictureGap(
           peer: track.peer, track: track.track, ssrc: ssrc, from: before.at, to: next.at,
-          isLast: false, freezeMean: mean,
+          isLast: false, freezeMean: mean, beforeTime: before.rtpTime,
           earlyRow: min(shown[second].row, place >= 2 ? shown[place -| 2].row : 0),
           fromRow: before.row, toRow: next.row))
     }
@@ -170,6 +172,7 @@ struct PictureGap: Sendable {
       found.append(
         PictureGap(
           peer: track.peer, track: track.track, ssrc: ssrc, from: last.at, to: end, isLast: true,
+          beforeTime: last.rtpTime,
           earlyRow: min(shown[second].row, shown.count >= 2 ? shown[shown.count -| 2].row : 0),
           fromRow: last.row, toRow: .max))
     }
@@ -204,7 +207,8 @@ struct PictureGap: Sendable {
           paused = max(paused, pause)
           if pause >= Self.least { (pauses, allPaused) = (pauses +| 1, allPaused +| pause) }
         }
-        if at >= from -| 300_000_000, (2..<32_768).contains(step) { missing +|= step -| 1 }
+        let isNew = (1..<0x8000_0000).contains((time &- beforeTime) & 0xffff_ffff)
+        if isNew, at >= from -| 300_000_000, (2..<32_768).contains(step) { missing +|= step -| 1 }
       }
       former = (at, sequence, time)
     }
