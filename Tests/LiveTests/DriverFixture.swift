@@ -69,6 +69,7 @@ extension PeerInput {
     case .answer(.nameResolved(let id, let addresses)): "resolved \(id) \(addresses)"
     case .sendFailed(let failure): "refused \(failure.remote) \(failure.code)"
     case .signaling(let message): "signaling \(message.type)"
+    case .relayed: "relayed"
     }
   }
 }

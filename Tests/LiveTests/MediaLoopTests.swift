@@ -59,7 +59,7 @@ final class ToyEngine: PeerEngine {
     case .signaling(let message): tell(message.message, &outbox)
     case .sendFailed(let failure): tell("send \(failure.code)", &outbox)
     case .send(let id, _): outbox.append(.reply(id: id, .done))
-    case .genesis, .answer(.streamAccepted): break
+    case .genesis, .relayed, .answer(.streamAccepted): break
     }
   }
 
