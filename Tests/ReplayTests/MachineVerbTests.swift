@@ -50,7 +50,7 @@ struct MachineVerbTests {
     let info = try TakeInfo(path: path)
     #expect(info.peers.isEmpty && info.actors.map(\.label) == ["sum"])
     #expect(info.description.contains("actor 1 sum, kind 200"))
-    #expect(info.description.contains("numbers, 0.000 to 1.050 s: nobody said any"))
+    #expect(info.description.contains("numbers: nobody said any (numbers, 0.000 to 1.050 s)"))
     #expect(info.json.contains("\"reason\":\"nobody said any\""))
     #expect(try Timeline(path: path).json.contains("total"))
     let page = try TakePage(path: path).html
