@@ -172,9 +172,9 @@ final class TerminalRun: Sendable {
 }
 
 extension String {
-  /// The lines that a terminal would show.
+  /// The lines that a terminal would show at the end; progress, on a busy machine, is replaced.
   var terminalLines: [String] {
     replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
-      .map { String($0) }
+      .map { $0.components(separatedBy: "\r\u{1b}[K").last ?? "" }
   }
 }

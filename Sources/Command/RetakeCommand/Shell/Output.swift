@@ -59,8 +59,11 @@ package enum Output {
   static func writeError(_ text: String) { _ = put(PrintableText.lines(text), into: STDERR_FILENO) }
 
   /// Replaces the current line on standard error, which must be a terminal.
+  ///
+  /// A text that does not fit is cut: what wraps could not be replaced again.
   static func replaceLine(with text: String) {
-    _ = put("\r\u{1b}[K" + PrintableText.line(text), into: STDERR_FILENO)
+    let columns = Terminal.errors.size?.columns ?? .max
+    _ = put("\r\u{1b}[K" + PrintableText.line(text).prefix(columns - 1), into: STDERR_FILENO)
   }
 
   /// Turns broken pipes and file size limits into ordinary errors; opens closed standard streams so

@@ -164,6 +164,8 @@ struct Terminal: Sendable {
 
   /// Determined at the start, before a pager replaces standard output.
   static let standard = Terminal(STDOUT_FILENO)
+  /// Standard error, where progress is shown.
+  static let errors = Terminal(STDERR_FILENO)
 
   private init(_ descriptor: Int32) {
     guard isatty(descriptor) != 0 else {
