@@ -201,7 +201,7 @@ package final class CaptureImport {
     while let output = outbox.next() {
       // Most outputs are packets, whose rows are those of the input.
       if let isClear = output.isPacketInClear {
-        summary.countPacket(isClear: isClear)
+        if !output.isData { summary.countPacket(isClear: isClear) }
         if output.hasRows { outputs.append(output) }
         continue
       }
