@@ -227,6 +227,21 @@ struct FindingFiguresTests {
     #expect(finding.text == "Freeze, bob's video to alice: stood still for 610 ms")
   }
 
+  @Test func nobodyMissesMediaForLongerThanItIsMissing() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 4)
+    call.run(1500)
+    call.run(4000, losing: [0, 1])
+    call.run(3000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path).findings
+    #expect(found.contains { $0.impact.withoutMediaSeconds > 3 }, "\(found.map(\.text))")
+    // All streams of both ways were silent for four seconds.
+    for finding in found {
+      #expect(finding.impact.withoutMediaSeconds < 6, "\(finding.text)")
+    }
+  }
+
   @Test func aTableThatIsCutSaysHowToSeeTheRest() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))

@@ -207,7 +207,7 @@ package final class CaptureImport {
     while let output = outbox.next() {
       // Most outputs are packets, which use the input's rows.
       if let isClear = output.isPacketInClear {
-        summary.countPacket(isClear: isClear)
+        if !output.isData { summary.countPacket(isClear: isClear) }
         if output.hasRows { outputs.append(output) }
         continue
       }

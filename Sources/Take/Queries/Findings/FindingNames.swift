@@ -202,22 +202,37 @@ struct FindingEnds: Sendable {
       || cause.kind == symptom.kind
   }
 
-  /// Returns detections' joint impact; overlapping times of the same stream count once.
+  /// The harm of detections, in seconds of all streams; overlapping times of one count once.
+  func weight(of detections: [Detection]) -> Double {
+    seconds(\.frozenSeconds, of: detections) + seconds(\.concealedSeconds, of: detections)
+      + seconds(\.withoutMediaSeconds, of: detections)
+  }
+
+  private func seconds(_ member: KeyPath<FindingImpact, Double>, of detections: [Detection])
+    -> Double
+  {
+    var spans: [Subject: (sum: Double, spans: [(from: Int64, to: Int64)])] = [:]
+    var order: [Subject] = []
+    for one in detections where one.impact[keyPath: member] > 0 {
+      let subject = subject(of: one, .stream)
+      if spans[subject] == nil { order.append(subject) }
+      spans[subject, default: (0, [])].sum += one.impact[keyPath: member]
+      spans[subject, default: (0, [])].spans.append((one.fromNanoseconds, one.toNanoseconds))
+    }
+    return order.reduce(0) { total, subject in
+      guard let found = spans[subject] else { return total }
+      return total + min(found.sum, Double(Finding.union(found.spans)) / 1e9)
+    }
+  }
+
+  /// The joint impact of detections; overlapping times count once, also those of several streams:
+  /// nobody misses media for longer than the call.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {
-      var spans: [Subject: (sum: Double, spans: [(from: Int64, to: Int64)])] = [:]
-      var order: [Subject] = []
-      for one in detections where one.impact[keyPath: member] > 0 {
-        let subject = subject(of: one, .stream)
-        if spans[subject] == nil { order.append(subject) }
-        spans[subject, default: (0, [])].sum += one.impact[keyPath: member]
-        spans[subject, default: (0, [])].spans.append((one.fromNanoseconds, one.toNanoseconds))
-      }
-      return order.reduce(0) { total, subject in
-        guard let found = spans[subject] else { return total }
-        return total + min(found.sum, Double(Finding.union(found.spans)) / 1e9)
-      }
+      let all = detections.filter { $0.impact[keyPath: member] > 0 }
+      let spans = all.map { ($0.fromNanoseconds, $0.toNanoseconds) }
+      return min(self.seconds(member, of: all), Double(Finding.union(spans)) / 1e9)
     }
     impact.frozenSeconds = seconds(\.frozenSeconds)
     impact.concealedSeconds = seconds(\.concealedSeconds)

@@ -256,7 +256,8 @@ extension FindingRule {
         Detection(
           "repairs-missing", peer: stream.peer, from: first.at, to: last.at,
           "\(lost) packets were lost; its receiver asked for them again in "
-            + "\(counted(Int64(asked.count), "request")) (NACK), and \(came) came",
+            + "\(counted(Int64(asked.count), "request")) (NACK), and "
+            + "\(came == 0 ? "none" : "\(came)") came",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: 1 - Double(came) / Double(lost), count: lost)))
     }

@@ -160,6 +160,8 @@ package struct Finding: Sendable {
   package var doubts: [String] = []
   /// The result of replaying it with changes, if requested.
   package var explanation: String?
+  /// The harm in seconds of all affected streams, by which findings are ordered.
+  package var weight = 0.0
   /// The severity of detections that have none of their own: that of the rule.
   package var usualSeverity = FindingSeverity.medium
 

@@ -304,6 +304,7 @@ struct FindingTree {
       scope: rule?.scope ?? .stream, subject: "", detections: own, impact: ends.impact(of: all),
       symptoms: symptoms)
     finding.usualSeverity = rule?.severity ?? .medium
+    finding.weight = ends.weight(of: all)
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
     finding.doubts = doubts(of: own)
@@ -330,7 +331,7 @@ struct FindingTree {
     func rank(_ finding: Finding) -> (Int, Double, Int, Int64) {
       let place = finding.severity == .critical ? 2 : finding.severity >= .medium ? 1 : 0
       // Differences below half a second do not decide.
-      let harm = (finding.impact.harmSeconds * 2).rounded(.down)
+      let harm = (finding.weight * 2).rounded(.down)
       return (place, harm, finding.severity.rawValue, finding.lengthNanoseconds)
     }
     let (first, second) = (rank(one), rank(other))

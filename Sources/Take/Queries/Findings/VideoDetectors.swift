@@ -299,7 +299,7 @@ extension FindingRule {
       "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were filled in"
         + (isWhole
           ? ""
-          : " in that time, \(words(allConcealed, all)) "
+          : " meanwhile, \(words(allConcealed, all)) "
             + "(\(percent(allConcealed, of: all))) in all")
         + ", because packets were lost or late", track: track.track, direction: .inbound,
       kind: "audio",

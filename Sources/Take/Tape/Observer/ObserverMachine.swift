@@ -233,7 +233,13 @@ package struct ObserverOutput: RecordedOutput {
     return packet.isClear
   }
 
-  /// Whether the output has rows; among packets, only unencrypted RTCP has.
+  /// Whether the output is a packet of data channels.
+  package var isData: Bool {
+    guard case .output(.packet(let packet)) = content else { return false }
+    return packet.kind == .sctp
+  }
+
+  /// Whether the output has rows; of packets, only RTCP in the clear has.
   package var hasRows: Bool {
     guard case .output(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
