@@ -172,7 +172,7 @@ struct RelayedCallTests {
     let info = try await Tool.run("info", path)
     // The text is wrapped.
     let words = info.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    let told = "unused-key, 0.000 to 5.065 s: 1: SRTP keys that open no packet"
+    let told = "SRTP keys that open no packet (unused-key, 0.000 to 5.065 s)"
     #expect(words.contains(told), "\(info.output)")
   }
 }
