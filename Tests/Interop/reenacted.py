@@ -20,15 +20,15 @@ _LOST = "SELECT sum(lost) FROM loss WHERE peer = ? AND direction = 'in' AND ssrc
     "SELECT ssrc FROM track WHERE kind = 'video' AND direction = 'in')"
 
 
-async def run(program, folder):
-    """Plays all captures; the problems, and what was counted."""
+async def run(program, folder, is_brief):
+    """Plays all captures, in a brief run the first; the problems, and what was counted."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     problems, words = [], []
-    for name, peer, repair in CASES:
+    for name, peer, repair in CASES[:1] if is_brief else CASES:
         try:
             async with asyncio.timeout(_SECONDS):
-                found, word = await _play(program, folder, name, peer, repair)
+                found, word = await _play(program, folder, name, peer, repair, is_brief)
         except Exception as error:  # whatever it is, the call failed
             found, word = [f"{type(error).__name__}: {error}"], "failed"
         problems += [f"{name}, {repair}: {problem}" for problem in found]
@@ -36,7 +36,7 @@ async def run(program, folder):
     return problems, "; ".join(words)
 
 
-async def _play(program, folder, name, peer, repair):
+async def _play(program, folder, name, peer, repair, is_brief):
     source, out = _CAPTURES / f"{name}.take", folder / f"{name}-{repair}.take"
     lost = "video.packetsLost <= 0" if repair == "honest" else "video.packetsLost >= 0"
     report = json.loads(await _output(
@@ -46,7 +46,8 @@ async def _play(program, folder, name, peer, repair):
     problems = [f"{each['sentence']}" for each in report["expectations"] if not each["holds"]]
     if not report["complete"] or not report["pages"]:
         problems.append("it was not played to its end, or the page reported nothing")
-    if report["median_ns"] > _MEDIAN_NS:
+    # A brief run shares the machine with others, which delays packets.
+    if report["median_ns"] > _MEDIAN_NS and not is_brief:
         problems.append(f"packets left {report['median_ns']} ns from their distances")
     counted = [each["sentence"].rpartition(": ")[2] for each in report["expectations"]]
     if repair == "as-recorded":

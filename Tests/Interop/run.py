@@ -90,22 +90,26 @@ async def _main(options, folder):
         found = await sessions.run(options.retake, folder / "sessions")
         problems += _tell("sessions", found, "published by WHIP and played by WHEP")
     if "chromium" in options.peers and options.only in "reenacted":
-        found, words = await reenacted.run(options.retake, folder / "reenacted")
+        found, words = await reenacted.run(
+            options.retake, folder / "reenacted", options.brief)
         problems += _tell("reenacted", found, words)
     for name, relay in (
         ("relayed-call", relayed.run_call), ("relayed-both", relayed.run_both),
         ("relayed-whip", relayed.run_whip),
     ):
+        if options.brief and relay is relayed.run_both:
+            continue
         if "chromium" in options.peers and options.only in name:
             problems += _tell(name, *await relay(options.retake, folder / name, options.seconds))
-    if "firefox" in options.peers and options.only in "relayed-firefox":
+    if "firefox" in options.peers and options.only in "relayed-firefox" and not options.brief:
         if namespace.address():
             problems += _tell(
                 "relayed-firefox", *await relayed.run_call(
                     options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
         else:
             print("relayed-firefox: left out, it needs a private network")
-    if {"chromium", "janus"} <= set(options.peers) and options.only in "relayed-demo":
+    wanted = options.only in "relayed-demo" and not options.brief
+    if wanted and {"chromium", "janus"} <= set(options.peers):
         import recorded_others
 
         if recorded_others.demos_are_there():
