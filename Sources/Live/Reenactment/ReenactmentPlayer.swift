@@ -112,11 +112,17 @@ package final class ReenactmentPlayer: Sendable {
     guard states.connection == .connected else { return }
     let begins = state.withLock { state in
       guard state.began == nil, !state.isOver, state.rewriter != nil else { return false }
-      state.began = clock.now
+      state.began = clock.now + Self.readiness
       return true
     }
     if begins { startWorker(named: "reenact") { [self] in run() } }
   }
+
+  /// The time that a client has to become ready.
+  ///
+  /// DTLS ends half a round trip later at its side, and browsers set up their receivers after that.
+  /// What came before would be lost, such as a part of the first key frame.
+  private static let readiness = Interval.milliseconds(250)
 
   /// Sends nothing any more.
   package func stop() {
