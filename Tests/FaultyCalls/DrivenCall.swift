@@ -44,6 +44,7 @@ package struct CallSetup {
       configurations[index].notices = PeerNotice.all
       // As sessions set it.
       configurations[index].awaitsSlowPaths = true
+      configurations[index].ignoresUnusedTransports = true
     }
     offerer = chance.below(2)
   }

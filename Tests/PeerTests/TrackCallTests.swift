@@ -236,12 +236,13 @@ struct TrackCallTests {
     #expect(changes(call, 1).last == end)
   }
 
-  @Test func closeReasonsTellWhoEndedIt() {
-    func ends(_ call: VirtualCall, _ peer: Int) -> [ConnectionEnd] {
-      call.events[peer].compactMap {
-        if case .connectionEnded(let end) = $0.event { end } else { nil }
-      }
+  private func ends(_ call: VirtualCall, _ peer: Int) -> [ConnectionEnd] {
+    call.events[peer].compactMap {
+      if case .connectionEnded(let end) = $0.event { end } else { nil }
     }
+  }
+
+  @Test func closeReasonsTellWhoEndedIt() {
     let call = Self.call(seed: 69)
     call.call(0, .close)
     call.run(for: .milliseconds(300))
@@ -250,6 +251,26 @@ struct TrackCallTests {
     call.call(1, .close)
     call.call(1, .close)
     #expect(ends(call, 1) == [.peer, .application])
+  }
+
+  /// Bundling closes the transports that sections leave, but not the connection.
+  @Test(arguments: [true, nil])
+  func aTransportThatBundlingLeavesEndsNoConnection(ignoresUnusedTransports: Bool?) {
+    var configuration = PeerConfiguration()
+    configuration.notices = PeerNotice.all
+    configuration.ignoresUnusedTransports = ignoresUnusedTransports
+    let call = VirtualCall(seed: 71, configurations: [configuration, configuration])
+    call.addMedia(
+      audio: Self.loud, videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    #expect(call.negotiate() == nil)
+    call.run(for: .seconds(1))
+    #expect(call.state("dtls 2", of: 0) == "closed")
+    #expect(call.state("connection", of: 0) == "connected")
+    // Older takes replay with the end that they recorded.
+    #expect(ends(call, 0) == (ignoresUnusedTransports == true ? [] : [.peer]))
+    call.call(1, .close)
+    call.run(for: .milliseconds(300))
+    #expect(ends(call, 0) == [.peer])
   }
 
   /// Takes made before these notices replay identically, because genesis does not enable them.

@@ -69,6 +69,31 @@ struct FindingFiguresTests {
     try expectEveryFreeze(call.path)
   }
 
+  // MARK: Connections
+
+  /// An observed peer is connected once ICE and DTLS both are; one that reports `connection` is by
+  /// its own word.
+  @Test(arguments: ["observed-aiortc", "observed-clear-h264", "chromium-peer-offers"])
+  func aConnectionIsEstablishedWithItsHandshake(name: String) throws {
+    let path = Self.captures + name + ".take"
+    let expected = try rows(
+      path,
+      """
+      SELECT peer.peer,
+        coalesce(min(iif(machine = 'connection' AND to_state = 'connected', state.at_ns, NULL)),
+          max(
+            min(iif(machine = 'ice-connection' AND to_state = 'connected', state.at_ns, NULL)),
+            coalesce(min(iif(machine = 'dtls' AND to_state = 'connected', state.at_ns, NULL)), 0)))
+          - peer.at_ns
+      FROM peer JOIN state USING (peer) GROUP BY peer.peer ORDER BY 1
+      """)
+    let summary = try TakeSummary(path: path, findings: try TakeFindings(path: path))
+    #expect(!expected.isEmpty)
+    #expect(
+      summary.connections.map { ["\($0.peer)", $0.connectedNanoseconds.map { "\($0)" } ?? ""] }
+        == expected)
+  }
+
   // MARK: Causes that are over
 
   private func rule(

@@ -166,6 +166,7 @@ public final class Session: Sendable {
     configuration.hasCompleteStatistics = configuration.hasCompleteStatistics ?? true
     configuration.receivesAllOffered = configuration.receivesAllOffered ?? true
     configuration.awaitsSlowPaths = configuration.awaitsSlowPaths ?? true
+    configuration.ignoresUnusedTransports = configuration.ignoresUnusedTransports ?? true
     configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
     let key = key ?? loop.nextKey()

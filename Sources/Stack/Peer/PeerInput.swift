@@ -188,6 +188,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// in older takes: only the last 16 of a pair do, which a path of a second outlasts.
   public var awaitsSlowPaths: Bool?
 
+  /// Whether a transport that closes because its sections joined another bundle leaves the
+  /// connection open; nil in older takes, where it ended the connection.
+  public var ignoresUnusedTransports: Bool?
+
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///
   /// Others are only passed on. A session replaces nil with the codecs of its build or the

@@ -288,8 +288,12 @@ extension PeerStack {
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if let transition = bundle.follow(state) {
       emit(transition)
-      if state == .closed { end(.peer) }
-      if state == .failed { end(.dtlsFailed) }
+      // A bundle whose sections joined another one was removed before it was closed.
+      let isUnused = bundles[bundle.number] !== bundle
+      if !(isUnused && genesis.configuration.ignoresUnusedTransports == true) {
+        if state == .closed { end(.peer) }
+        if state == .failed { end(.dtlsFailed) }
+      }
     }
     guard bundle === dataBundle else { return }
     switch state {

@@ -121,15 +121,21 @@ package struct TakeSummary: Sendable {
       let hasOwn = own.contains { $0.machine == "connection" && $0.to != "closed" }
       let machine = hasOwn ? "connection" : "ice-connection"
       let times = (trips[peer.number] ?? []).sorted()
-      let connected = own.first {
+      var connected = own.first {
         $0.machine == machine && ["connected", "completed"].contains($0.to)
+      }?.at
+      // An observed peer has no combined state: it is connected once ICE and DTLS are (W3C
+      // RTCPeerConnectionState), or ICE alone where no handshake was seen.
+      if !hasOwn, own.contains(where: { $0.machine == "dtls" }) {
+        let secured = own.first { $0.machine == "dtls" && $0.to == "connected" }?.at
+        connected = connected.flatMap { ice in secured.map { max(ice, $0) } }
       }
       connections.append(
         Connection(
           peer: peer.number, name: findings.names.end(peer.number),
           other: findings.names.otherEnd(of: peer.number), isObserved: peer.isObserved,
           state: own.last { $0.machine == machine }?.to ?? "",
-          connectedNanoseconds: connected.map { $0.at &- (begun[peer.number] ?? 0) },
+          connectedNanoseconds: connected.map { $0 &- (begun[peer.number] ?? 0) },
           pair: pairs[peer.number],
           roundTrip: times.last.map { RoundTrip(median: times[times.count / 2], most: $0) }))
     }
