@@ -326,7 +326,10 @@ let package = Package(
       ]),
     tests(
       "PageTests",
-      ["Wire", "Crypto", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab"]),
+      [
+        "Wire", "Crypto", "RTP", "SCTP", "Media", "Peer", "Tape", "Queries", "Page", "Lab",
+        "Seeded",
+      ]),
     tests(
       "RetakeTestingTests",
       [
@@ -363,7 +366,7 @@ let package = Package(
         "Tape", "Lab",
       ]),
     tests("CShimsTests", ["CDTLS", "CSockets", "CProcess", "COpus", "CVPX"]),
-    tests("SecureTests", ["Secure", "Wire", "Crypto", "CDTLS", "COpenSSL"]),
+    tests("SecureTests", ["Secure", "Wire", "Crypto", "CDTLS", "COpenSSL", "Seeded"]),
     tests("ICETests", ["Wire", "Crypto", "ICE", "Lab"]),
     tests(
       "LiveTests",
@@ -387,8 +390,10 @@ let package = Package(
       "RoomTests", ["Wire", "Peer", "SDP", "Room", "Lab"], exclude: ["Protocols/Transcripts"]),
     tests(
       "SignalingTests",
-      ["SDP", "TLS", "Room", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio")] + nio
-    ),
+      [
+        "SDP", "TLS", "Room", "Signaling", "Seeded",
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ] + nio),
     tests(
       "RelayingTests",
       [
@@ -399,12 +404,14 @@ let package = Package(
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(
-      name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
+      name: "RTPTests", dependencies: ["Wire", "RTP", "Seeded"], resources: [.copy("Samples")],
       swiftSettings: settings),
-    tests("SCTPTests", ["Wire", "SCTP"], containers: ["DequeModule", "HeapModule"]),
-    tests("FlowTests", ["Wire", "RTP", "Flow"]),
-    tests("SDPTests", ["Wire", "SDP"], exclude: ["Samples"]),
-    tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
+    tests("SCTPTests", ["Wire", "SCTP", "Seeded"], containers: ["DequeModule", "HeapModule"]),
+    tests("FlowTests", ["Wire", "RTP", "Flow", "Seeded"]),
+    tests("SDPTests", ["Wire", "SDP", "Seeded"], exclude: ["Samples"]),
+    tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP", "Seeded"]),
+    // Random numbers from a seed.
+    .target(name: "Seeded", path: "Tests/Seeded", swiftSettings: settings),
     // tshark's output for a capture, for tests that compare with it.
     .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
     tests(
@@ -414,7 +421,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "Observer", "Media", "Peer", "Lab", "Room",
-        "Signaling", "Tape", "Replay", "Importing",
+        "Signaling", "Tape", "Replay", "Importing", "Seeded",
       ]),
     // Not a test bundle: calls that start and end for minutes, against a recorder of its own.
     .executableTarget(

@@ -1,17 +1,13 @@
+import Seeded
+
 /// Damages samples, seeded: the same seed gives the same inputs.
 struct Damage {
-  private var state: UInt64
+  private var random: SeededGenerator
 
-  init(seed: UInt64) { state = seed }
+  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  /// Returns the next random number (splitmix64).
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ mixed >> 31
-  }
+  /// Returns the next random number.
+  mutating func next() -> UInt64 { random.next() }
 
   /// Returns a random number below `bound`, which must be above 0.
   mutating func below(_ bound: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % bound }

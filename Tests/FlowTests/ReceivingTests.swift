@@ -1,5 +1,6 @@
 import Foundation
 import RTP
+import Seeded
 import Testing
 import Wire
 

@@ -1,4 +1,5 @@
 import SDP
+import Seeded
 import Testing
 import Wire
 
@@ -90,7 +91,7 @@ struct MutationTests {
 
   @Test(arguments: 0..<2)
   func randomDamageToAnAnswerDoesNoHarm(seed: Int) throws {
-    var random = SeededGenerator(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio)

@@ -1,4 +1,5 @@
 import SDP
+import Seeded
 import Testing
 import Wire
 
@@ -214,7 +215,7 @@ struct RenegotiationTests {
 
   @Test(arguments: 0..<24)
   func anySequenceOfChangesKeepsBothSidesInStep(seed: Int) throws {
-    var random = SeededGenerator(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     var left = Side("a")
     var right = Side("b")
     for step in 0..<12 {
@@ -261,18 +262,5 @@ struct RenegotiationTests {
       let sections = try document(side.negotiation.currentLocal).sections
       #expect(sections.allSatisfy { $0.connection != nil && $0.mid != nil }, "\(comment)")
     }
-  }
-}
-
-/// A small generator for seeded tests (splitmix64): the same seed gives the same test.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var word = state
-    word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
-    return word ^ (word >> 31)
   }
 }

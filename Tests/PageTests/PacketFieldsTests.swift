@@ -1,4 +1,5 @@
 import Foundation
+import Seeded
 import Testing
 import Wire
 
@@ -82,7 +83,7 @@ struct PacketFieldsTests {
 
   /// Arbitrary bytes: fields are parsed as far as possible, and lie within the packet.
   @Test func anyBytesAreRead() {
-    var seed = SplitMix64(7)
+    var seed = SeededGenerator(seed: 7)
     var layers = 0
     let kinds = ["stun", "dtls", "rtp", "rtcp", "sctp", "turn", "other"]
     for round in 0..<6_000 {
@@ -110,20 +111,5 @@ struct PacketFieldsTests {
     let attributes = [UInt8](repeating: 0, count: 65_000)
     let packet = PacketFields([0, 1] + attributes, kind: "stun")
     #expect(packet.layers[0].fields.count <= 1_001)
-  }
-}
-
-/// A random number generator (Steele, Lea, Flood 2014): the same numbers each time.
-private struct SplitMix64 {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-    return value ^ (value >> 31)
   }
 }

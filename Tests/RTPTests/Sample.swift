@@ -1,5 +1,6 @@
 import Foundation
 import RTP
+import Seeded
 import Wire
 
 /// A packet of a recorded call.
@@ -27,19 +28,7 @@ func octets(_ hex: String) -> [UInt8] {
   [UInt8](hexadecimal: hex.filter { !$0.isWhitespace }) ?? []
 }
 
-/// A small generator, so that a test depends on its seed alone.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ mixed >> 31
-  }
-
+extension SeededGenerator {
   /// Returns the bytes with a few places flipped, cut off, repeated or overwritten.
   mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes

@@ -1,5 +1,6 @@
 import Foundation
 import SCTP
+import Seeded
 import Testing
 import Wire
 
@@ -21,7 +22,7 @@ struct AbandonmentTests {
     var lastSent = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var numbers = [UInt32?](repeating: nil, count: AbandonmentTests.count)
     var passedOver = [Instant?](repeating: nil, count: AbandonmentTests.count)
-    var dice: Dice
+    var dice: SeededGenerator
 
     /// Delivers or loses a packet from the first side.
     mutating func carry(_ packet: [UInt8], at now: Instant) -> [UInt8]? {
@@ -62,7 +63,7 @@ struct AbandonmentTests {
 
   /// Sends numbered messages over a channel of one kind through a network that loses a fifth.
   private func run(_ options: DataChannelInit, seed: UInt64) -> Outcome {
-    var journal = Journal(dice: Dice(seed))
+    var journal = Journal(dice: SeededGenerator(seed: seed))
     var given: [Instant] = []
     var link = Link(seed: seed)
     link.connect { $1.offersInterleaving = seed % 2 == 0 }

@@ -1,4 +1,5 @@
 import SCTP
+import Seeded
 import Testing
 import Wire
 
@@ -31,7 +32,7 @@ struct FollowerTests {
   private func talk(_ watch: Watch, seed: UInt64, interleaved: Bool, sees: @escaping (Int) -> Bool)
     -> Link
   {
-    var dice = Dice(seed &+ 1000)
+    var dice = SeededGenerator(seed: seed &+ 1000)
     var number = 0
     var link = Link(seed: seed, LinkQuality(jitter: .milliseconds(20)))
     link.tamper = { side, packet, _ in
@@ -96,7 +97,7 @@ struct FollowerTests {
 
   @Test func anyBytesAreTaken() {
     let watch = Watch()
-    var dice = Dice(3)
+    var dice = SeededGenerator(seed: 3)
     for _ in 0..<5_000 {
       var packet = (0..<dice.below(80)).map { _ in UInt8(dice.below(256)) }
       if packet.count > 16 {

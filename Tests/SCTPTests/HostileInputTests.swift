@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 import Wire
 
@@ -6,7 +7,7 @@ import Wire
 /// Invalid packets: nothing traps, and memory stays small.
 struct HostileInputTests {
   /// Changes a packet and gives it a valid checksum, so that more than the checksum is tested.
-  private func mutated(_ packet: [UInt8], _ dice: inout Dice) -> [UInt8] {
+  private func mutated(_ packet: [UInt8], _ dice: inout SeededGenerator) -> [UInt8] {
     var bytes = packet
     for _ in 0...dice.below(4) {
       let place = dice.below(bytes.count)
@@ -37,7 +38,7 @@ struct HostileInputTests {
   @Test func mutatedPacketsOfWholeCallsNeitherTrapNorHang() {
     var packets = 0
     for seed in 0..<150 as Range<UInt64> {
-      var dice = Dice(seed &* 977)
+      var dice = SeededGenerator(seed: seed &* 977)
       var link = Link(seed: seed, LinkQuality(loss: 5, jitter: .milliseconds(10)))
       let percent = [2, 10, 40][Int(seed % 3)]
       link.tamper = { [self] _, bytes, _ in
@@ -68,7 +69,7 @@ struct HostileInputTests {
   }
 
   @Test func mutatedRecordedPacketsAreSafeInEveryState() {
-    var dice = Dice(42)
+    var dice = SeededGenerator(seed: 42)
     let recorded = RecordedPackets.all.map(RecordedPackets.bytes)
     for round in 0..<400 {
       var machine = SCTPAssociation(entropy: Entropy(seed: [UInt8(round & 0xff)]).stream("sctp"))

@@ -1,3 +1,5 @@
+import Seeded
+
 /// The throughput that RFC 9260 section 7.2 allows an all-knowing sender: a packet's fate is known
 /// when three later ones are acknowledged, nothing is ever retransmitted in vain, the window grows
 /// with every byte, and there are no timeouts.
@@ -13,7 +15,7 @@ struct IdealSender {
   let queue = 0.1
   let lossPercent = 1
 
-  private var dice: Dice
+  private var dice: SeededGenerator
   private var now = 0.0
   /// The window in packets, and its slow-start threshold.
   private var window = 4.0
@@ -33,7 +35,7 @@ struct IdealSender {
 
   init(rate: Int, seed: UInt64) {
     self.rate = Double(rate)
-    dice = Dice(seed)
+    dice = SeededGenerator(seed: seed)
   }
 
   /// Returns the mean payload rate in bytes per second, after the first seconds.

@@ -1,21 +1,9 @@
 import HeapModule
 import SCTP
+import Seeded
 import Wire
 
-/// Random numbers for tests, from a seed (SplitMix64).
-struct Dice {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var word = state
-    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
-    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
-    return word ^ word >> 31
-  }
-
+extension SeededGenerator {
   mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(1, bound))) }
 
   mutating func happens(_ percent: Int) -> Bool { below(100) < percent }
@@ -56,13 +44,13 @@ struct Link {
   /// Changes or drops a packet in transit: the sender's side, the bytes, and the sending time.
   var tamper: ((Int, [UInt8], Instant) -> [UInt8]?)?
 
-  private var dice: Dice
+  private var dice: SeededGenerator
   private var travelling = Heap<Packet>()
   private var order = 0
   private var busy = [Instant.zero, Instant.zero]
 
   init(seed: UInt64 = 1, _ quality: LinkQuality = LinkQuality()) {
-    dice = Dice(seed)
+    dice = SeededGenerator(seed: seed)
     self.quality = quality
     sides = (0..<2).map { side in
       var word = seed &* 2 &+ UInt64(side)

@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 import Wire
 
@@ -100,7 +101,7 @@ struct PacketTests {
 
   @Test func numbersThatCameAreKeptAsRanges() {
     for seed in 0..<200 as Range<UInt64> {
-      var dice = Dice(seed)
+      var dice = SeededGenerator(seed: seed)
       var numbers = ReceivedNumbers(first: .max - 20)
       var seen = Set<Int64>()
       let first = numbers.cumulative + 1

@@ -1,4 +1,5 @@
 import DequeModule
+import Seeded
 import Testing
 import Wire
 
@@ -26,7 +27,7 @@ struct QueueTests {
 
   @Test func channelsTakeTheirTurnsInTheOrderOfTheirTimes() {
     var schedule = SendSchedule()
-    var dice = Dice(4)
+    var dice = SeededGenerator(seed: 4)
     var waiting: [(time: UInt64, channel: Int)] = []
     for channel in 0..<200 {
       let time = UInt64(dice.below(40))

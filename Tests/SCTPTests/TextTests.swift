@@ -1,4 +1,5 @@
 import SCTP
+import Seeded
 import Testing
 import Wire
 
@@ -40,7 +41,7 @@ struct TextTests {
   }
 
   @Test func anyBytesHaveWords() {
-    var dice = Dice(5)
+    var dice = SeededGenerator(seed: 5)
     for hex in RecordedPackets.all {
       let packet = RecordedPackets.bytes(hex)
       for length in 0...packet.count {

@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 
 @testable import SDP
@@ -97,26 +98,13 @@ struct FragmentTests {
 
   @Test(arguments: 0..<4)
   func randomDamageDoesNoHarm(seed: Int) throws {
-    var random = SeededGenerator(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let sample = Array(joined(Self.trickled).utf8)
     let document = try SDPDocument(parsing: Samples.text("firefox-offer"))
     let tokens = ["\r\n", "\n", "=", ":", " ", "a=", "m=", "a=mid:0\r\n", "\u{0}", "é", "a=group:"]
     var taken = 0
     for _ in 0..<4000 {
-      var bytes = sample
-      for _ in 0..<Int.random(in: 1...5, using: &random) {
-        let place = Int.random(in: bytes.indices, using: &random)
-        switch Int.random(in: 0..<4, using: &random) {
-        case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
-        case 1: bytes.remove(at: place)
-        case 2:
-          let token = tokens[Int.random(in: tokens.indices, using: &random)]
-          bytes.insert(contentsOf: Array(token.utf8), at: place)
-        default:
-          let end = min(bytes.count, place + Int.random(in: 1...80, using: &random))
-          bytes.insert(contentsOf: bytes[place..<end], at: place)
-        }
-      }
+      let bytes = random.mutated(sample, tokens: tokens, most: 5)
       do {
         let fragment = try SDPFragment(parsing: String(decoding: bytes, as: UTF8.self))
         taken += 1

@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 
 @testable import SDP
@@ -45,24 +46,12 @@ struct MutationTests {
 
   @Test(arguments: 0..<4)
   func randomDamageDoesNoHarm(seed: Int) throws {
-    var random = SeededGenerator(state: UInt64(seed))
+    var random = SeededGenerator(seed: UInt64(seed))
     let heads = try Samples.names.map { Array(try Samples.text($0).utf8.prefix(800)) }
     let tokens = ["\r\n", "\n", "=", ":", " ", "/", "a=", "m=", "65536", "-1", "\u{0}", "é", "*"]
     for _ in 0..<2500 {
-      var bytes = heads[Int.random(in: heads.indices, using: &random)]
-      for _ in 0..<Int.random(in: 1...6, using: &random) {
-        let place = Int.random(in: bytes.indices, using: &random)
-        switch Int.random(in: 0..<4, using: &random) {
-        case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
-        case 1: bytes.remove(at: place)
-        case 2:
-          let token = tokens[Int.random(in: tokens.indices, using: &random)]
-          bytes.insert(contentsOf: Array(token.utf8), at: place)
-        default:
-          let end = min(bytes.count, place + Int.random(in: 1...80, using: &random))
-          bytes.insert(contentsOf: bytes[place..<end], at: place)
-        }
-      }
+      let head = heads[Int.random(in: heads.indices, using: &random)]
+      let bytes = random.mutated(head, tokens: tokens, most: 6)
       check(String(decoding: bytes, as: UTF8.self), lineCount: bytes.count)
     }
   }

@@ -1,5 +1,6 @@
 import Crypto
 import Secure
+import Seeded
 import Testing
 import Wire
 
@@ -78,7 +79,7 @@ struct DTLSHandshakeTests {
 
   @Test func duplicatesAndReorderingAreSurvived() throws {
     for seed in UInt64(0)..<24 {
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       let pair = try DTLSPair(link: { _, bytes in
         (0..<Int.random(in: 1...3, using: &random)).map { _ in
           (.milliseconds(.random(in: 1...300, using: &random)), bytes)

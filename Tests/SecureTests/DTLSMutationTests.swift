@@ -1,4 +1,5 @@
 import Secure
+import Seeded
 import Testing
 import Wire
 
@@ -6,7 +7,7 @@ struct DTLSMutationTests {
   @Test func brokenDatagramsNeverTrapAndNeverConnectWithOtherKeys() throws {
     var connected = 0
     for seed in UInt64(0)..<300 {
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       let pair = try DTLSPair(link: { _, bytes in
         var copies = [(DTLSPair.delay, bytes)]
         for _ in 0..<Int.random(in: 0...2, using: &random) {
@@ -33,7 +34,7 @@ struct DTLSMutationTests {
     pair.step(pair.client, .send(Array(repeating: 3, count: 300)))
     let models = pair.client.sent + pair.server.sent
     pair.run()
-    var random = SplitMix(state: 11)
+    var random = SeededGenerator(seed: 11)
     for _ in 0..<20_000 {
       let model = models.randomElement(using: &random) ?? []
       pair.step(pair.server, .datagram(mutated(model, with: &random)))
@@ -61,7 +62,7 @@ struct DTLSMutationTests {
 
   /// Damaged hellos never connect, and a server that has not failed answers the next one as usual.
   @Test func mutatedFirstFlightsLeaveAServerThatAnswersOrHasFailed() throws {
-    var random = SplitMix(state: 12)
+    var random = SeededGenerator(seed: 12)
     let model = try DTLSPair()
     model.start()
     let hellos = BrowserHello.datagrams + model.client.sent

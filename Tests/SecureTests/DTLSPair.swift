@@ -1,4 +1,5 @@
 import Secure
+import Seeded
 import Wire
 
 /// Two transports on a virtual link with a virtual clock, and a trace of all events.
@@ -153,21 +154,8 @@ extension WallClock {
   static let test = WallClock(unixNanosecondsAtZero: 1_767_225_600_000_000_000)
 }
 
-/// A small generator for tests, reproducible by its seed.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
-}
-
 /// Changes some bytes, or the length.
-func mutated(_ bytes: [UInt8], with random: inout SplitMix) -> [UInt8] {
+func mutated(_ bytes: [UInt8], with random: inout SeededGenerator) -> [UInt8] {
   var bytes = bytes
   for _ in 0..<Int.random(in: 1...4, using: &random) {
     switch Int.random(in: 0..<5, using: &random) {

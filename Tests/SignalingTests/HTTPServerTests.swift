@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import NIOPosix
+import Seeded
 import Signaling
 import Synchronization
 import Testing
@@ -116,7 +117,7 @@ import Testing
     var limits = HTTPServer.Limits()
     limits.connections = 1000
     let server = try await HTTPServerTests.server(limits: limits)
-    var random = SplitMix(state: 11)
+    var random = SeededGenerator(seed: 11)
     let template = Array(
       "POST /offer?x=%41 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{\"sdp\":\"xx\"}"
         .utf8)
@@ -295,19 +296,6 @@ final class Gate: Sendable {
 
   func wait() async { for await _ in stream {} }
   func open() { continuation.finish() }
-}
-
-/// A small seeded generator, the same in every run.
-struct SplitMix {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
 }
 
 extension String {

@@ -1,3 +1,4 @@
+import Seeded
 import Synchronization
 import Testing
 
@@ -190,7 +191,7 @@ struct SessionClientTests {
   }
 
   @Test func anyTextMayBeALink() {
-    var random = SplitMix(state: 5)
+    var random = SeededGenerator(seed: 5)
     let sample = Array(
       "<turn:a>; rel=\"ice-server\"; username=\"x\\\"y\", <stun:b>;rel=ice-server".utf8)
     var found = 0

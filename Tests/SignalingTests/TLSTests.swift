@@ -1,5 +1,6 @@
 import Foundation
 import NIOCore
+import Seeded
 import TLS
 import Testing
 
@@ -109,7 +110,7 @@ struct TLSTests {
   @Test func anyBytesMayComeInsteadOfAHandshake() async throws {
     let files = try Files()
     let server = try await server(files)
-    var random = SplitMix(state: 3)
+    var random = SeededGenerator(seed: 3)
     for _ in 0..<50 {
       let count = 1 + random.next() % 300
       let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }

@@ -1,5 +1,6 @@
 import NIOCore
 import Room
+import Seeded
 import TLS
 import Testing
 
@@ -206,7 +207,7 @@ import Testing
     let request =
       "GET /echo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
       + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    var random = SplitMix(state: 5)
+    var random = SeededGenerator(seed: 5)
     for round in 0..<40 {
       let heads: [UInt8] = [0x81, 0x82, 0x01, 0x00, 0x88, 0x89, 0x8a, 0xf3]
       var bytes = Array(request.utf8)

@@ -18,8 +18,8 @@ enum Layers {
     "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
     "Reenactment", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
-    "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "TsharkTables", "RoomServers",
-    "FaultyCalls", "findings", "SDKTable", "sdk-table",
+    "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "Seeded", "TsharkTables",
+    "RoomServers", "FaultyCalls", "findings", "SDKTable", "sdk-table",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

@@ -80,18 +80,9 @@ struct BenchRingCommand: ParsableCommand {
   private func run(_ retained: Retained) {
     let call = VirtualCall(seed: 36) { retained.record($0) }
     call.keepsHistory = false
-    for peer in 0..<2 {
-      call.call(
-        peer,
-        .addTrack(
-          kind: .audio, streamIDs: ["bench"],
-          source: .tone(hertz: BenchCall.hertz, pauseSeconds: 2)))
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["bench"],
-          source: .pattern(width: 640, height: 360, framesPerSecond: 30)))
-    }
+    call.addMedia(
+      audio: .tone(hertz: BenchCall.hertz, pauseSeconds: 2),
+      videoFrames: .pattern(width: 640, height: 360, framesPerSecond: 30))
     call.negotiate()
     call.run(for: .seconds(Int64(seconds)))
   }

@@ -276,18 +276,9 @@ struct StatsBench {
     let recorded = try RecordedVirtualCall(
       path: path, seed: 2, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
     let call = recorded.call
-    for peer in 0..<2 {
-      call.call(
-        peer,
-        .addTrack(
-          kind: .audio, streamIDs: ["bench"],
-          source: .tone(hertz: BenchCall.hertz, pauseSeconds: 2)))
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["bench"],
-          source: .pattern(width: 64, height: 36, framesPerSecond: 5)))
-    }
+    call.addMedia(
+      audio: .tone(hertz: BenchCall.hertz, pauseSeconds: 2),
+      videoFrames: .pattern(width: 64, height: 36, framesPerSecond: 5))
     call.negotiate()
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
