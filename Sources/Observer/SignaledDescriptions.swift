@@ -116,7 +116,7 @@ struct SignaledDescriptions {
 }
 
 extension SignaledDescriptions {
-  /// A source in a description.
+  /// A media source that a description announces.
   struct Source {
     var mid: String?
     /// The source whose packets it retransmits.
@@ -154,7 +154,7 @@ extension SignaledDescriptions {
     return sources
   }
 
-  /// Caches the fields that packets need.
+  /// Extracts the fields that packets need.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }

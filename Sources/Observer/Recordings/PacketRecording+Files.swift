@@ -1,6 +1,6 @@
 import Wire
 
-// Janus recordings, rtptools files, rtpproxy recordings, and log lines.
+// Reads Janus recordings, rtptools files, rtpproxy recordings, and log lines.
 
 extension PacketRecording {
   // MARK: Janus
@@ -61,7 +61,7 @@ extension PacketRecording {
         continue
       }
       guard count >= 12 else { continue }
-      // Without arrival times, RTP timestamps have to do.
+      // Without arrival times, RTP timestamps are used.
       let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }

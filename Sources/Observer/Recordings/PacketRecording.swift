@@ -38,7 +38,7 @@ package struct PacketRecording: Sendable {
       }
     }
 
-    /// The format's name.
+    /// The format as messages name it, such as `recording of Janus`.
     package var words: String {
       switch self {
       case .mjr: "recording of Janus"
@@ -50,7 +50,6 @@ package struct PacketRecording: Sendable {
     }
   }
 
-  /// A recorded packet.
   struct Packet {
     var unixNanoseconds: Int64
     /// The offset in `bytes` at which its bytes begin, and their number.
@@ -69,7 +68,7 @@ package struct PacketRecording: Sendable {
   package let format: Format
   private var packets: [Packet] = []
   private var bytes: [UInt8] = []
-  /// Descriptions derived from what the file states about its streams.
+  /// Descriptions derived from the stream properties in the file.
   package internal(set) var descriptions: [String] = []
   /// Sentences about what the file lacks.
   package internal(set) var notes: [String] = []
@@ -106,7 +105,7 @@ package struct PacketRecording: Sendable {
     fill(atMost: (64 << 20) + 128 * file.count)
   }
 
-  /// Decides which packets are padded to their stated length, which a file may exaggerate.
+  /// Limits how many packets are padded to their stated length, since a file may state any length.
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
@@ -136,7 +135,7 @@ package struct PacketRecording: Sendable {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }
 
-  /// Adds what another file of the same recording contains.
+  /// Adds the packets, descriptions and notes of another file of the same recording.
   package mutating func merge(_ other: PacketRecording) {
     for packet in other.packets {
       add(

@@ -3,9 +3,9 @@ package import Wire
 /// Parses files that are one JSON document: dumps of chrome://webrtc-internals of all versions,
 /// files of the 2016 rtcstats server, and pasted getStats reports.
 package struct ReportedDocument: Sendable {
-  /// The document format's name.
+  /// The name of the document's format, for messages.
   package private(set) var format: String
-  /// The document's description of the browser and machine.
+  /// The browser and machine, as the document describes them.
   package private(set) var head: JSONValue?
   /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []
