@@ -54,7 +54,7 @@ struct NegotiationNeed {
   /// Whether the negotiation changed since the last check; the check compares descriptions, which
   /// is too expensive for every packet.
   private var isOutdated = true
-  /// The last result.
+  /// Whether negotiation was needed at the last check.
   private(set) var isNeeded = false
   /// Whether negotiationneeded was emitted and has not been answered.
   private var wasEmitted = false
@@ -140,7 +140,6 @@ struct ConnectionStates {
 }
 
 extension PeerStack {
-  /// Reports a transition.
   func emit(_ transition: StateTransition?) {
     if let transition { emit(.state(transition)) }
   }

@@ -149,7 +149,6 @@ struct LocalSockets {
     return all[index]
   }
 
-  /// Removes a socket.
   mutating func remove(_ id: UInt32) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }) else { return nil }
     return all.remove(at: index)

@@ -58,7 +58,7 @@ struct PeerConnections {
     return unused
   }
 
-  /// Removes all connections.
+  /// Removes and returns all connections.
   mutating func removeAll() -> [Connection] {
     defer { all = [] }
     return all

@@ -121,7 +121,6 @@ struct ServerQueries {
   /// Drops the requests from an address that is gone.
   mutating func drop(from base: SocketAddress) { all.removeAll { $0.base == base } }
 
-  /// Drops all requests.
   mutating func removeAll() { all = [] }
 
   /// Handles a response; returns whether it is the first, or nil if it answers no request.

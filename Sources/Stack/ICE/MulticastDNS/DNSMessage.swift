@@ -32,9 +32,8 @@ package struct DNSMessage: Hashable, Sendable {
     }
   }
 
-  /// An answer.
+  /// A resource record.
   package struct Record: Hashable, Sendable {
-    /// A record's data.
     package enum Value: Hashable, Sendable {
       case address(IPAddress)
       /// The name has only these types.

@@ -22,7 +22,7 @@ struct Allocation {
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, is still pending, or has ended for good.
+  /// Whether the allocation exists, and whether it is still pending.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -189,7 +189,6 @@ struct Permissions {
 
 /// The channels to peers: their numbers and when they are refreshed (RFC 8656 section 12).
 struct Channels {
-  /// A channel to a peer.
   private struct Channel {
     let number: UInt16
     let peer: SocketAddress
@@ -219,7 +218,6 @@ struct Channels {
     return nil
   }
 
-  /// Returns a channel's peer.
   func peer(of number: UInt16) -> SocketAddress? {
     for channel in all where channel.number == number { return channel.peer }
     return nil

@@ -154,7 +154,6 @@ struct AudioDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 

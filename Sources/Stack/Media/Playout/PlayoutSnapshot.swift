@@ -21,7 +21,6 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var concealedSamples: UInt64 = 0
   /// Concealed samples that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
-  /// The number of concealment events.
   package var concealmentEvents: UInt64 = 0
   /// Samples recovered from in-band FEC, and the packets that contained it (W3C
   /// fecPacketsReceived).

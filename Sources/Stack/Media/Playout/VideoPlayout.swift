@@ -65,7 +65,6 @@ package struct VideoPlayout: Machine {
   @inline(__always)
   package var independentDelay: Interval { delay.independent }
 
-  /// The target delay.
   @inline(__always)
   package var targetDelay: Interval { delay.target }
 
@@ -226,7 +225,6 @@ struct VideoDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 

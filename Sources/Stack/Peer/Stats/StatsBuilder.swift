@@ -77,7 +77,7 @@ package struct StatsBuilder {
 /// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats
 /// section 8.1).
 final class StatsNames {
-  /// The object to which an id refers.
+  /// The key of a cached id.
   private struct Thing: Hashable {
     var prefix: String
     var key: String

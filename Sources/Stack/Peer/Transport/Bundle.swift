@@ -35,7 +35,6 @@ final class Bundle {
     self.flow = flow
   }
 
-  /// The transport's number.
   var number: Int { transport.number }
 
   /// The DTLS association's name among the peer's state machines.

@@ -369,10 +369,9 @@ extension PeerTransport {
   /// Returns whether a datagram is an ICE check with the local credentials.
   package func recognizes(_ bytes: [UInt8]) -> Bool { agent.recognizes(bytes) }
 
-  /// The selected path.
+  /// The selected path; nil until ICE has selected one.
   package var path: (local: SocketAddress, remote: SocketAddress)? { currentPath.inUse }
 
-  /// The traffic counters.
   package var counters: TransportCounters { traffic.total }
 
   /// The remote peer's current ICE username fragment.

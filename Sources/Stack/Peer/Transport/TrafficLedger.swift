@@ -14,7 +14,6 @@ package struct TrafficCount {
     last = now
   }
 
-  /// Adds another count.
   fileprivate mutating func add(_ other: TrafficCount) {
     packets += other.packets
     bytes += other.bytes
