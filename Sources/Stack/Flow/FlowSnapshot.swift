@@ -144,7 +144,6 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// The jitter in seconds (RFC 3550 appendix A.8).
   package var jitter: Double = 0
   package var lastPacketReceived: Instant?
-  /// Duplicate packets.
   package var packetsDuplicated: UInt64 = 0
   /// Packets that were too late or unusable.
   package var packetsDiscarded: UInt64 = 0

@@ -298,7 +298,6 @@ package struct ICEPairReport: Hashable, Sendable {
 }
 
 extension ICEAgent {
-  /// An input of an agent.
   package enum Input {
     /// Use these servers, and only relays if `relayOnly`, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)

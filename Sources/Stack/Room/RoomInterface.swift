@@ -38,7 +38,6 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
 }
 
-/// An input of a room.
 package enum RoomInput: Sendable {
   case genesis(RoomConfiguration, seed: [UInt8])
   case deadline
@@ -54,7 +53,6 @@ package enum RoomInput: Sendable {
   case share(ShareReport)
 }
 
-/// An application's call.
 package enum RoomCall: Hashable, Sendable, Codable {
   /// Sets a token that was obtained or renewed.
   case signedIn(token: String, lifetimeMilliseconds: Int64?)
@@ -89,7 +87,6 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case stopScreenShare(isLeaving: Bool)
 }
 
-/// The reply to a call.
 package enum RoomReply: Hashable, Sendable {
   case done
   case failed(SignalingFailure)
@@ -111,7 +108,6 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
   case audioSlot(transceiver: UInt32, isHeld: Bool)
 }
 
-/// An output of a room.
 package enum RoomOutput: Hashable, Sendable {
   case transport(TransportID, TransportRequest)
   case request(RequestID, ServiceRequest)
@@ -143,7 +139,6 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case setSilenced(transceiver: UInt32, Bool)
 }
 
-/// A room's states.
 package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }

@@ -398,7 +398,6 @@ struct AssociationIdentity {
     firstNumber = entropy.integer(UInt32.self)
   }
 
-  /// Creates an identity from its parts.
   init(cookieKey: CookieKey, tag: UInt32, firstNumber: UInt32) {
     self.cookieKey = cookieKey
     self.tag = tag

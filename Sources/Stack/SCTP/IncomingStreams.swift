@@ -49,7 +49,6 @@ struct IncomingStreams {
     return result
   }
 
-  /// Clears everything.
   mutating func removeAll() { self = IncomingStreams() }
 }
 

@@ -107,9 +107,7 @@ struct TimerTable {
     if deadlines[timer.rawValue] == nil { deadlines[timer.rawValue] = instant }
   }
 
-  /// Stops a timer.
   mutating func cancel(_ timer: SCTPTimer) { deadlines[timer.rawValue] = nil }
 
-  /// Stops all timers.
   mutating func cancelAll() { self = TimerTable() }
 }

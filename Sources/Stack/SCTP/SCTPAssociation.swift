@@ -295,7 +295,6 @@ extension SCTPAssociation {
   var receiver: Receiver { transfer.receiver }
   var channels: DataChannels { transfer.channels }
 
-  /// The transport state.
   package var state: SCTPState { handshake.phase.state }
 
   /// Counters of the association, and the state of its path.
@@ -320,7 +319,6 @@ extension SCTPAssociation {
     return result
   }
 
-  /// The next channel's number.
   package var nextChannel: DataChannelNumber { channels.table.next }
 
   /// All channels that are not closed, oldest first.

@@ -76,7 +76,6 @@ struct CookieKey {
     second = entropy.integer(UInt64.self)
   }
 
-  /// Creates a key from its two halves.
   init(first: UInt64, second: UInt64) {
     self.first = first
     self.second = second

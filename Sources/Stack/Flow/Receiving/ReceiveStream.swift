@@ -346,7 +346,6 @@ struct ReceiveStream {
   /// Returns an extra report block on the media SSRC.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
-  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     reports.receive(report, at: arrival)
     var remote = counters.remote ?? RemoteOutboundCounters()

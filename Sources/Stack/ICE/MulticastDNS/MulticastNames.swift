@@ -6,7 +6,6 @@ package import Wire
 /// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
 package struct MulticastNames: Machine {
-  /// An input to the machine.
   package enum Input {
     /// Find a name's addresses; answered by `resolved` with the same id.
     case resolve(id: UInt64, String)
@@ -19,7 +18,6 @@ package struct MulticastNames: Machine {
     case deadline
   }
 
-  /// An output of the machine.
   package enum Output: Hashable {
     /// Send to the multicast group on every link.
     case multicast([UInt8])

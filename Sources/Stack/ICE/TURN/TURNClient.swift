@@ -293,7 +293,6 @@ package struct TURNCredentials: Hashable, Sendable {
 }
 
 extension TURNClient {
-  /// An input to the client.
   package enum Input {
     /// Request the allocation.
     case begin

@@ -87,7 +87,6 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case close
 }
 
-/// The reply to a call.
 package enum PeerReply: Hashable, Sendable {
   case done
   case description(SessionDescription)

@@ -4,7 +4,6 @@ package import Secure
 package import Wire
 
 extension PeerTransport {
-  /// An input of a transport.
   package enum Input {
     /// A packet in the clear to send with a code point (RFC 2474); dropped as long as there are no
     /// keys.

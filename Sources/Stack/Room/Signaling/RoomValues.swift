@@ -225,7 +225,6 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// A signaling failure.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
   /// The explanation from the server or the machine.

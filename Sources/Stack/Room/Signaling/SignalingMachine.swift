@@ -102,7 +102,6 @@ extension SignalingProtocols {
 
 // MARK: - SignalingInput
 
-/// An input for a signaling machine.
 package enum SignalingInput: Hashable, Sendable, Codable {
   /// The machine's deadline was reached.
   case deadline
@@ -116,7 +115,6 @@ package enum SignalingInput: Hashable, Sendable, Codable {
   case connection(ConnectionID, ConnectionReport)
 }
 
-/// An event of a transport.
 package enum TransportEvent: Hashable, Sendable, Codable {
   /// The transport opened, with the subprotocol that the server chose.
   case opened(subprotocol: String?)
@@ -189,7 +187,6 @@ package enum PeerState: String, Hashable, Sendable, Codable {
 
 // MARK: - SignalingOutput
 
-/// An output from a signaling machine.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
@@ -201,7 +198,6 @@ package enum SignalingOutput: Hashable, Sendable, Codable {
   case event(SignalingEvent)
 }
 
-/// A request to a transport.
 package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
@@ -210,7 +206,6 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   case close(code: UInt16, reason: String)
 }
 
-/// A request to a connection.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
   /// Opens the connection.
   ///
@@ -334,7 +329,6 @@ package enum SignalingFrame: Hashable, Sendable, Codable {
   case binary([UInt8])
 }
 
-/// An HTTP header field.
 package struct HTTPField: Hashable, Sendable, Codable {
   package var name: String
   package var value: String
@@ -360,7 +354,6 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// An HTTP request's result.
 package enum HTTPResult: Hashable, Sendable, Codable {
   /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])

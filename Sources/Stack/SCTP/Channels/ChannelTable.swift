@@ -330,7 +330,6 @@ enum ChannelMessage: Hashable {
   /// The channel type bit for unordered delivery.
   private static let unordered: UInt8 = 0x80
 
-  /// The encoded message.
   var bytes: [UInt8] {
     guard case .open(let channel) = self else { return [Self.acknowledgementType] }
     var type: UInt8 = 0

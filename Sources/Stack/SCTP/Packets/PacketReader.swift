@@ -97,7 +97,6 @@ struct ChunkReader: ~Escapable {
 /// An intact packet's header, and the association to which it belongs (RFC 9260 sections 8.4 and
 /// 8.5).
 struct PacketHeader: Hashable {
-  /// The verification tag.
   let tag: UInt32
   /// The first chunk's type.
   let first: ChunkType

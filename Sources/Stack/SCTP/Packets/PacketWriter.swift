@@ -115,7 +115,6 @@ struct PacketBuilder {
   private var writer = ByteWriter()
   private let limit: Int
 
-  /// Whether the packet has a data chunk.
   private(set) var hasData = false
 
   /// Creates a builder for packets of up to `limit` bytes.
@@ -137,7 +136,6 @@ struct PacketBuilder {
     writer.uint32(0)
   }
 
-  /// Whether a packet was started.
   var isBegun: Bool { writer.count > 0 }
 
   /// Appends a complete control chunk with padding.

@@ -36,7 +36,6 @@ struct AcknowledgementEffects {
 /// - A retransmitted chunk counts as lost again when chunks sent after it are acknowledged
 ///   (section 7.2.4 waits for a timeout).
 struct Sender {
-  /// The sender's counters.
   struct Counters: Hashable {
     var chunksSent: UInt64 = 0
     var chunksRetransmitted: UInt64 = 0
@@ -137,7 +136,7 @@ struct Sender {
   private mutating func nextLost(_ space: PacketSpace, at now: Instant) -> SendStep? {
     while let index = sent.firstLost() {
       if isOver(sent.chunks[index], at: now) {
-        // It expired while the window was closed.
+        // The message expired while the window was closed.
         if let change = abandon(index) { return .changed(change) }
         continue
       }
@@ -239,7 +238,7 @@ struct Sender {
       let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
     else { return .useless }
     let passed = sent.place(of: cumulative) + 1
-    // It is older than the last acknowledgement.
+    // The SACK is older than the last one.
     guard passed >= 0 else { return .useless }
     guard passed <= sent.count else { return .failed(Self.impossible) }
     let flight = sent.flight
