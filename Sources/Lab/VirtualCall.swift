@@ -247,7 +247,6 @@ package final class VirtualCall {
     now = max(now, end)
   }
 
-  /// Advances virtual time by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
   /// Exchanges an offer and its answer between two peers.
@@ -289,7 +288,7 @@ package final class VirtualCall {
     return relay(call(answerer, .localDescription), over: path.reversed(), edit: edit)
   }
 
-  /// Passes a description from the first of four to the last.
+  /// Passes a description from one peer through both legs of a relay to the other peer.
   private func relay(
     _ reply: PeerReply, over path: [Int], edit: (String) -> String
   ) -> PeerError? {

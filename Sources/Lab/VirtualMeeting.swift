@@ -23,7 +23,7 @@ package final class VirtualMeeting {
   package let chance: EntropyStream
 
   private let entropy: Entropy
-  /// Earliest first.
+  /// Scheduled actions, earliest first.
   private var events: [(at: Instant, action: Action)] = []
 
   package init(seed: UInt64) {

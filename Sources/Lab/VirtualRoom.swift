@@ -66,7 +66,7 @@ package final class VirtualRoom {
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Joins a room in which these participants already are.
+  /// Joins a room with these participants already present.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()

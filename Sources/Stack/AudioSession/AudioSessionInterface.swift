@@ -132,14 +132,12 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// The answer to a call.
 package enum AudioSessionReply: Hashable, Sendable {
   case done
   case failed(AudioSessionError)
   case counters(AudioDeviceCounters)
 }
 
-/// An input to an audio session.
 package enum AudioSessionAction: Sendable {
   case genesis(AudioSessionPolicy)
   case deadline
@@ -175,7 +173,6 @@ package struct RenderedAudio: Sendable {
   package var block: AudioBlock
 }
 
-/// An output of an audio session.
 package enum AudioSessionEffect: Sendable {
   case operation(id: UInt32, AudioDeviceOperation)
   case reply(call: UInt32, AudioSessionReply)

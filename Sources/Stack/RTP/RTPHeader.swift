@@ -110,7 +110,6 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0
 
-  /// Creates an empty map.
   package init() {}
 
   /// Adds a negotiated extension.

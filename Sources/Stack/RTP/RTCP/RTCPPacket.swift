@@ -128,7 +128,6 @@ extension ByteWriter {
   }
 }
 
-/// An RTCP packet type.
 package struct RTCPType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
