@@ -48,7 +48,7 @@ struct ChecksTests {
     #expect(call.seen.transports.map(\.usernameFragments).last == ["cccc", "dddd"])
   }
 
-  @Test func anotherAddressOfTheSameNamesIsAnotherPair() throws {
+  @Test func anotherAddressWithTheSameUsernamesIsAnotherPair() throws {
     var observer = Observer()
     var call = MadeUpCall()
     call.connect(&observer, tuple)
@@ -59,7 +59,7 @@ struct ChecksTests {
     #expect(observer.pairs.map(\.isSelected) == [false, true])
   }
 
-  @Test func streamsGoOnAfterARestartOnOtherAddresses() throws {
+  @Test func streamsContinueAfterARestartOnOtherAddresses() throws {
     var observer = Observer()
     var call = MadeUpCall()
     call.connect(&observer, tuple)
@@ -74,7 +74,7 @@ struct ChecksTests {
     #expect(call.seen.transports.last?.call == 1)
   }
 
-  @Test func callsAreToldApart() {
+  @Test func callsAreDistinguished() {
     var observer = Observer()
     var call = MadeUpCall()
     for number in 0..<50 {
@@ -87,7 +87,7 @@ struct ChecksTests {
     #expect(observer.streams.map(\.transport) == Array(1...50))
   }
 
-  @Test func packetsOfNoCallAreCountedAndNotReported() {
+  @Test func packetsOutsideCallsAreCountedAndNotReported() {
     var observer = Observer()
     var call = MadeUpCall()
     let names = FiveTuple(

@@ -23,7 +23,7 @@ struct ConnectionTests {
   }
 
   @Test(arguments: [1, 7, 100, 10_000])
-  func messagesOfICEOverTCPAreCut(step: Int) throws {
+  func iceMessagesOverTCPAreSplit(step: Int) throws {
     var observer = Observer()
     var call = MadeUpCall()
     var bytes = framed(Messages.check(1, from: "aaaa", to: "bbbb", nominates: true))
@@ -36,7 +36,7 @@ struct ConnectionTests {
     #expect(call.seen.packets.count == 5)
   }
 
-  @Test func messagesOfTURNOverTCPAreCut() {
+  @Test func turnMessagesOverTCPAreSplit() {
     var observer = Observer()
     var call = MadeUpCall()
     var messages = RelayMessages.allocation
@@ -81,7 +81,7 @@ struct ConnectionTests {
   }
 
   /// The end to which several clients connect is the server, whatever its port.
-  @Test func theEndThatSeveralClientsHaveIsTheServer() throws {
+  @Test func theEndWithSeveralClientsIsTheServer() throws {
     var observer = Observer()
     var call = MadeUpCall()
     let server = SocketAddress(Messages.server.ip, port: 60_000)
@@ -100,7 +100,7 @@ struct ConnectionTests {
     #expect(observer.pairs.allSatisfy { $0.addresses[0] == $0.bases[0] })
   }
 
-  @Test func aConnectionOfSomethingElseIsLeftAlone() {
+  @Test func unrelatedConnectionsAreIgnored() {
     var observer = Observer()
     var call = MadeUpCall()
     let noise = (0..<40_000).map { UInt8(truncatingIfNeeded: ($0 &* 7919) >> 5 ^ $0) }
@@ -178,7 +178,7 @@ struct ConnectionTests {
     expectDescription(&call, &observer)
   }
 
-  @Test func whatIsUnderTLSIsMarked() {
+  @Test func connectionsUnderTLSAreReported() {
     var observer = Observer()
     var call = MadeUpCall()
     feed(&observer, &call, [22, 3, 1, 0, 200] + [UInt8](repeating: 1, count: 200), tuple, by: 300)

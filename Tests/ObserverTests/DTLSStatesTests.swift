@@ -5,7 +5,7 @@ import Testing
 
 /// A DTLS association's states at both ends, as observed.
 struct DTLSStatesTests {
-  @Test func aHandshakeThatIsRepeatedUndoesNothing() {
+  @Test func aRepeatedHandshakeChangesNothing() {
     var states = DTLSStates()
     #expect(states.move(0, to: .connecting) == .new)
     #expect(states.move(0, to: .connecting) == nil)
@@ -16,7 +16,7 @@ struct DTLSStatesTests {
     #expect(states.move(0, to: .failed) == nil)
   }
 
-  @Test func onlyAGoodbyeClosesAndAnyOtherAlertFails() {
+  @Test func closeNotifyClosesAndAnyOtherAlertFails() {
     var states = DTLSStates()
     _ = states.move(0, to: .connected)
     #expect(states.state(after: 0, of: 0) == .closed)

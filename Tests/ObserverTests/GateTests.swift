@@ -38,7 +38,7 @@ struct GateTests {
     }
   }
 
-  @Test func onlySoManyAreLetInThatNobodyAnswers() {
+  @Test func unansweredPathsAreLimited() {
     var gate = CallGate(pathsMaximum: 800)
     let admitted = (0..<10_000).reduce(0) { $0 + take(&gate, tuple($1), request) }
     #expect(admitted == 100)
@@ -47,7 +47,7 @@ struct GateTests {
     #expect(later == 100)
   }
 
-  @Test func whoeverIsAnsweredIsLetInWithWhatWaited() {
+  @Test func anAnswerAdmitsThePathWithItsWaitingPackets() {
     var gate = CallGate(pathsMaximum: 80)
     for number in 0..<1000 { _ = take(&gate, tuple(number), request) }
     let before = take(&gate, tuple(5000), request) + take(&gate, tuple(5000), request)
@@ -59,7 +59,7 @@ struct GateTests {
     #expect(other == 0)
   }
 
-  @Test func answersMakeRoomForOthers() {
+  @Test func answersFreePlacesForOtherPaths() {
     var gate = CallGate(pathsMaximum: 80)
     for number in 0..<5000 {
       let admitted = take(&gate, tuple(number), request)
@@ -68,7 +68,7 @@ struct GateTests {
     }
   }
 
-  @Test func mediaWaitsLikeChecksAndGoesOnWhenItIsAnswered() {
+  @Test func mediaWaitsLikeChecksUntilItIsAnswered() {
     var gate = CallGate(pathsMaximum: 80)
     for number in 0..<1000 { _ = take(&gate, tuple(number), request) }
     let before = (0..<3).reduce(0) { $0 + take(&gate, tuple(7000), rtp($1)) }
@@ -77,14 +77,14 @@ struct GateTests {
     #expect(answered == 4)
   }
 
-  @Test func nobodyIsLetInToAnObserverThatIsFull() {
+  @Test func aFullObserverAdmitsNoPath() {
     var gate = CallGate()
     let admitted = take(&gate, tuple(1), request, isFull: true)
     #expect(admitted == 0)
   }
 
   /// Three large packets reveal a call just as three small ones do.
-  @Test func theLengthOfPacketsIsNothingToProbation() {
+  @Test func packetLengthDoesNotMatterForProbation() {
     for length in [100, 4100, 9500, 60_000] {
       var gate = CallGate()
       let padding = [UInt8](repeating: 3, count: length)
@@ -94,7 +94,7 @@ struct GateTests {
   }
 
   /// Reused addresses: ended connections do not cause newer ones to be evicted.
-  @Test func endedConnectionsHaveNoNewerOneForgotten() {
+  @Test func endedConnectionsDoNotEvictNewerOnes() {
     var table = TCPConnections()
     func connection(_ number: Int) -> FiveTuple {
       let path = tuple(number)
@@ -113,7 +113,7 @@ struct GateTests {
   }
 
   /// An unterminated line would be searched again with every byte, so it is abandoned.
-  @Test func aLineWithoutAnEndIsLeft() {
+  @Test func anUnterminatedLineIsAbandoned() {
     var reader = HTTPReader()
     reader.append(Array("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".utf8))
     for _ in 0..<100 { reader.append([UInt8](repeating: 0x30, count: 1000)) }

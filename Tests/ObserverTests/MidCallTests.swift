@@ -9,7 +9,7 @@ struct MidCallTests {
   private let there = FiveTuple(.udp, from: Messages.a, to: Messages.b)
 
   /// Two sources at each end take turns; all their packets belong to the call.
-  @Test func sourcesThatTakeTurnsAreOneCall() {
+  @Test func alternatingSourcesAreOneCall() {
     var watch = PathWatch()
     for number in 0..<20 {
       for ssrc in 1...2 as ClosedRange<UInt32> {
@@ -24,7 +24,7 @@ struct MidCallTests {
   }
 
   /// The gate holds packets that may belong to a call, and releases them once that is certain.
-  @Test func theGateKeepsWhatCameBefore() {
+  @Test func theGateReleasesEarlierPackets() {
     var gate = CallGate()
     func take(_ bytes: [UInt8]) -> Int {
       let verdict = gate.examine(
@@ -50,7 +50,7 @@ struct MidCallTests {
 
   /// Consent checks nominate nothing; media in both directions shows the connection.
   @Test(arguments: [true, false])
-  func mediaBothWaysIsAConnection(_ isBothWays: Bool) {
+  func mediaInBothDirectionsIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()
     for number in 0..<100 {
       watch.show(Messages.rtp(number))
@@ -70,7 +70,7 @@ struct MidCallTests {
 
   /// Application messages that look like RTP are not streams; packets of a known payload type are,
   /// even single ones.
-  @Test func singlePacketsOfOtherProtocolsAreNoStreams() {
+  @Test func singlePacketsOfOtherProtocolsAreNotStreams() {
     var watch = PathWatch()
     watch.call.connect(&watch.observer, watch.there)
     var other = MadeUpStream(seed: 5)
@@ -101,7 +101,7 @@ struct MidCallTests {
   }
 
   /// A description with RTP/AVP is trusted, whatever addresses it has.
-  @Test func aGivenDescriptionSaysThatMediaIsClear() {
+  @Test func aDescriptionCanDeclareMediaUnencrypted() {
     var watch = PathWatch()
     watch.call.watch.step(
       &watch.observer, .description(description()), at: .zero)
@@ -113,7 +113,7 @@ struct MidCallTests {
     #expect(seen.streams.first?.clockRate == 16_000)
   }
 
-  @Test func whoLooksOnMaySayThatMediaIsClear() {
+  @Test func settingsCanDeclareMediaUnencrypted() {
     for isClear in [true, false] {
       var settings = ObserverSettings()
       settings.isClear = isClear
@@ -129,7 +129,7 @@ struct MidCallTests {
   }
 
   /// An unknown clock rate is reported, with the option that sets it.
-  @Test func aStreamWithoutAClockIsNamed() {
+  @Test func anUnknownClockRateIsReported() {
     var watch = PathWatch()
     var stream = MadeUpStream(type: 97)
     for number in 0..<40 { watch.show(stream.sealed(UInt32(100 + number * 13 % 37))) }
@@ -167,7 +167,7 @@ struct MidCallTests {
   }
 
   /// A description also applies to earlier packets from its address.
-  @Test func aDescriptionMayComeAfterItsMedia() {
+  @Test func aDescriptionMayArriveAfterItsMedia() {
     var watch = PathWatch()
     var stream = MadeUpStream(type: 97)
     for _ in 0..<5 { watch.show(stream.sealed(320)) }
@@ -180,7 +180,7 @@ struct MidCallTests {
     #expect(seen.streams.first?.payloads.first?.codec == "speex")
   }
 
-  @Test func aSourceThatNoDescriptionAnnouncesIsNamed() {
+  @Test func anUnannouncedSourceIsReported() {
     var watch = PathWatch()
     let text = description(
       "a=ssrc:1 cname:a", address: Messages.a.ip.description, port: Int(Messages.a.port))

@@ -19,7 +19,7 @@ struct ObserverReportTests {
 
   // MARK: Reports
 
-  @Test func outputsGoToTheOutboxThatWasGiven() {
+  @Test func outputsGoToTheExchangedOutbox() {
     var report = ObserverReport()
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)
@@ -30,7 +30,7 @@ struct ObserverReportTests {
     #expect(outbox.drain().isEmpty)
   }
 
-  @Test func whatCouldNotBeSeenIsReportedWhenItBegins() {
+  @Test func coverageIsReportedWhenItBegins() {
     var report = ObserverReport()
     report.count(.noKeys, transport: 1, by: 3, detail: "of the first")
     report.count(.noKeys, transport: 1, by: 4, detail: "of the second")
@@ -40,7 +40,7 @@ struct ObserverReportTests {
     #expect(report.count(of: .noKeys, transport: 3) == 0 && report.count(of: .noKeys) == 0)
   }
 
-  @Test func countsThatWentOnAreReportedOnceMoreAtTheEnd() {
+  @Test func increasedCountsAreReportedAgainAtTheEnd() {
     var report = ObserverReport()
     report.count(.truncated, by: 2)
     report.count(.lateStart, transport: 1)
@@ -52,7 +52,7 @@ struct ObserverReportTests {
 
   // MARK: Time
 
-  @Test func whatWaitedIsOfTheTimeWhenItCame() {
+  @Test func waitingPacketsKeepTheirArrivalTimes() {
     var time = ObserverTime()
     time.move(to: at(100))
     time.moveBack(to: at(90))

@@ -31,7 +31,7 @@ struct PairTests {
   }
 
   /// All answered pairs are nominated, again with each consent check (RFC 5245 section 8.1.1.2).
-  @Test func ofPairsThatAreAllNominatedTheHighestIsSelected() {
+  @Test func theHighestNominatedPairIsSelected() {
     var observer = Observer()
     var call = MadeUpCall()
     let ways = (0..<4).map { number in
@@ -69,7 +69,7 @@ struct PairTests {
     #expect(call.seen.calls.count == 1)
   }
 
-  @Test func mediaShowsWhichPairIsInUse() {
+  @Test func mediaDeterminesThePairInUse() {
     var observer = Observer()
     var call = MadeUpCall()
     var other = tuple
@@ -107,7 +107,7 @@ struct PairTests {
     #expect(call.seen.calls.first?.began == Instant.zero + .milliseconds(10))
   }
 
-  @Test func aCallThatNobodyAnswersHasItsNameAfterAWhile() {
+  @Test func anUnansweredCallIsNamedAfterAWhile() {
     var observer = Observer()
     var call = MadeUpCall()
     call.send(Messages.check(1, from: "aaaa", to: "bbbb"), tuple, to: &observer)
@@ -146,7 +146,7 @@ struct PairTests {
 
   /// VPNs and devices use DTLS as well.
   @Test(arguments: [1, 3])
-  func anAssociationOfItsOwnIsACallWhenItIsForSRTP(_ fragments: Int) {
+  func aHandshakeWithoutChecksIsACallIfItOffersSRTP(_ fragments: Int) {
     for offersSRTP in [true, false] {
       var observer = Observer()
       var (gate, call) = (CallGate(), MadeUpCall())
@@ -163,7 +163,7 @@ struct PairTests {
     }
   }
 
-  @Test func anAssociationAfterChecksIsACallWhateverItIsFor() {
+  @Test func aHandshakeAfterChecksIsAlwaysACall() {
     var observer = Observer()
     var call = MadeUpCall()
     call.connect(&observer, tuple)
@@ -175,7 +175,7 @@ struct PairTests {
 
   // MARK: Keys
 
-  @Test func aKeyThatFitsNothingIsReported() throws {
+  @Test func anUnusedKeyIsReported() throws {
     var observer = Observer()
     var call = MadeUpCall()
     let key = try SRTPKey(parsing: String(repeating: "ab", count: 30))

@@ -26,7 +26,7 @@ struct RedundancyTests {
     return call.seen
   }
 
-  @Test func whatIsInsideBecomesKnown() throws {
+  @Test func theCodecInsideREDIsReported() throws {
     let seen = seen(Array(repeating: 96, count: 10))
     let stream = try #require(seen.streams.first)
     #expect(stream.payloads.map(\.codec) == ["red", "vp8"])
@@ -34,14 +34,14 @@ struct RedundancyTests {
   }
 
   /// ULPFEC is recognized and used, so the coverage does not report it.
-  @Test func errorCorrectionBecomesKnown() throws {
+  @Test func ulpfecInsideREDIsReported() throws {
     let seen = seen([96, 96, 96, 117, 96, 96, 117, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8", "ulpfec"])
     #expect(!seen.coverage.contains { $0.kind == .redundancy })
     #expect(seen.packets.count == 8)
   }
 
-  @Test func anUnknownBlockIsPassedOver() throws {
+  @Test func anUnknownBlockIsIgnored() throws {
     let seen = seen([96, 96, 96, 99, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8"])
   }

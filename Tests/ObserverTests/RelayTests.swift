@@ -23,7 +23,7 @@ struct RelayTests {
     return writer.finish()
   }
 
-  @Test func whatARelayCarriesIsRead() throws {
+  @Test func relayedPacketsAreRead() throws {
     var observer = Observer()
     var call = MadeUpCall()
     allocate(&call, &observer)
@@ -53,7 +53,7 @@ struct RelayTests {
     #expect(call.seen.calls.map(\.addresses) == [[Messages.relayed, Messages.b]])
   }
 
-  @Test func whatIsSeenOnBothSidesOfARelayCountsOnce() {
+  @Test func packetsSeenOnBothSidesOfARelayCountOnce() {
     var observer = Observer()
     var call = MadeUpCall()
     allocate(&call, &observer)
@@ -71,7 +71,7 @@ struct RelayTests {
     #expect(call.seen.carried.count == 1)
   }
 
-  @Test func aChannelThatWasBoundBeforeTheCaptureIsReadAndMarked() {
+  @Test func aChannelBoundBeforeTheCaptureIsReadAndMarked() {
     var observer = Observer()
     var call = MadeUpCall()
     for number in 0..<10 {
@@ -86,7 +86,7 @@ struct RelayTests {
   ///
   /// The peer's address appears in answers to consent checks, or when the channel is bound again.
   @Test(arguments: [true, false], [UInt16(4_000), 60_000])
-  func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
+  func aRelayIsRecognizedMidCallAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
     var observer = Observer()
     var call = MadeUpCall()
     var toServer = toServer
@@ -120,7 +120,7 @@ struct RelayTests {
     #expect(call.seen.carried.last?.tuple.destination == Messages.b)
   }
 
-  @Test func whatLooksLikeChannelDataByChanceIsNoRelay() {
+  @Test func noiseThatResemblesChannelDataIsNotARelay() {
     var observer = Observer()
     var call = MadeUpCall()
     var other = toServer

@@ -13,7 +13,7 @@ struct StreamJudgementTests {
   // MARK: Encrypted or not
 
   @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
-  func payloadsInTheClearShowThatByTheirHeaders(_ codec: String) throws {
+  func unencryptedPayloadsAreRecognizedByTheirHeaders(_ codec: String) throws {
     var clear = ClearMedia()
     var stream = MadeUpStream()
     var packets: [[UInt8]] = []
@@ -42,7 +42,7 @@ struct StreamJudgementTests {
   @Test(arguments: [
     (18, 20, 160), (3, 33, 160), (4, 24, 240), (4, 20, 240), (0, 160, 160), (97, 240, 240),
   ])
-  func lengthsOfSamplesShowTheClear(_ type: Int, _ length: Int, _ ticks: Int) throws {
+  func unencryptedAudioIsRecognizedByItsLengths(_ type: Int, _ length: Int, _ ticks: Int) throws {
     for tag in [0, 4, 10, 16] {
       var clear = ClearMedia()
       var stream = MadeUpStream(type: UInt8(type))
@@ -76,7 +76,7 @@ struct StreamJudgementTests {
 
   /// An initial burst makes 20 ms of Opus look as fast as video.
   @Test(arguments: [false, true])
-  func aBurstAtTheBeginningIsNoVideo(_ isClear: Bool) throws {
+  func anInitialBurstIsNotVideo(_ isClear: Bool) throws {
     var stream = MadeUpStream()
     let packets = (0..<500).map { number in
       let at = max(0, Int64(number) - 14) * 20
@@ -89,7 +89,7 @@ struct StreamJudgementTests {
   }
 
   @Test(arguments: ["vp8", "vp9", "h264", "h265", "av1"])
-  func framesThatAreNoKeyFramesShowTheirCodec(_ codec: String) throws {
+  func deltaFramesIdentifyTheirCodec(_ codec: String) throws {
     var stream = MadeUpStream()
     let packets = (0..<40).flatMap { number in
       stream.frame(codec).map { ($0, Int64(number) * 33) }
@@ -100,7 +100,7 @@ struct StreamJudgementTests {
   }
 
   @Test(arguments: [(160, 20, 8000), (320, 20, 16_000), (960, 20, 48_000), (2880, 60, 48_000)])
-  func clocksShowInTime(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
+  func clockRatesAreDeduced(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
     var stream = MadeUpStream()
     let packets = (0..<300).map { (stream.sealed(UInt32(ticks)), Int64($0 * milliseconds)) }
     let (told, _) = try judged(packets, isClear: false)
@@ -180,7 +180,7 @@ struct StreamJudgementTests {
   }
 
   @Test(arguments: [2000, 23_000, 40_000, 32_300])
-  func numbersThatBeginAnewAreNotLost(_ next: Int) {
+  func restartedSequenceNumbersAreNotLosses(_ next: Int) {
     let seen = statistics(
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
@@ -190,7 +190,7 @@ struct StreamJudgementTests {
 
   /// After a jump by so few numbers the packets look late, but each number is a different packet.
   @Test(arguments: [1, 2, 5, 50, 99, 100], [0, 7_000_000])
-  func numbersThatBeginAnewByAFewAreNotLost(_ back: Int, _ time: Int) {
+  func slightlyRestartedSequenceNumbersAreNotLosses(_ back: Int, _ time: Int) {
     let next = 32_500 - back
     let packets =
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000 + time)
@@ -208,7 +208,7 @@ struct StreamJudgementTests {
   /// Late, duplicated, replayed and retransmitted packets have the timestamps that match their
   /// numbers.
   @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
-  func packetsThatComeAgainBeginNothingAnew(_ kind: String) {
+  func repeatedPacketsAreNotARestart(_ kind: String) {
     var packets = run(0..<1000, from: 0)
     switch kind {
     case "late":
@@ -232,7 +232,7 @@ struct StreamJudgementTests {
   }
 
   /// One packet with an older number, and packets out of order after a restart.
-  @Test func aRestartIsOneAndAPacketAloneIsNone() {
+  @Test func aSinglePacketIsNotARestart() {
     var alone = run(0..<500, from: 0)
     alone.insert((280, 48_100, 6000), at: 300)
     #expect(statistics(alone).restarts == 0)
@@ -243,7 +243,7 @@ struct StreamJudgementTests {
     #expect(seen.restarts == 1 && seen.lost == 0)
   }
 
-  @Test func lateAndLostPacketsBeginNothingAnew() {
+  @Test func lateAndLostPacketsAreNotARestart() {
     var packets = run(0..<1000, from: 0)
     let late = packets.remove(at: 300)
     packets.insert((late.0, late.1, packets[500].2), at: 501)
@@ -259,7 +259,7 @@ struct StreamJudgementTests {
     #expect(seen.restarts == 0 && seen.lost == 4500)
   }
 
-  @Test func aPacketFromElsewhereBeginsNothing() {
+  @Test func anUnrelatedPacketIsNotARestart() {
     var packets = run(0..<100, from: 0)
     packets.insert((30_000, 7, 1000), at: 50)
     packets.remove(at: 52)

@@ -69,7 +69,7 @@ struct AlignmentTests {
     if jitter == 0 { #expect(alone < -15, "\(alone) ms") }
   }
 
-  @Test func onlyTheTrackThatWouldBeAheadWaits() throws {
+  @Test func onlyTheEarlierTrackIsDelayed() throws {
     let call = call(streams: ["s", "s"], jitter: .zero)
     func extra(_ kind: String) throws -> Double {
       let object = try inbound(call, kind)

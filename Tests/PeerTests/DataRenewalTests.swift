@@ -48,7 +48,7 @@ struct DataRenewalTests {
     #expect(call.state("sctp", of: 0) == "closed", "more than the peer takes ends the association")
   }
 
-  @Test func aSectionThatWasRefusedMayComeBackWithAnotherAssociation() throws {
+  @Test func aRejectedSectionMayReturnWithAnotherAssociation() throws {
     let call = call(seed: 32)
     // The second peer offers without the section.
     #expect(call.call(1, .setLocalDescription(nil)).error == nil)

@@ -88,7 +88,7 @@ struct DataTransportTests {
     return ends
   }
 
-  @Test func channelsOpenOnceSomethingCarriesThem() throws {
+  @Test func channelsOpenOnceTheyHaveACarrier() throws {
     let ends = try connected()
     #expect(ends.channels(of: 0) == ["chat connecting", "chat open"])
     #expect(ends.channels(of: 1) == ["chat open"])
@@ -97,7 +97,7 @@ struct DataTransportTests {
     #expect(ends.ends[0].infos.map(\.maxMessageSize) == [1 << 20])
   }
 
-  @Test func sendersAreAnsweredWhenThereIsRoom() throws {
+  @Test func sendsCompleteWhenThereIsRoom() throws {
     var ends = try connected()
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 7, count: 800_000))
@@ -112,7 +112,7 @@ struct DataTransportTests {
     #expect(received.count == 2)
   }
 
-  @Test func whoWaitsIsInformedWhenTheCarrierIsLost() throws {
+  @Test func waitingSendersAreInformedWhenTheCarrierIsLost() throws {
     var ends = try connected()
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 7, count: 1 << 20))
@@ -128,7 +128,7 @@ struct DataTransportTests {
     }
   }
 
-  @Test func anotherCarrierBeginsAnewWithOtherNumbers() throws {
+  @Test func anotherCarrierStartsOverWithOtherNumbers() throws {
     var ends = try connected()
     for end in 0...1 { ends.drive(end, .carrierRenewed, isCut: true) }
     #expect(ends.channels(of: 1).last == "chat closed")
@@ -140,7 +140,7 @@ struct DataTransportTests {
     #expect(ends.ends[0].opened == 2 && ends.ends[0].closed == 1)
   }
 
-  @Test func anExchangeThatRefusesThemClosesWhatWaits() throws {
+  @Test func aRefusingExchangeClosesWaitingChannels() throws {
     var ends = Ends()
     try ends.open(0, "vain")
     ends.drive(0, .negotiated(nil, isWanted: true, role: .client))

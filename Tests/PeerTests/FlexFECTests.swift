@@ -216,7 +216,7 @@ struct FlexFECTests {
 
   /// An FEC packet that precedes its packets waits for them, and a recovered packet may allow
   /// recovering another.
-  @Test func recoveryGoesOnWithWhatWasRecovered() throws {
+  @Test func recoveredPacketsAllowFurtherRecovery() throws {
     var receiver = Receiver(.draft)
     for number in 0..<4 as Range<UInt16> { try receiver.receive(packet(number)) }
     try receiver.receive(correction(.draft, of: [4, 5, 6], sequence: 1), stream: 6)
@@ -227,7 +227,7 @@ struct FlexFECTests {
   }
 
   /// If it is not announced, recovery starts with the first FEC packet.
-  @Test func withoutADescriptionItBeginsWhenItIsSeen() throws {
+  @Test func unannouncedFECIsUsedFromItsFirstPacket() throws {
     var receiver = Receiver(.draft, isAnnounced: false)
     for number in 0..<8 as Range<UInt16> { try receiver.receive(packet(number)) }
     try receiver.receive(correction(.draft, of: [6, 7]), stream: 6)
@@ -239,7 +239,7 @@ struct FlexFECTests {
   // MARK: Counting
 
   /// libwebrtc counts packets of the FEC source both in the stream's totals and separately.
-  @Test func itCountsWithItsStreamAndApart() throws {
+  @Test func fecPacketsAreCountedInTheStreamAndSeparately() throws {
     var receiver = Receiver(.draft)
     var bytes = 0
     for number in 0..<10 as Range<UInt16> where number != 4 {
@@ -269,7 +269,7 @@ struct FlexFECTests {
 
   /// FEC packets that protect nothing, protect several sources, or are cut off are counted and
   /// recover nothing.
-  @Test func whatCannotBeReadIsCountedAlone() throws {
+  @Test func unusableFECPacketsAreOnlyCounted() throws {
     var receiver = Receiver(.draft)
     for number in 0..<8 as Range<UInt16> where number != 4 { try receiver.receive(packet(number)) }
     let whole = correction(.draft, of: [3, 4, 5])

@@ -39,7 +39,7 @@ struct G711CallTests {
   }
 
   @Test(arguments: [(["PCMU"], true), (["PCMA", "telephone-event"], false)])
-  func aPeerWithNothingElseHearsAndIsHeard(codecs: [String], callerOffers: Bool) throws {
+  func aPeerWithOnlyG711SendsAndReceivesAudio(codecs: [String], callerOffers: Bool) throws {
     let call = call(codecs, seed: 501, callerOffers: callerOffers)
     let name = CodecName(rawValue: codecs[0])
     for peer in 0..<2 {
@@ -75,7 +75,7 @@ struct G711CallTests {
   /// libwebrtc answers with its application's choice but sends the offer's first codec; the offerer
   /// keeps receiving it (RFC 3264 section 7).
   @Test(arguments: [true, false])
-  func whatWasOfferedAndNotAnsweredIsHeardAllTheSame(receivesAllOffered: Bool) throws {
+  func anOfferedCodecMissingFromTheAnswerIsStillReceived(receivesAllOffered: Bool) throws {
     var offering = configuration(Codec.offeredNames)
     offering.receivesAllOffered = receivesAllOffered ? true : nil
     let call = VirtualCall(
@@ -107,7 +107,7 @@ struct G711CallTests {
     #expect(report.objects.first { $0.id == codec }?["mimeType"]?.text == "audio/opus")
   }
 
-  @Test func lossIsMadeUpFor() throws {
+  @Test func lossIsConcealed() throws {
     var lossy = LinkSettings()
     lossy.lossPerMille = 50
     let call = call(["PCMU"], seed: 502, link: lossy)
@@ -153,7 +153,7 @@ struct KeyTonesTests {
   }
 
   @Test(arguments: [("opus", Int64(1)), ("PCMA", 6)])
-  func keysComeAsEvents(codec: String, ticks: Int64) throws {
+  func tonesArriveAsTelephoneEvents(codec: String, ticks: Int64) throws {
     let call = call([codec, "telephone-event"], seed: 511)
     #expect(
       call.call(
@@ -189,7 +189,7 @@ struct KeyTonesTests {
     #expect(report[id: id]?["mimeType"]?.text == "audio/" + codec)
   }
 
-  @Test func whatCannotBePressedIsRefused() throws {
+  @Test func invalidTonesAreRefused() throws {
     let call = call(["opus", "telephone-event"], seed: 512)
     func error(_ tones: String) -> String? {
       call.call(
@@ -214,7 +214,7 @@ struct KeyTonesTests {
   }
 
   /// A key pressed longer than its duration field can express continues in parts.
-  @Test func longKeysGoOnInParts() throws {
+  @Test func longTonesAreSentInSegments() throws {
     let call = call(["opus", "telephone-event"], seed: 514)
     call.call(0, .insertDTMF(transceiver: 1, tones: "9", duration: 6_000, gap: 70))
     call.run(for: .seconds(7))

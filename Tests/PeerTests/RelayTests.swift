@@ -123,7 +123,7 @@ struct RelayTests {
   }
 
   @Test(arguments: [0, 3])
-  func anICERestartOfAnEndIsOneOfItsLeg(end: Int) {
+  func anICERestartAffectsOnlyItsLeg(end: Int) {
     let call = Self.call(seed: 4)
     call.addMedia(from: [0, 3])
     #expect(Self.negotiate(call) == nil)
@@ -136,7 +136,7 @@ struct RelayTests {
     for peer in 0..<4 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
-  @Test func sectionsThatAreNotBundledHaveTransportsOfTheirOwn() {
+  @Test func unbundledSectionsHaveSeparateTransports() {
     let call = Self.call(seed: 5)
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
@@ -150,7 +150,7 @@ struct RelayTests {
     for peer in 0..<4 { #expect(call.state("dtls 2", of: peer) == "connected") }
   }
 
-  @Test func whatARelayCannotCarryIsRefusedByName() throws {
+  @Test func whatARelayCannotCarryIsNamedAndRefused() throws {
     let call = Self.call(seed: 6)
     call.addMedia(from: [0])
     call.call(0, .setLocalDescription(nil))

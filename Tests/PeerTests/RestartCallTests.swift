@@ -27,7 +27,7 @@ struct RestartCallTests {
     return Set(description.sdp.split(separator: "\r\n").filter { $0.hasPrefix("a=ice-ufrag") })
   }
 
-  @Test func whatWasNeverOfferedHasNothingToRestart() {
+  @Test func withoutAnOfferThereIsNothingToRestart() {
     let call = VirtualCall(seed: 51)
     #expect(call.call(0, .restartICE).error == nil)
     #expect(needs(call) == 0)
@@ -39,7 +39,7 @@ struct RestartCallTests {
     #expect(fragments(call) == before)
   }
 
-  @Test func itIsReportedOnceUntilItIsDone() {
+  @Test func aWantedRestartIsReportedOnce() {
     let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -53,7 +53,7 @@ struct RestartCallTests {
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
-  @Test func duringAnExchangeItWaitsForTheStableState() {
+  @Test func aRestartWaitsForTheStableState() {
     let call = audio(seed: 53)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -65,7 +65,7 @@ struct RestartCallTests {
     #expect(needs(call) == told + 1)
   }
 
-  @Test func anExchangeWithoutARestartLeavesItWanted() {
+  @Test func aRestartStaysWantedAfterAnExchangeWithoutOne() {
     let call = audio(seed: 54)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -77,7 +77,7 @@ struct RestartCallTests {
     #expect(needs(call) == told + 1)
   }
 
-  @Test func aRestartOfThePeerIsOneToo() {
+  @Test func aRemoteRestartFulfilsTheLocalOne() {
     let call = audio(seed: 55)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -93,7 +93,7 @@ struct RestartCallTests {
     #expect(fragments(call) == after)
   }
 
-  @Test func whatNeverConnectedCanBeRestarted() {
+  @Test func aCallThatNeverConnectedCanBeRestarted() {
     let call = audio(seed: 56)
     #expect(call.negotiate { $0.replacing(" 10.0.0.", with: " 10.9.9.") } == nil)
     call.run(for: .seconds(60))
@@ -107,7 +107,7 @@ struct RestartCallTests {
     #expect(needs(call) == told + 1)
   }
 
-  @Test func anOfferThatIsNotSetTakesNoCandidatesAway() {
+  @Test func anUnusedOfferRemovesNoCandidates() {
     let call = audio(seed: 57)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -121,7 +121,7 @@ struct RestartCallTests {
     #expect(call.call(0, .localDescription) == before)
   }
 
-  @Test func addTrackTakesASenderThatHasNothingToSend() {
+  @Test func addTrackReusesAnIdleSender() {
     let call = VirtualCall(seed: 58)
     func add(_ source: MediaSource?) -> UInt32? {
       let reply = call.call(

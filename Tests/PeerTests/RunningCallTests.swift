@@ -29,7 +29,7 @@ struct RunningCallTests {
     }
   }
 
-  @Test func severalTracksOfAKindEachReachTheirTransceiver() {
+  @Test func eachOfSeveralTracksReachesItsTransceiver() {
     let call = VirtualCall(seed: 80)
     for kind in [MediaKind.audio, .video, .audio, .video] {
       call.call(
@@ -46,7 +46,7 @@ struct RunningCallTests {
     #expect(transceivers(call, 1).map(\.mid) == ["0", "1", "2", "3"])
   }
 
-  @Test func sectionsAreAddedStoppedAndUsedAgainWhileMediaFlows() {
+  @Test func sectionsAreAddedStoppedAndReusedWhileMediaFlows() {
     let call = VirtualCall(seed: 81)
     call.call(0, .addTrack(kind: .audio, streamIDs: ["s"], source: RunningCallTests.tone))
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: RunningCallTests.pattern))
@@ -97,7 +97,7 @@ struct RunningCallTests {
     #expect(call.state("signaling", of: 0) == "stable")
   }
 
-  @Test func descriptionsStandInTheirPlaces() {
+  @Test func descriptionsAreCurrentOrPending() {
     let call = VirtualCall(seed: 83)
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: RunningCallTests.tone))
     func places(_ peer: Int) -> [String] {
@@ -120,7 +120,7 @@ struct RunningCallTests {
     #expect(description(call.call(0, .readDescription(.remote))) == answer)
   }
 
-  @Test func anotherPeerTakesACallOver() throws {
+  @Test func anotherPeerTakesOverACall() throws {
     let links = [LinkSettings(), LinkSettings(), LinkSettings()]
     let call = VirtualCall(seed: 84, links: links)
     for peer in 0..<3 {
@@ -155,7 +155,7 @@ struct RunningCallTests {
   ]
 
   @Test(arguments: identities)
-  func theConfigurationDecidesOnCertificatesProfilesAndRole(
+  func theConfigurationDeterminesCertificatesProfilesAndRole(
     algorithms: [CertificateAlgorithm], profile: SRTPProtection, answersAsClient: Bool
   ) throws {
     var configuration = PeerConfiguration()

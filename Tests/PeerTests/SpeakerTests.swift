@@ -65,12 +65,12 @@ struct SpeakerTests {
     #expect(try sources(call, 1) == ReceivedSources())
   }
 
-  @Test func sourcesOfATrackThatIsNotThereAreRefused() throws {
+  @Test func sourcesOfAMissingTrackAreRefused() throws {
     let call = try echoedCall()
     #expect(call.call(0, .sources(transceiver: 9)).error?.name == "InvalidAccessError")
   }
 
-  @Test func theLoudestAreReportedAsOftenAsAsked() throws {
+  @Test func theLoudestAreReportedAtTheRequestedInterval() throws {
     let call = try echoedCall()
     call.run(for: .seconds(2))
     let begin = call.now
@@ -102,7 +102,7 @@ struct SpeakerTests {
     #expect(after.count == count)
   }
 
-  @Test func whoSpeaksTakesASlotAndLosesItWithTheSlots() throws {
+  @Test func aSpeakerGetsASlotAndLosesItWithTheSlots() throws {
     let call = try echoedCall()
     call.call(1, .limitAudioSlots(2))
     call.run(for: .seconds(2))
@@ -123,7 +123,7 @@ struct SpeakerTests {
     #expect(own.isEmpty)
   }
 
-  @Test func whoIsExemptTakesNoSlot() throws {
+  @Test func anExemptSpeakerNeedsNoSlot() throws {
     let call = try echoedCall()
     call.call(1, .limitAudioSlots(1))
     call.run(for: .seconds(1))

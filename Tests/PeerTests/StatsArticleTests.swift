@@ -158,7 +158,7 @@ struct StatsArticleTests {
   }
 
   /// After a change of report members, this test shows what the article has to say.
-  @Test func theArticleHasTheTablesOfTheCode() throws {
+  @Test func theArticleMatchesTheTablesInTheCode() throws {
     let article = try String(
       contentsOf: URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -170,7 +170,7 @@ struct StatsArticleTests {
     Issue.record("the article has no such lines: \(missing.joined(separator: "\n"))")
   }
 
-  @Test func nothingIsSaidTwice() {
+  @Test func membersAreListedOnce() {
     for entry in StatsMembers.all {
       let names = entry.members.map(\.name)
       #expect(Set(names).count == names.count, "\(entry.title)")

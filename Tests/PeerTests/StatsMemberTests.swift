@@ -146,7 +146,7 @@ struct StatsMemberTests {
     #expect(own != nil && own?["issuerCertificateId"] == nil)
   }
 
-  @Test func aCandidateTellsOfWhatKindItsNetworkIs() throws {
+  @Test func aCandidateReportsItsNetworkType() throws {
     guard case .stats(let report) = issuedCall().call(0, .getStats()) else { return }
     let local = report.objects.filter { $0.type == "local-candidate" }
     #expect(!local.isEmpty && local.allSatisfy { $0["networkType"] == .text("ethernet") })
@@ -155,7 +155,7 @@ struct StatsMemberTests {
   }
 
   /// Every fourth audio packet arrives with CE, the others with ECT(1).
-  @Test func packetsCountByTheirMarks() throws {
+  @Test func packetsAreCountedByTheirECNMarks() throws {
     let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
     var count = (ect1: UInt64(0), ce: UInt64(0))
     call.marking = { bytes in
@@ -184,7 +184,7 @@ struct StatsMemberTests {
     #expect(told.ce > 20 && told.all == told.ce + told.ect1)
   }
 
-  @Test func whereNobodyReadsMarksNoneAreCounted() throws {
+  @Test func withoutReadingMarksNoneAreCounted() throws {
     let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
     call.addMedia()
     call.negotiate()
@@ -195,7 +195,7 @@ struct StatsMemberTests {
   }
 
   /// A tone at half of full scale: its RMS is that divided by the square root of two.
-  @Test func bothLevelsOfAudioAreThere() throws {
+  @Test func bothAudioLevelsAreReported() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)
     call.negotiate()
@@ -216,7 +216,7 @@ struct StatsMemberTests {
   }
 
   /// Older takes replay as they were recorded, so their peers report what they did then.
-  @Test func aPeerOfAnOlderTakeReportsWhatItDid() throws {
+  @Test func olderTakesReportTheirOriginalMembers() throws {
     let call = VirtualCall(seed: 12)
     call.addMedia()
     call.negotiate()
@@ -232,7 +232,7 @@ struct StatsMemberTests {
     #expect(inbound["retransmittedPacketsReceived"] == .integer(0))
   }
 
-  @Test func reportsHaveTheMembersThatTheTableTells() throws {
+  @Test func reportsHaveTheMembersInTheTable() throws {
     var found: Members = [:]
     note(lossyCall(), in: &found)
     note(relayedCall(), in: &found)
@@ -253,7 +253,7 @@ struct StatsMemberTests {
     #expect(found.isEmpty)
   }
 
-  @Test func noMemberIsBothGivenAndMissing() {
+  @Test func noMemberIsBothReportedAndMissing() {
     for entry in StatsMembers.all {
       let all = entry.given + entry.missing.flatMap(\.members)
       #expect(Set(all).count == all.count, "\(entry.type) \(entry.kind ?? "")")
@@ -261,7 +261,7 @@ struct StatsMemberTests {
     #expect(Set(StatsMembers.all.map(\.type)).count == 14)
   }
 
-  @Test func whatTheSystemRefusedToSendIsCountedOnItsPair() throws {
+  @Test func packetsTheSystemRefusedAreCountedOnTheirPair() throws {
     let call = VirtualCall(seed: 8, links: [LinkSettings(), LinkSettings()])
     call.addMedia()
     call.negotiate()

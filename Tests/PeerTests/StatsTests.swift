@@ -83,7 +83,7 @@ struct StatsTests {
     ("certificate", nil, "fingerprint fingerprintAlgorithm base64Certificate"),
   ]
 
-  @Test func everyMandatoryMemberIsThere() throws {
+  @Test func everyMandatoryMemberIsReported() throws {
     let call = CallTests.call(seed: 21, seconds: 5)
     for peer in 0..<2 {
       let report = try report(call, of: peer)
@@ -99,7 +99,7 @@ struct StatsTests {
     }
   }
 
-  @Test func everyReferenceLeadsToAnObjectAndEveryIdIsOneOfItsOwn() throws {
+  @Test func everyReferenceResolvesAndIDsAreUnique() throws {
     let call = CallTests.call(seed: 22, seconds: 3)
     let report = try report(call, of: 1)
     let ids = report.objects.map(\.id)
@@ -115,7 +115,7 @@ struct StatsTests {
     #expect(try self.report(CallTests.call(seed: 22, seconds: 3), of: 1) == report)
   }
 
-  @Test func aSelectorGivesOneStreamAndWhatItRefersTo() throws {
+  @Test func aSelectorReturnsOneStreamAndItsReferences() throws {
     let call = CallTests.call(seed: 24, seconds: 3)
     let sender = try report(call, of: 0, .sender(transceiver: 2))
     #expect(objects(sender, "outbound-rtp").count == 1)
@@ -163,7 +163,7 @@ struct StatsTests {
     }
   }
 
-  @Test func aReplacedSourceIsAnotherObjectThatBeginsAtZero() throws {
+  @Test func aReplacedSourceIsANewObjectThatStartsAtZero() throws {
     let call = CallTests.call(seed: 26, seconds: 3)
     let before = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
     call.call(0, .replaceSource(transceiver: 1, .tone(hertz: 300, pauseSeconds: 0)))
@@ -186,7 +186,7 @@ struct StatsTests {
     #expect(objects(try report(call, of: 0), "media-source", kind: "audio").isEmpty)
   }
 
-  @Test func theLevelsOfATonesTwoEndsAgree() throws {
+  @Test func theLevelsOfAToneAgreeAtBothEnds() throws {
     let call = CallTests.call(seed: 27, seconds: 4)
     let source = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
     let heard = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
@@ -220,7 +220,7 @@ struct StatsTests {
     #expect(try number(transport, "selectedCandidatePairChanges") == 2)
   }
 
-  @Test func theTimeOfTheCodecsIsWhatTheCallBrings() throws {
+  @Test func codecTimesComeFromTheCall() throws {
     let call = CallTests.call(seed: 29, seconds: 3)
     let times = [
       CodecTime(transceiver: 2, isInbound: false, nanoseconds: 250_000_000),
@@ -273,7 +273,7 @@ struct StatsTests {
     }
   }
 
-  @Test func codecsAreThoseInUseWithTheParametersOfWhoReceives() throws {
+  @Test func codecsAreThoseInUseWithTheReceiversParameters() throws {
     let call = CallTests.call(seed: 32, seconds: 2)
     let codecs = objects(try report(call, of: 0), "codec")
     #expect(codecs.compactMap { $0["mimeType"]?.text }.sorted() == ["audio/opus", "video/VP8"])

@@ -35,7 +35,7 @@ struct StreamTests {
     return streams
   }
 
-  @Test func streamsAreReportedToTheOtherSideOnly() {
+  @Test func streamsAreReportedOnlyToThePeer() {
     let call = VirtualCall(seed: 50)
     #expect(call.call(0, .addStream(stream("one", ["a", "v"]))).error == nil)
     #expect(call.call(0, .addStream(stream("two", ["b"]))).error == nil)
@@ -72,7 +72,7 @@ struct StreamTests {
     #expect(told(call, 1).last == "+one a,v")
   }
 
-  @Test func duplicatesAreRefusedWithoutATrace() {
+  @Test func duplicatesAreRefusedWithoutSideEffects() {
     let call = VirtualCall(seed: 51)
     call.call(0, .addStream(stream("one", ["a", "v"])))
     let before = streams(call, 0)
@@ -88,7 +88,7 @@ struct StreamTests {
     #expect(call.call(0, track).error?.isDuplicateID == true)
   }
 
-  @Test func aTrackOfTwoStreamsGoesOnInTheOther() {
+  @Test func aTrackOfTwoStreamsContinuesInTheOther() {
     let call = VirtualCall(seed: 52)
     call.call(0, .addTrack(kind: .audio, streamIDs: ["s", "t"], source: StreamTests.tone))
     #expect(call.negotiate() == nil)

@@ -128,7 +128,7 @@ struct TrackCallTests {
     #expect(later(call, 0, .audio, isInbound: false).allSatisfy { $0.audioLevel == 127 })
   }
 
-  @Test func tracksThatAreNotThereCannotBeMuted() {
+  @Test func missingTracksCannotBeMuted() {
     let call = Self.call(seed: 64)
     func error(_ request: PeerCall) -> String? { call.call(1, request).error?.name }
     func muting(_ transceiver: UInt32) -> PeerCall {
@@ -180,7 +180,7 @@ struct TrackCallTests {
     return state.volume
   }
 
-  @Test func aDisabledReceivedTrackIsSilentAndCountedOn() throws {
+  @Test func aDisabledReceivedTrackIsSilentButStillCounted() throws {
     let call = Self.call(
       seed: 66, videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 15))
     for transceiver: UInt32 in 1...2 {
@@ -236,7 +236,7 @@ struct TrackCallTests {
     #expect(changes(call, 1).last == end)
   }
 
-  @Test func closeReasonsTellWhoEndedIt() {
+  @Test func closeReasonsNameTheEndThatClosed() {
     func ends(_ call: VirtualCall, _ peer: Int) -> [ConnectionEnd] {
       call.events[peer].compactMap {
         if case .connectionEnded(let end) = $0.event { end } else { nil }
@@ -253,7 +253,7 @@ struct TrackCallTests {
   }
 
   /// Takes made before these notices replay identically, because genesis does not enable them.
-  @Test func nothingIsReportedUnlessGenesisAsksForIt() {
+  @Test func nothingIsReportedUnlessGenesisRequestsIt() {
     for notices in [nil, [PeerNotice(rawValue: "of-later")]] {
       let call = Self.call(seed: 70, notices: notices)
       call.step(0, .interfaces([]))

@@ -61,7 +61,7 @@ struct KeyTextTests {
   }
 
   @Test(arguments: ["", "abc", "who=00", "ROT13:0011", "ssrc:x=AAAA"])
-  func whatIsNoKeyIsRefused(text: String) {
+  func invalidKeysAreRefused(text: String) {
     #expect(throws: SRTPKeyError.self) { try SRTPKey(parsing: text) }
   }
 
