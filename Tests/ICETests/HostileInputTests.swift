@@ -99,7 +99,7 @@ struct HostileInputTests {
     #expect(a.agent.counters.unmatchedResponses == 1)
   }
 
-  @Test func floodsOfCandidatesAndChecksAreBounded() throws {
+  @Test func floodsOfCandidatesAndChecksAreLimited() throws {
     let meeting = VirtualMeeting.nearby(seed: 2)
     let (a, b) = meeting.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
     a.gather()
@@ -144,7 +144,7 @@ struct HostileInputTests {
     #expect(!a.agent.pairs.contains { $0.remote.port == 1 })
   }
 
-  @Test func refusedSendsEndAPairGently() throws {
+  @Test func aPairFailsAfterSeveralRefusedSends() throws {
     let meeting = VirtualMeeting.nearby(seed: 4)
     let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
     meeting.network.passes = { from, to in from.ip.bytes[0] == to.ip.bytes[0] }

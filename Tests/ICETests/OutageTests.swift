@@ -43,7 +43,7 @@ struct OutageTests {
   }
 
   @Test(arguments: [0, 100] as [UInt64], [1, 12])
-  func deadPortsDelayAConnectionLittle(lossPerMille: UInt64, count: UInt16) throws {
+  func deadPortsDelayAConnectionOnlySlightly(lossPerMille: UInt64, count: UInt16) throws {
     for seed in 0..<10 {
       let meeting = meeting(seed, lossPerMille: lossPerMille)
       meeting.begin()
@@ -67,7 +67,7 @@ struct OutageTests {
     }
   }
 
-  @Test func aPeerAtDeadPortsAloneIsGivenUp() {
+  @Test func aPeerWithOnlyDeadPortsFails() {
     let meeting = VirtualMeeting(seed: 1)
     meeting.add(OutageTests.left)
     let agent = { meeting.agents[0] }
@@ -84,7 +84,7 @@ struct OutageTests {
     #expect(agent().deadline == nil)
   }
 
-  @Test func aPairThatFallsSilentIsLeftForTheOther() throws {
+  @Test func aSilentPairIsReplacedByTheOther() throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting))
@@ -112,7 +112,7 @@ struct OutageTests {
     }
   }
 
-  @Test func aShortOutageMovesNothing() throws {
+  @Test func aShortOutageChangesNoPair() throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = meeting.agents.map(\.selectedPair?.id)
@@ -131,7 +131,7 @@ struct OutageTests {
     }
   }
 
-  @Test(arguments: [0, 1]) func aPathThatIsDeadOneWayIsLeftByBoth(muted: Int) throws {
+  @Test(arguments: [0, 1]) func bothEndsLeaveAPathThatIsDeadInOneDirection(muted: Int) throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting, muted))
@@ -153,7 +153,7 @@ struct OutageTests {
   }
 
   @Test(arguments: [9, 15, 22])
-  func bothSidesThatLoseAllPathsAreBackAtOnceWithin(seconds: Int) throws {
+  func bothEndsReconnectWhenAllPathsRecoverWithin(seconds: Int) throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       meeting.network.outage.dead = OutageTests.left
@@ -174,7 +174,7 @@ struct OutageTests {
     }
   }
 
-  @Test func withoutConsentForHalfAMinuteOnlyARestartHelps() {
+  @Test func afterThirtySecondsWithoutConsentOnlyARestartHelps() {
     for seed in 0..<20 {
       let meeting = settled(seed)
       meeting.network.outage.dead = OutageTests.left

@@ -25,7 +25,7 @@ struct PeerReflexiveTests {
   }
 
   @Test(arguments: VirtualNAT.Kind.allCases, [0, 1])
-  func anAddressThatNobodySignaledIsLearnedAndUsed(kind: VirtualNAT.Kind, hidden: Int) throws {
+  func anUnsignaledAddressIsLearnedAndUsed(kind: VirtualNAT.Kind, hidden: Int) throws {
     for seed in 0..<20 {
       let meeting = meeting(kind, hidden: hidden, seed: seed)
       meeting.link.lossPerMille = seed < 10 ? 0 : 200

@@ -98,7 +98,7 @@ struct AbandonmentTests {
   }
 
   @Test(.timeLimit(.minutes(60)), arguments: [0, 1, 3], [true, false])
-  func onlyWhatWasLostAsOftenAsAllowedIsDropped(limit: UInt16, ordered: Bool) {
+  func aMessageIsDroppedAfterItsAllowedRetransmissions(limit: UInt16, ordered: Bool) {
     for seed in 0..<AbandonmentTests.seeds {
       let outcome = run(DataChannelInit(ordered: ordered, maxRetransmits: limit), seed: seed)
       let transmissions = outcome.journal.transmissions
@@ -113,7 +113,7 @@ struct AbandonmentTests {
   }
 
   @Test(.timeLimit(.minutes(60)), arguments: [60, 150, 1000], [true, false])
-  func onlyWhatWasLostUntilItsTimeWasOverIsDropped(lifetime: UInt16, ordered: Bool) {
+  func aMessageIsDroppedAfterItsLifetime(lifetime: UInt16, ordered: Bool) {
     for seed in 0..<AbandonmentTests.seeds {
       let outcome = run(DataChannelInit(ordered: ordered, maxPacketLifeTime: lifetime), seed: seed)
       let journal = outcome.journal

@@ -16,7 +16,7 @@ struct DataRuleTests {
     side.receiver.numbers.acknowledged &+ 1
   }
 
-  @Test func theFirstDataIsAcknowledgedAtOnceAndTheNextWithASecondPacket() {
+  @Test func theFirstPacketIsAcknowledgedImmediatelyAndThenEverySecond() {
     var link = connected()
     let first = next(link.sides[1])
     let types = (0..<3 as Range<UInt32>).map { offset in
@@ -27,7 +27,7 @@ struct DataRuleTests {
     #expect(types == [[.selectiveAcknowledgement], [], [.selectiveAcknowledgement]])
   }
 
-  @Test func aWindowThatOpensIsReportedAtOnce() {
+  @Test func anOpeningWindowIsReportedImmediately() {
     var link = Link()
     link.connect {
       $1.offersInterleaving = false
@@ -49,7 +49,7 @@ struct DataRuleTests {
     #expect(windows == [2900, nil, 700, 4000])
   }
 
-  @Test func anAcknowledgementOfWhatWasNeverSentEndsTheAssociation() {
+  @Test func acknowledgingUnsentDataEndsTheAssociation() {
     for gap in [[], Crafted.words(2, 9)] {
       var link = connected()
       let channel = link.open(0)
@@ -67,7 +67,7 @@ struct DataRuleTests {
     }
   }
 
-  @Test func dataWithoutDataEndsTheAssociationAndNamesTheNumber() {
+  @Test func emptyDataEndsTheAssociationAndNamesTheTSN() {
     var link = connected()
     let number = next(link.sides[1])
     let said = Crafted.answer(
@@ -76,7 +76,7 @@ struct DataRuleTests {
     #expect(said.first?.body == Crafted.words(9, 8) + Crafted.words(long: number))
   }
 
-  @Test func dataOnAStreamThatDoesNotExistIsReportedAndCountsAsCome() {
+  @Test func dataOnAMissingStreamIsReportedAndAcknowledged() {
     var link = connected()
     let number = next(link.sides[1])
     let said = Crafted.answer(
@@ -86,7 +86,7 @@ struct DataRuleTests {
     #expect(link.sides[1].receiver.numbers.acknowledged == number)
   }
 
-  @Test func dataOfTheOtherKindEndsTheAssociation() {
+  @Test func dataOfTheWrongKindEndsTheAssociation() {
     for interleaving in [true, false] {
       var link = connected(interleaving: interleaving)
       var chunk = Crafted.data(next(link.sides[1]), stream: 0, [1, 2, 3, 4, 5])
@@ -97,7 +97,7 @@ struct DataRuleTests {
     }
   }
 
-  @Test func aPeerMayHaveMoreStreamsUpToAllOfThem() {
+  @Test func aPeerMayAddStreamsUpToTheMaximum() {
     var link = Link()
     // The first side announces 100 streams to the second.
     link.tamper = { side, bytes, _ in
@@ -124,7 +124,7 @@ struct DataRuleTests {
     }
   }
 
-  @Test func aChannelThatCannotBeAnnouncedIsClosedAndNotAnswered() {
+  @Test func anUnusableAnnouncementClosesTheChannelWithoutAnAnswer() {
     let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     var bad = good
     bad[1] = 9  // no channel type
@@ -141,7 +141,7 @@ struct DataRuleTests {
     }
   }
 
-  @Test func aChannelThatIsAnnouncedTwiceIsClosed() {
+  @Test func aChannelAnnouncedTwiceIsClosed() {
     var link = connected()
     let channel = link.open(0, DataChannelInit(label: "twice"))
     link.run(for: .seconds(1))
@@ -156,7 +156,7 @@ struct DataRuleTests {
     #expect(link.sides[0].state(of: channel) == .open)
   }
 
-  @Test func afterATimeoutOnePacketIsInFlightUntilSomethingIsAcknowledged() {
+  @Test func afterATimeoutOnePacketIsInFlightUntilAnAcknowledgement() {
     var link = connected()
     let channel = link.open(0)
     link.run(for: .seconds(1))
@@ -197,7 +197,7 @@ struct DataRuleTests {
     #expect(full >= sizes.count - 4, "\(sizes.count - full) of \(sizes.count) are not full")
   }
 
-  @Test func inARecoveryThatComesForwardAllThatIsMissingCounts() {
+  @Test func duringRecoveryAnAdvancingCumulativeTSNCountsAllMisses() {
     var link = connected()
     let channel = link.open(0)
     // The window grows until ten packets fit.

@@ -27,7 +27,7 @@ struct TextTests {
     return titles
   }
 
-  @Test(arguments: [true, false]) func aConversationReadsLikeOne(interleaving: Bool) {
+  @Test(arguments: [true, false]) func anExchangeIsDescribedInOrder(interleaving: Bool) {
     let all = conversation(interleaving: interleaving).joined(separator: "\n")
     let data = interleaving ? "I-DATA" : "DATA"
     for expected in [
@@ -39,7 +39,7 @@ struct TextTests {
     }
   }
 
-  @Test func anyBytesHaveWords() {
+  @Test func anyBytesAreDescribed() {
     var dice = Dice(5)
     for hex in RecordedPackets.all {
       let packet = RecordedPackets.bytes(hex)

@@ -76,7 +76,7 @@ struct TURNClientTests {
   private let peer = SocketAddress(IPAddress(ipv4: 0xc633_6401), port: 5000)
   private let other = SocketAddress(IPAddress(ipv4: 0xc633_6402), port: 5000)
 
-  @Test func anAllocationTakesAChallengeAndGivesAnAddress() {
+  @Test func anAllocationAnswersAChallengeAndReturnsAnAddress() {
     var bench = Bench()
     bench.step(.begin)
     #expect(bench.client.isAllocated)
@@ -89,7 +89,7 @@ struct TURNClientTests {
     #expect(mapped == bench.server.allocations.first?.client)
   }
 
-  @Test func aWrongPasswordIsTheServersLastWord() {
+  @Test func aWrongPasswordEndsTheClient() {
     var bench = Bench(password: "guess")
     bench.step(.begin)
     #expect(bench.failures == [401])
@@ -105,7 +105,7 @@ struct TURNClientTests {
     #expect(bench.failures == [error.code])
   }
 
-  @Test func anotherFamilyIsTakenWhenTheServerHasNoIPv6() {
+  @Test func anotherFamilyIsUsedWhenTheServerHasNoIPv6() {
     var bench = Bench(wantsIPv6: true)
     bench.step(.begin)
     #expect(bench.client.relayed?.ip.isIPv4 == true)
@@ -122,7 +122,7 @@ struct TURNClientTests {
     #expect(server == peer && !bench.client.isAllocated)
   }
 
-  @Test func aServerThatForgotTheAllocationSaysSo() {
+  @Test func anAllocationTheServerForgotIsReportedLost() {
     for input in [TURNClient.Input.verify, .permit(peer.ip), .bind(peer)] {
       var bench = Bench()
       bench.step(.begin)
@@ -133,7 +133,7 @@ struct TURNClientTests {
     }
   }
 
-  @Test func silenceIsRetriedThenGivenUp() {
+  @Test func silenceIsRetriedThenFails() {
     for (isReliable, count) in [(false, 7), (true, 1)] {
       var bench = Bench(isReliable: isReliable)
       bench.isCut = true
@@ -171,7 +171,7 @@ struct TURNClientTests {
     #expect(bench.received == [[9]])
   }
 
-  @Test func aPeerThatTheServerForbidsIsReported() {
+  @Test func aForbiddenPeerIsReported() {
     var bench = Bench()
     bench.server.forbidden = [peer.ip]
     bench.step(.begin)
@@ -183,7 +183,7 @@ struct TURNClientTests {
     #expect(refused && bench.client.isAllocated)
   }
 
-  @Test func everythingIsKeptAliveForHoursWithNoncesThatGoStale() {
+  @Test func everythingIsKeptAliveForHoursWithStaleNonces() {
     var bench = Bench()
     bench.server.nonceLifetime = .seconds(77)
     bench.step(.begin)
@@ -197,7 +197,7 @@ struct TURNClientTests {
     #expect(bench.failures.isEmpty)
   }
 
-  @Test func anUnusedPermissionLapsesAndComesBack() {
+  @Test func anUnusedPermissionExpiresAndIsRenewedOnUse() {
     var bench = Bench()
     bench.step(.begin)
     bench.step(.permit(peer.ip))
@@ -225,7 +225,7 @@ struct TURNClientTests {
     #expect(bench.departed.isEmpty)
   }
 
-  @Test func responsesThatProveNothingAreNotBelieved() throws {
+  @Test func unauthenticatedResponsesAreIgnored() throws {
     var bench = Bench()
     bench.isCut = true
     bench.step(.begin)
