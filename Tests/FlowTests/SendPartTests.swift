@@ -24,7 +24,7 @@ struct SendPartTests {
 
   // MARK: Sent streams
 
-  @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
+  @Test func keyFrameRequestsAreServedOncePerNumberAndLimited() {
     var demands = KeyframeDemands()
     let takings = [(1, 0), (1, 400), (2, 299), (nil, 300), (2, 900), (3, 900)].map {
       demands.classify($0.0, at: at($0.1))
@@ -42,7 +42,7 @@ struct SendPartTests {
     #expect(naming.name == nil && naming.rtxName == [118])
   }
 
-  @Test func numbersGoOnWhateverIsAgreedOn() {
+  @Test func sequenceNumbersContinueAcrossAgreements() {
     let sections = Agreed.video()
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
@@ -61,7 +61,7 @@ struct SendPartTests {
     #expect(first != nil && number() == first.map { $0 + 1 })
   }
 
-  @Test func lostFramesAreReportedOnceAndOnlyOfWhatIsSent() {
+  @Test func lostFramesAreReportedOnceAndOnlyForSentStreams() {
     let sections = Agreed.video()
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
@@ -100,7 +100,7 @@ struct SendPartTests {
 
   // MARK: Rate
 
-  @Test func encodersHearOfATargetThatChangedEnough() {
+  @Test func significantTargetChangesAreReportedToEncoders() {
     var rate = RateControl()
     rate.setLimits(start: 500_000, maximum: 1_000_000)
     var told = [rate.announce(at: .zero)]
@@ -115,7 +115,7 @@ struct SendPartTests {
     #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)
   }
 
-  @Test func onlyNumberedPacketsTakeATransportWideNumber() {
+  @Test func onlyNumberedPacketsConsumeTransportWideNumbers() {
     var rate = RateControl()
     #expect(rate.nextSequence == 0)
     rate.earn(bytes: 100)
@@ -127,7 +127,7 @@ struct SendPartTests {
 
   // MARK: RTCP
 
-  @Test func theFirstReportComesEarlyAndTheOthersInTheirTime() {
+  @Test func theFirstReportIsEarlyAndTheOthersAreOnSchedule() {
     var schedule = ReportSchedule(entropy())
     #expect(schedule.due == nil && schedule.deadline == nil)
     schedule.begin(at: .zero)
@@ -143,7 +143,7 @@ struct SendPartTests {
     #expect(schedule.due.map { (at(1500)..<at(2500)).contains($0) } == true)
   }
 
-  @Test func aRoundTripIsMeasuredWhenItCanBeTrue() {
+  @Test func implausibleRoundTripsAreIgnored() {
     var meter = RoundTripMeter()
     #expect(meter.requestSpacing == .milliseconds(100))
     #expect(meter.resendSpacing == .milliseconds(20))
@@ -163,7 +163,7 @@ struct SendPartTests {
     #expect(meter.resendSpacing == .milliseconds(5))
   }
 
-  @Test func referenceTimesAreAnsweredOnceAndTheOldestGiveWay() {
+  @Test func referenceTimesAreAnsweredOnceAndTheOldestEvicted() {
     var meter = RoundTripMeter()
     for ssrc in 1...9 {
       meter.recordReference(UInt64(ssrc) << 16, of: UInt32(ssrc), arrival: .zero)
@@ -177,7 +177,7 @@ struct SendPartTests {
     #expect(rest.isEmpty)
   }
 
-  @Test func feedbackGoesBehindAReportUnlessItMayGoAlone() {
+  @Test func feedbackFollowsAReportUnlessReducedSizeIsAllowed() {
     let composer = RTCPComposer(cname: "me")
     let loss = RTCPPacket.pictureLoss(PictureLoss(senderSSRC: 1, mediaSSRC: 2))
     #expect(composer.feedback(loss, localSSRC: 7, isAlone: true) == [loss])
@@ -192,7 +192,7 @@ struct SendPartTests {
         == [.receiverReport(ReceiverReport(ssrc: 7, blocks: [block(2)])), names, loss])
   }
 
-  @Test func whoSendsReportsOnTheFirstOfItsSources() {
+  @Test func aSenderReportsWithItsFirstSource() {
     let composer = RTCPComposer(cname: "me")
     let blocks = (0..<40).map { block($0) }
     func report(_ ssrc: UInt32, _ blocks: [ReportBlock] = []) -> SenderReport {

@@ -55,7 +55,7 @@ struct AudioCodecTests {
     ("9 0", "a=rtpmap:9 G722/8000\r\n", ["0"], "pcmu"),
     ("111 0", "a=rtpmap:111 opus/48000/2\r\n", ["111", "0"], "opus"),
   ])
-  func whatTelephonesOfferIsAnswered(
+  func offersOfTelephonesAreAnswered(
     formats: String, lines: String, answered: [String], sent: String
   ) throws {
     let offer = Self.offer("m=audio 9 UDP/TLS/RTP/SAVPF \(formats)\r\na=mid:0\r\n" + lines)
@@ -72,7 +72,7 @@ struct AudioCodecTests {
       ).isEmpty)
   }
 
-  @Test func eventsAloneAreNoAudio() throws {
+  @Test func eventsAloneAreNotAudio() throws {
     let offer = Self.offer(
       "m=audio 9 UDP/TLS/RTP/SAVPF 101\r\na=mid:0\r\na=rtpmap:101 telephone-event/8000")
     var side = Side("a", capabilities: .offered)

@@ -39,7 +39,7 @@ struct BundlePolicyTests {
   ]
 
   @Test(arguments: transports)
-  func candidatesAreGatheredForWhatCouldStandAlone(
+  func candidatesAreGatheredForSectionsThatMayBeUnbundled(
     policy: BundlePolicy, kinds: [MediaKind], numbers: [Int]
   ) throws {
     var side = try side(policy, kinds)
@@ -58,7 +58,7 @@ struct BundlePolicyTests {
     #expect(try document(try side.offer()).sections.allSatisfy { !$0.has(.bundleOnly) })
   }
 
-  @Test func aSectionThatIsStoppedGivesItsPlaceToTheNextOfItsKind() throws {
+  @Test func aStoppedSectionIsReplacedByTheNextOfItsKind() throws {
     var side = try side(.balanced, [.audio, .video])
     _ = try side.offer()
     try side.negotiation.stop(transceiver: 2)

@@ -26,7 +26,7 @@ struct CapabilitiesTests {
     }
   }
 
-  @Test func withoutAListTheUsualIsOffered() throws {
+  @Test func withoutAListTheDefaultsAreOffered() throws {
     var plain = Side("a")
     var named = side("a", ["opus", "VP8", "VP9", "H264"])
     for kind in [MediaKind.audio, .video] {
@@ -46,7 +46,7 @@ struct CapabilitiesTests {
     // Codecs that are only passed through are last, wherever the list has them.
     (["H264", "VP8"], ["VP8", "H264"]),
   ])
-  func aListIsOfferedInItsOrder(list: [String], offered: [String]) throws {
+  func aListIsOfferedInOrder(list: [String], offered: [String]) throws {
     var offerer = side("a", list)
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
@@ -60,7 +60,7 @@ struct CapabilitiesTests {
     #expect(offerer.negotiation.sections.first?.codecs.map(\.name) == ["vp8"])
   }
 
-  @Test func av1IsOfferedAndAcceptedWhereItIsNamed() throws {
+  @Test func av1IsOfferedAndAcceptedWhenListed() throws {
     var offerer = side("a", ["opus", "VP8", "AV1"])
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
@@ -82,7 +82,7 @@ struct CapabilitiesTests {
   }
 
   /// A different profile or level is no obstacle for media that is only passed through.
-  @Test func av1OfAnyLevelIsAnsweredAsItIs() throws {
+  @Test func av1IsAnsweredWithTheOfferedLevel() throws {
     var offerer = side("a", ["AV1"])
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
@@ -91,7 +91,7 @@ struct CapabilitiesTests {
     #expect(try answerer.answer().sdp.contains("a=fmtp:45 level-idx=5;profile=1;tier=0\r\n"))
   }
 
-  @Test func whatNoCodecIsNamedForIsRefused() throws {
+  @Test func mediaWithoutAListedCodecIsRefused() throws {
     var audio = side("a", ["opus"])
     let error = #expect(throws: JSEPError.self) { _ = try audio.add(.video) }
     #expect(error?.reason.contains("video") == true)
@@ -104,7 +104,7 @@ struct CapabilitiesTests {
     #expect(answer.sections.map(\.isRejected) == [false, true])
   }
 
-  @Test func extensionsAreThoseThatAreNamed() throws {
+  @Test func onlyListedExtensionsAreUsed() throws {
     let uris = ["urn:ietf:params:rtp-hdrext:sdes:mid", "urn:none", ExtensionCapability.all[0].uri]
     var offerer = side("a", nil, extensions: uris)
     _ = try offerer.add(.audio)
@@ -115,7 +115,7 @@ struct CapabilitiesTests {
     #expect(try document(try answerer.answer()).sections[0].extensionMaps.isEmpty)
   }
 
-  @Test func preferencesNameWhatThePeerOffers() throws {
+  @Test func preferencesApplyToThePeersCodecs() throws {
     var peer = side("a", ["VP9"])
     let id = try peer.add(.video)
     let vp9 = RTPCodec.capabilities(.video, offering: ["VP9"])

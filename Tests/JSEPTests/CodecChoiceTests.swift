@@ -97,11 +97,11 @@ struct CodecChoiceTests {
       ], ["99 VP9 profile-id=0"]
     ),
   ])
-  func formatsAreToldApartByTheirParameters(lines: [String], expected: [String]) throws {
+  func formatsAreDistinguishedByTheirParameters(lines: [String], expected: [String]) throws {
     #expect(try choice(publisher(lines)) == expected)
   }
 
-  @Test func aVariantOfThePeerStaysInLaterOffers() throws {
+  @Test func thePeersVariantStaysInLaterOffers() throws {
     let offer = publisher([
       "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=0;profile-level-id=64001f",
     ])

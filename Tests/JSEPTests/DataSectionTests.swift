@@ -11,7 +11,7 @@ struct DataSectionTests {
     ("firefox-offer", "2", 5000, 1_073_741_823),
     ("aiortc-offer", "2", 5000, 262_144),
   ])
-  func offersOfOthersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
+  func otherStacksOffersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
     var side = Side("a")
     try side.take(.offer, try sample(name))
     let answer = try document(try side.answer())
@@ -26,7 +26,7 @@ struct DataSectionTests {
     #expect(!side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func anOfferOfDataAloneGetsItsTransportFromIt() throws {
+  @Test func aDataOnlyOfferDeterminesTheTransport() throws {
     let (side, answer) = try RemoteOfferTests.answer(try sample("chromium-datachannel-offer"))
     #expect(side.negotiation.sections.isEmpty)
     #expect(side.negotiation.remoteTransport?.usernameFragment != nil)
@@ -40,7 +40,7 @@ struct DataSectionTests {
     ("DTLS/SCTP 5001", [], "DTLS/SCTP"),
     ("UDP/DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 256"], "UDP/DTLS/SCTP"),
   ])
-  func anOfferOfTheFormerFormIsAnsweredInIt(
+  func anOfferInTheOldFormatIsAnsweredInIt(
     head: String, lines: [String], profile: String
   ) throws {
     let text = try sample("chromium-datachannel-offer")
@@ -67,7 +67,7 @@ struct DataSectionTests {
   }
 
   @Test(arguments: ["DTLS/SCTP 0", "DTLS/SCTP x", "UDP/DTLS/SCTP 5000", "DTLS/SCTP 5000"])
-  func whatIsNoDataChannelIsRefused(head: String) throws {
+  func otherApplicationSectionsAreRefused(head: String) throws {
     let other = head == "DTLS/SCTP 5000" ? "a=sctpmap:5000 t38 16\r\n" : ""
     let text = try sample("chromium-datachannel-offer")
       .replacing("UDP/DTLS/SCTP webrtc-datachannel", with: head)
@@ -82,7 +82,7 @@ struct DataSectionTests {
       })
   }
 
-  @Test func channelsAskForASectionAndGetIt() throws {
+  @Test func channelsRequestASection() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
@@ -107,7 +107,7 @@ struct DataSectionTests {
     #expect(left.negotiation.data?.mid == "1" && right.negotiation.sections.count == 2)
   }
 
-  @Test func anAnswerMayLeaveTheSizeAndThePortOut() throws {
+  @Test func anAnswerMayOmitTheSizeAndThePort() throws {
     // Janus omits the size; the usual port may be omitted as well.
     let side = try DataSectionTests.answered { section in
       section.lines.removeAll { line in
@@ -145,7 +145,7 @@ struct DataSectionTests {
     #expect(answer.sections[2].isRejected && !side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aRollbackForgetsTheOfferButNotTheWish() throws {
+  @Test func aRollbackUndoesTheOfferButDataStaysWanted() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     side.negotiation.wantData()
@@ -159,7 +159,7 @@ struct DataSectionTests {
     ("UDP/DTLS/SCTP", "DTLS/SCTP"), ("webrtc-datachannel", "5000"),
     ("a=sctp-port:5000", "a=sctp-port:0"),
   ])
-  func whatIsNoDataChannelSectionIsRejected(part: String, replacement: String) throws {
+  func unsupportedApplicationSectionsAreRejected(part: String, replacement: String) throws {
     let offer = try sample("chromium-offer").with(part, replacement)
     let (side, answer) = try RemoteOfferTests.answer(offer)
     #expect(side.negotiation.data == nil && answer.sections[2].isRejected)
@@ -179,7 +179,7 @@ struct DataSectionTests {
     #expect(answer.sections.map(\.isRejected) == [false, false, false, true])
   }
 
-  @Test func anAnswerOfSomethingElseIsRefused() throws {
+  @Test func anAnswerWithAnotherFormatIsRefused() throws {
     #expect(throws: JSEPError.self) {
       _ = try DataSectionTests.answered { section in section.formats = ["t38"] }
     }

@@ -110,7 +110,7 @@ struct ExchangeTests {
       ])
   }
 
-  @Test func anOfferWithoutTransceiversIsAnsweredByNothing() throws {
+  @Test func anEmptyOfferGetsAnEmptyAnswer() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     try exchange(&offerer, &answerer)
@@ -131,7 +131,7 @@ struct ExchangeTests {
     #expect(try make() == make())
   }
 
-  @Test func changesComeInOrder() throws {
+  @Test func changesAreReportedInOrder() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio, streams: ["x", "y"])

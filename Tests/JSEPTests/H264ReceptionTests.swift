@@ -31,15 +31,15 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8159;max-mbps=300000", false),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160", false),
   ])
-  func aStreamIsMeasuredAgainstThePeersWords(peer: String, expected: Bool) {
+  func aStreamIsComparedWithThePeersParameters(peer: String, expected: Bool) {
     #expect(takes(peer) == expected)
     #expect(takes(peer, level: "1f") == true)
   }
 
   @Test(arguments: ["profile-level-id=4d", "profile-level-id=nonsen"])
-  func wordsThatMeanNothingForbidNothing(peer: String) { #expect(takes(peer) == nil) }
+  func invalidParametersForbidNothing(peer: String) { #expect(takes(peer) == nil) }
 
-  @Test func levelsHaveAnOrderAndNames() throws {
+  @Test func levelsAreOrderedAndNamed() throws {
     // Level 1b has two spellings.
     let digits = ["42c00a", "42f00b", "42c00b", "42c00c", "42c015", "42c01e", "42c01f", "42c033"]
     let levels = try digits.map { try #require(H264Level(profileLevelID: $0)) }

@@ -20,7 +20,7 @@ struct LipSyncTests {
     #expect(try groups(side.offer()) == ["LS 0 2"])
   }
 
-  @Test func streamsOfTheSameTracksAreOneGroup() throws {
+  @Test func streamsWithTheSameTracksAreOneGroup() throws {
     var side = Side("a")
     _ = try side.add(.audio, streams: ["one", "two"])
     _ = try side.add(.video, streams: ["two", "one"])
@@ -45,7 +45,7 @@ struct LipSyncTests {
     #expect(try groups(answerer.answer()) == expected)
   }
 
-  @Test func anAnswerGroupsNothingThatTheOfferDoesNot() throws {
+  @Test func anAnswerGroupsOnlyWhatTheOfferGroups() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     for kind in [MediaKind.audio, .video] {

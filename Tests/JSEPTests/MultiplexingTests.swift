@@ -25,7 +25,7 @@ struct MultiplexingTests {
     return document.text
   }
 
-  @Test func anOfferWithRTCPOnItsOwnPortIsRefused() throws {
+  @Test func anOfferWithRTCPOnASeparatePortIsRefused() throws {
     var side = Side("b")
     let text = unmultiplexed(try offer(false), [1])
     let error = #expect(throws: JSEPError.self) { try side.take(.offer, text) }
@@ -43,14 +43,14 @@ struct MultiplexingTests {
     #expect(again?.kind == .invalidAccess)
   }
 
-  @Test func bundledSectionsNeedNotRepeatIt() throws {
+  @Test func bundledSectionsNeedNotRepeatRTCPMux() throws {
     var side = Side("b")
     try side.take(.offer, unmultiplexed(try offer(), [1]))
     _ = try side.answer()
     #expect(side.agreed == ["0 audio recvonly", "1 video recvonly"])
   }
 
-  @Test func aSectionThatIsOffNeedsNone() throws {
+  @Test func rejectedSectionsNeedNoRTCPMux() throws {
     var text = try offer(false)
     text.sections[1].port = 0
     var side = Side("b")

@@ -55,7 +55,7 @@ struct MutationTests {
     "gstreamer-offer", "janus-answer", "janus-audiobridge-answer", "janus-offer",
     "janus-recording-offer", "libwebrtc-answer", "libwebrtc-offer",
   ])
-  func anErrorNamesItsLine(name: String) throws {
+  func errorsNameTheirLines(name: String) throws {
     let lines = try sample(name).split(separator: "\r\n").map { String($0) }
     for index in lines.indices {
       var removed = lines

@@ -40,7 +40,7 @@ struct PeerDescriptionTests {
   ]
 
   @Test(arguments: answers)
-  func answersOfPeersAreTaken(answer: Answer) throws {
+  func answersFromOtherStacksAreAccepted(answer: Answer) throws {
     var side = try PeerDescriptionTests.offering()
     try side.take(.answer, try sample(answer.name))
     #expect(side.agreed == answer.agreed)
@@ -79,7 +79,7 @@ struct PeerDescriptionTests {
     }
   }
 
-  @Test func aSectionThatComesWithItsBundleOnlyIsAccepted() throws {
+  @Test func aBundleOnlySectionIsAccepted() throws {
     // GStreamer gives the second section no port of its own, uses its own section names and writes
     // the codec in capitals.
     let (side, answer) = try RemoteOfferTests.answer(try sample("gstreamer-offer"))
@@ -91,7 +91,7 @@ struct PeerDescriptionTests {
     #expect(side.negotiation.remoteTransport?.candidates.count == 9)
   }
 
-  @Test func formatParametersThatBeginOddlyDoNotMatter() throws {
+  @Test func malformedFormatParametersAreIgnored() throws {
     // Janus's bridge writes a number before the Opus parameters.
     let offer = try sample("janus-bridge-offer")
     #expect(offer.contains("a=fmtp:111 0 maxplaybackrate=48000; stereo=0;"))

@@ -44,7 +44,7 @@ struct PranswerTests {
     #expect(offerer.changes.contains(.transceiverStopped(id: 2)))
   }
 
-  @Test func aProvisionalAnswerCannotBeTakenBack() throws {
+  @Test func aProvisionalAnswerCannotBeRolledBack() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)

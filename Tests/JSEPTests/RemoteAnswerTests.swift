@@ -24,7 +24,7 @@ struct RemoteAnswerTests {
     return side
   }
 
-  @Test func answersInTheWaysOfOthersAreTaken() throws {
+  @Test func answersInOtherStacksStyleAreAccepted() throws {
     // Janus answers such an offer with the offer's numbers and its fingerprint at session level.
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices {
@@ -64,7 +64,7 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.remoteTransport != nil)
   }
 
-  @Test func aFullRejectionLeavesNothing() throws {
+  @Test func rejectingEverythingLeavesNothing() throws {
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices { answer.sections[index].port = 0 }
     }
@@ -73,7 +73,7 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.signalingState == .stable)
   }
 
-  @Test func anAnswerMayLeaveThingsOut() throws {
+  @Test func anAnswerMayOmitOptionalLines() throws {
     let side = try RemoteAnswerTests.apply { answer in
       let dropped = [
         "a=rtcp-rsize", "a=rtcp-fb:96 nack", "a=fmtp:97", "a=extmap:3", "a=rtcp-fb:111",
@@ -92,7 +92,7 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.sections[0].codecs[0].feedback.isEmpty)
   }
 
-  @Test func anAnswerCannotGoBeyondTheOffer() throws {
+  @Test func anAnswerCannotExceedTheOffer() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio, .sendonly)
@@ -113,7 +113,7 @@ struct RemoteAnswerTests {
   }
 
   @Test(arguments: Fault.allCases)
-  func answersThatDoNotFitAreRefused(fault: Fault) throws {
+  func mismatchedAnswersAreRefused(fault: Fault) throws {
     let error = try #require(throws: JSEPError.self) {
       // A section offered without a transport of its own can only be bundled.
       let isOfBundle = fault == .noBundle || fault == .partialBundle
@@ -155,7 +155,7 @@ struct RemoteAnswerTests {
 
   /// A codec missing from the answer is still received: libwebrtc sends the offer's first choice.
   @Test(arguments: [true, false])
-  func whatAnAnswerLeavesOutIsReceived(receivesAllOffered: Bool) throws {
+  func codecsOmittedFromAnAnswerAreReceived(receivesAllOffered: Bool) throws {
     var side = Side(
       "left", capabilities: Capabilities(receivesAllOffered: receivesAllOffered))
     _ = try side.add(.video)

@@ -11,7 +11,7 @@ struct RemoteTransportTests {
     return side.negotiation.remoteTransport
   }
 
-  @Test func itIsThatOfTheFirstAcceptedSection() throws {
+  @Test func theTransportIsThatOfTheFirstAcceptedSection() throws {
     let transport = try #require(try RemoteTransportTests.transport(try sample("chromium-offer")))
     #expect(transport.usernameFragment == "LF2V")
     #expect(transport.password == "PCupXEajzdevPm3LmuEcZw8J")
@@ -21,7 +21,7 @@ struct RemoteTransportTests {
     #expect(transport.localIsDTLSClient == nil)
   }
 
-  @Test func theSessionLevelFillsIn() throws {
+  @Test func sessionLevelAttributesApply() throws {
     let firefox = try #require(try RemoteTransportTests.transport(try sample("firefox-offer")))
     #expect(firefox.fingerprints.count == 1)
     #expect(firefox.endOfCandidates)
@@ -75,7 +75,7 @@ struct RemoteTransportTests {
     ("actpass", "passive", Bool?(false)), ("active", "passive", false), ("passive", "active", true),
     ("holdconn", "", nil),
   ])
-  func answersLeaveTheClientToThePeer(offered: String, answered: String, isClient: Bool?) throws {
+  func theOfferDeterminesTheRole(offered: String, answered: String, isClient: Bool?) throws {
     let offer = try sample("chromium-offer").with("a=setup:actpass", "a=setup:" + offered)
     var side = Side("a")
     guard let isClient else {
@@ -92,7 +92,7 @@ struct RemoteTransportTests {
     ("a=setup:active", Bool?(false)), ("a=setup:passive", true), ("a=x", false),
     ("a=setup:actpass", nil), ("a=setup:holdconn", nil),
   ])
-  func answersOfOthersSettleTheRole(setup: String, isClient: Bool?) throws {
+  func remoteAnswersDetermineTheRole(setup: String, isClient: Bool?) throws {
     var side = Side("a")
     _ = try side.add(.audio)
     var other = Side("b")

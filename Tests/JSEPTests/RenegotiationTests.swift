@@ -109,7 +109,7 @@ struct RenegotiationTests {
     #expect(try version() == "3")
   }
 
-  @Test func furtherOffersKeepWhatTheAnswerSaid() throws {
+  @Test func laterOffersKeepTheAnswersChoices() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.video)
@@ -148,7 +148,7 @@ struct RenegotiationTests {
     #expect(!left.negotiation.negotiationIsNeeded)
   }
 
-  @Test func iceRestartsShowAsANewTransport() throws {
+  @Test func anICERestartIsReportedAsANewTransport() throws {
     var (left, right) = try RenegotiationTests.call()
     left.transport.usernameFragment = "other"
     left.transport.password = "other0123456789abcdefghijkl"
@@ -168,7 +168,7 @@ struct RenegotiationTests {
     #expect(left.negotiation.remoteTransport?.localIsDTLSClient == false)
   }
 
-  @Test func numbersOfTheFirstOffererAreKept() throws {
+  @Test func theFirstOfferersPayloadTypesAreKept() throws {
     let offer = try sample("firefox-offer")
     var side = Side("a")
     try side.take(.offer, offer)
@@ -193,7 +193,7 @@ struct RenegotiationTests {
     #expect(again.bundles == [["0", "1", "2", "3", "4"]])
   }
 
-  @Test func newNumbersAvoidThoseOfThePeer() throws {
+  @Test func newPayloadTypesAvoidThePeers() throws {
     // The peer uses 111 and the identifier 1 for something unknown here.
     let offer = try sample("aiortc-offer").with(" 97 98 ", " 97 98 111 ")
       .with(
@@ -213,7 +213,7 @@ struct RenegotiationTests {
   }
 
   @Test(arguments: 0..<24)
-  func anySequenceOfChangesKeepsBothSidesInStep(seed: Int) throws {
+  func anySequenceOfChangesKeepsBothSidesConsistent(seed: Int) throws {
     var random = SeededGenerator(state: UInt64(seed))
     var left = Side("a")
     var right = Side("b")

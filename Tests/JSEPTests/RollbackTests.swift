@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct RollbackTests {
-  @Test func anOwnOfferTakenBackLeavesNoTrace() throws {
+  @Test func rollingBackALocalOfferLeavesNoTrace() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     let offer = try side.offer()
@@ -19,7 +19,7 @@ struct RollbackTests {
     #expect(try document(offer).origin.sessionID == again.origin.sessionID)
   }
 
-  @Test func aRemoteOfferTakenBackTakesItsTransceiversAlong() throws {
+  @Test func rollingBackARemoteOfferRemovesItsTransceivers() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
@@ -41,7 +41,7 @@ struct RollbackTests {
     #expect(side.negotiation.transceivers.map(\.kind) == [.video, .audio])
   }
 
-  @Test func onlyAddTrackSavesATransceiverOfTheOffer() throws {
+  @Test func onlyAddTrackKeepsATransceiverOfTheOffer() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
@@ -55,7 +55,7 @@ struct RollbackTests {
     #expect(side.negotiation.transceivers.map(\.id) == [2])
   }
 
-  @Test func crossingOffersEndWithTheImpoliteOne() throws {
+  @Test func crossingOffersAreResolvedForTheImpolitePeer() throws {
     var polite = Side("a")
     var impolite = Side("b")
     _ = try polite.add(.audio, byAddTrack: true)
@@ -80,7 +80,7 @@ struct RollbackTests {
     #expect(side.negotiation.pendingLocal == offer)
   }
 
-  @Test func theRunningSessionComesBack() throws {
+  @Test func theRunningSessionIsRestored() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio, byAddTrack: true)

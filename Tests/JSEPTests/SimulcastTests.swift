@@ -39,14 +39,14 @@ struct SimulcastTests {
     #expect(Set(ssrcs).count == 6 && ssrcs[0] == side.negotiation.transceivers[0].ssrc)
   }
 
-  @Test func anOfferOfOneEncodingIsWhatItAlwaysWas() throws {
+  @Test func anOfferOfOneEncodingHasNoSimulcast() throws {
     var (one, none) = (try side(["q"]), try side([]))
     let sdp = try none.offer().sdp
     #expect(try one.offer().sdp == sdp)
     #expect(!sdp.contains("rid") && !extensions.contains(where: sdp.contains))
   }
 
-  @Test func theLayersThatAnAnswerTakesAreSentInTheOrderOfTheOffer() throws {
+  @Test func acceptedLayersAreSentInTheOrderOfTheOffer() throws {
     var side = try side()
     let layers = try layers(
       &side,
@@ -66,7 +66,7 @@ struct SimulcastTests {
     "", "a=simulcast:recv q;h;f", "a=rid:q recv\na=rid:h recv", "a=rid:q send\na=simulcast:recv q",
     "a=rid:q recv\na=simulcast:send q", "a=simulcast:recv ;~;,~,\na=rid:~ recv",
   ])
-  func withoutSimulcastInTheAnswerTheFirstLayerIsLeft(lines: String) throws {
+  func withoutSimulcastInTheAnswerTheFirstLayerIsSent(lines: String) throws {
     var side = try side()
     let first = side.negotiation.transceivers[0].layers[0]
     #expect(try layers(&side, lines).isEmpty)
@@ -76,7 +76,7 @@ struct SimulcastTests {
     #expect(next.simulcast == nil && next.ssrcs.first?.ssrc == first.ssrc)
   }
 
-  @Test func ofAlternativesTheFirstThatBothHaveIsTaken() throws {
+  @Test func theFirstCommonAlternativeIsSelected() throws {
     var side = try side()
     let layers = try layers(&side, "a=rid:h recv\na=rid:f recv\na=simulcast:recv f,h")
     #expect(layers.map(\.rid) == ["h", "f"])
@@ -97,7 +97,7 @@ struct SimulcastTests {
     #expect(side.negotiation.sections[0].sentLayers.map(\.rid) == ["q", "f"])
   }
 
-  @Test func anOfferOfSimulcastIsAnsweredWithoutAsBrowsersDo() throws {
+  @Test func anOfferToSendSimulcastIsAnsweredWithoutItAsInBrowsers() throws {
     var side = Side("right")
     try side.take(.offer, try sample("chromium-simulcast-offer"))
     let section = try #require(try document(side.answer()).sections.first)
@@ -141,7 +141,7 @@ struct SimulcastTests {
     return offer
   }
 
-  @Test func aSenderOfOneStreamSendsTheLayersThatAnOfferAsksFor() throws {
+  @Test func aSenderOfOneStreamSendsTheLayersInAnOffer() throws {
     var side = try sender()
     let ssrc = side.negotiation.transceivers[0].ssrc
     try side.take(try offer(Self.wish))
@@ -160,7 +160,7 @@ struct SimulcastTests {
     "a=rid:r0 send\na=rid:r1 send\na=simulcast:send r0;r1",
     "a=rid:r0 recv\na=rid:r1 recv\na=simulcast:recv r0,r1;r0", "a=simulcast:recv ;~;,~,",
   ])
-  func anOfferThatAsksForNoneGetsOneStream(lines: String) throws {
+  func anOfferWithoutLayersGetsOneStream(lines: String) throws {
     var side = try sender()
     try side.take(try offer(lines))
     let sdp = try side.answer().sdp
@@ -168,13 +168,13 @@ struct SimulcastTests {
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
 
-  @Test func aSideOfBeforeSendsOneStreamWhateverIsAskedFor() throws {
+  @Test func olderTakesSendOneStreamForAnyOffer() throws {
     var side = try sender(takesLayers: false)
     try side.take(try offer(Self.wish))
     #expect(try !side.answer().sdp.contains("simulcast"))
   }
 
-  @Test func layersGoWithTheOfferThatAskedForThem() throws {
+  @Test func layersAreRemovedWithTheirOffer() throws {
     var side = try sender()
     try side.take(try offer(Self.wish))
     #expect(side.negotiation.transceivers[0].layers.count == 3)
@@ -189,7 +189,7 @@ struct SimulcastTests {
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
 
-  @Test func aTransceiverThatReceivesOnlyIsLeftWithOneStream() throws {
+  @Test func aReceiveOnlyTransceiverKeepsOneStream() throws {
     var side = try sender()
     try side.negotiation.setDirection(.recvonly, of: 1)
     try side.take(try offer(Self.wish))

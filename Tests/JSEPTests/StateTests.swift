@@ -62,7 +62,7 @@ struct StateTests {
       SignalingState.stable, .haveLocalOffer, .haveRemoteOffer, .haveLocalPranswer,
       .haveRemotePranswer, .closed,
     ], Call.allCases)
-  func callsAreAllowedAsPrescribed(state: SignalingState, call: Call) throws {
+  func callsAreAllowedByState(state: SignalingState, call: Call) throws {
     var side = try StateTests.side(in: state)
     let before = side.negotiation
     let expected = StateTests.transitions[state]?[call]
@@ -135,7 +135,7 @@ struct StateTests {
     #expect(kind(new) == .invalidModification)
   }
 
-  @Test func anOfferThatTheStateForbidsIsReportedByTheState() throws {
+  @Test func anOfferInTheWrongStateReportsTheState() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
@@ -145,7 +145,7 @@ struct StateTests {
     #expect(error?.kind == .invalidState)
   }
 
-  @Test func aProvisionalAnswerSettlesTheTransportAndAgreesForNow() throws {
+  @Test func aProvisionalAnswerFixesTheTransportButNotTheMedia() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)

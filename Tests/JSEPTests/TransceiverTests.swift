@@ -17,7 +17,7 @@ struct TransceiverTests {
     #expect(answerer.negotiation.transceivers.count == 2)
   }
 
-  @Test func transceiversAddedAsSuchDoNotServeTheOffer() throws {
+  @Test func transceiversAddedExplicitlyDoNotServeTheOffer() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
@@ -28,7 +28,7 @@ struct TransceiverTests {
     #expect(answerer.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aSectionThatOnlySendsTakesNoTrack() throws {
+  @Test func aSendOnlySectionUsesNoTrack() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio, .sendonly)
@@ -37,7 +37,7 @@ struct TransceiverTests {
     #expect(answerer.transceiver(own)?.mid == nil)
   }
 
-  @Test func tracksAddedAfterTheOfferTakeItsTransceivers() throws {
+  @Test func tracksAddedAfterTheOfferUseItsTransceivers() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
@@ -52,7 +52,7 @@ struct TransceiverTests {
     #expect(answerer.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aTransceiverThatSentIsNotTakenAgain() throws {
+  @Test func aTransceiverThatSentIsNotReused() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let first = try offerer.add(.audio, byAddTrack: true)
@@ -66,7 +66,7 @@ struct TransceiverTests {
     #expect(offerer.transceiver(idle)?.direction == .sendrecv)
   }
 
-  @Test func aStoppedTransceiverLeavesTheSession() throws {
+  @Test func aStoppedTransceiverIsRemovedFromTheSession() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let audio = try offerer.add(.audio)
@@ -117,7 +117,7 @@ struct TransceiverTests {
     return (offerer, answerer)
   }
 
-  @Test func aDeadSectionIsTakenByTheSameKind() throws {
+  @Test func aRejectedSectionIsReusedByTheSameKind() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     _ = try offerer.add(.audio)
     try exchange(&offerer, &answerer)
@@ -133,7 +133,7 @@ struct TransceiverTests {
     #expect(try document(answerer.negotiation.currentLocal).sections.count == 4)
   }
 
-  @Test func aDeadSectionIsTakenByAnotherKindThanNone() throws {
+  @Test func aRejectedSectionIsReusedByAnotherKind() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     try exchange(&offerer, &answerer)
     // The next section added reuses it (RFC 9429 section 5.2.2).
@@ -144,7 +144,7 @@ struct TransceiverTests {
     #expect(try document(offerer.negotiation.currentLocal).bundles == [["2", "1"]])
   }
 
-  @Test func whatHasNoTrackKeepsItsDirectionAndIsTakenByAddTrack() throws {
+  @Test func withoutATrackTheDirectionIsKeptAndAddTrackReusesIt() throws {
     var side = Side("a")
     let id = try side.negotiation.addTransceiver(
       kind: .audio, direction: .sendrecv, streamIDs: [], byAddTrack: false, hasTrack: false)
@@ -168,7 +168,7 @@ struct TransceiverTests {
     #expect(error?.kind == .invalidState)
   }
 
-  @Test func aTransceiverStoppedBeforeItsOfferIsForgotten() throws {
+  @Test func aTransceiverStoppedBeforeItsOfferIsRemoved() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let audio = try offerer.add(.audio)

@@ -77,7 +77,7 @@ struct RestartCallTests {
     #expect(needs(call) == told + 1)
   }
 
-  @Test func aRemoteRestartFulfilsTheLocalOne() {
+  @Test func aRemoteRestartSatisfiesTheLocalOne() {
     let call = audio(seed: 55)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))

@@ -111,7 +111,7 @@ struct TransportPartTests {
     #expect(restart.next == nil)
   }
 
-  @Test func answeringARemoteRestartFulfilsTheLocalOne() {
+  @Test func answeringARemoteRestartSatisfiesTheLocalOne() {
     var restart = LocalRestart(entropy)
     restart.want(.complete)
     restart.prepare()

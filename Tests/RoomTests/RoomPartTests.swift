@@ -34,7 +34,7 @@ struct RoomPartTests {
 
   // MARK: Local media
 
-  @Test func ownMediaIsCarriedOnceItsOwnerHasEntered() {
+  @Test func localMediaIsCarriedOnceItsOwnerHasEntered() {
     var own = LocalMediaTable()
     own.add([.voice], phase: .publishing)
     #expect(own.place(LocalMediaInfo.voice.id, on: link, 5, over: links()).isEmpty)
@@ -50,7 +50,7 @@ struct RoomPartTests {
     #expect(own.lose(link).isEmpty)
   }
 
-  @Test func ownMediaThatTheServiceLostIsPublishedAnew() {
+  @Test func localMediaThatTheServiceLostIsRepublished() {
     let id = LocalMediaInfo.voice.id
     var own = LocalMediaTable()
     own.add([.voice], phase: .publishing)
@@ -61,7 +61,7 @@ struct RoomPartTests {
     #expect(own.withdraw(id).isEmpty)
   }
 
-  @Test func ownMediaThatWasTakenBackIsForgotten() {
+  @Test func unpublishedLocalMediaIsRemoved() {
     let id = LocalMediaInfo.voice.id
     var own = LocalMediaTable()
     own.add([.voice], phase: .publishing)
@@ -74,7 +74,7 @@ struct RoomPartTests {
     #expect(own[id] == nil && own.endUnpublishing([id]).isEmpty)
   }
 
-  @Test func ownMediaThatTheServiceRefusesLeavesItsConnection() {
+  @Test func refusedLocalMediaIsRemovedFromItsConnection() {
     let id = LocalMediaInfo.camera.id
     var own = LocalMediaTable()
     own.add([.camera], phase: .publishing)
@@ -85,7 +85,7 @@ struct RoomPartTests {
     #expect(own.entries.isEmpty)
   }
 
-  @Test func theServiceHearsOfAnotherDescriptionOfWhatItKnows() {
+  @Test func changesToPublishedMediaAreSentToTheService() {
     var own = LocalMediaTable()
     var other = LocalMediaInfo.voice
     other.extraValue = "x"
@@ -102,7 +102,7 @@ struct RoomPartTests {
     ReceiverPool(initial: 1, maximum: 2, growth: 1, voices: voices)
   }
 
-  @Test func mediaIsCarriedWhenItsTransceiverIsKnownAndLostWithIt() throws {
+  @Test func mediaIsCarriedWhileItsTransceiverExists() throws {
     let media = PublishedMedia.video(3, of: "ann")
     let people = people(media)
     var pool = pool()
@@ -121,7 +121,7 @@ struct RoomPartTests {
     #expect(pool[media.id]?.connection == nil && pool[media.id]?.phase == .subscribed)
   }
 
-  @Test func mediaThatComesInASectionTakesThePlaceOfWhatCameThere() {
+  @Test func newMediaInASectionReplacesTheFormer() {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     let links = links(mid: "a")
@@ -138,7 +138,7 @@ struct RoomPartTests {
         ])
   }
 
-  @Test func audioThatIsAlwaysOnNeedsNoSlot() {
+  @Test func alwaysOnAudioNeedsNoSlot() {
     var media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool(.slots(silences: false))
@@ -158,7 +158,7 @@ struct RoomPartTests {
         ])
   }
 
-  @Test func whatHasNoSlotIsNotPlayedWhereThisSideChooses() {
+  @Test func mediaWithoutASlotIsSilencedWhenTheClientSelects() {
     var media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool(.slots(silences: true))
@@ -178,7 +178,7 @@ struct RoomPartTests {
       ])
   }
 
-  @Test func theServiceSaysWhoseVoicesItSends() {
+  @Test func theServiceReportsWhichVoicesItSends() {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     var pool = pool(.reported)
@@ -191,7 +191,7 @@ struct RoomPartTests {
     #expect(pool.recordSlot(true, of: 5, on: link) == [.event(.audioOccupied(first.id))])
   }
 
-  @Test func mutingHoldsForOneOrForAllThatAreReceived() throws {
+  @Test func mutingAppliesToOneOrAllReceivedMedia() throws {
     let media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool()
@@ -205,7 +205,7 @@ struct RoomPartTests {
     #expect(try pool.setMuted(false, media.id) == [heard])
   }
 
-  @Test func aReceiverIsFreeWhenTheServiceHasGivenItUp() throws {
+  @Test func aReceiverIsFreeOnceTheServiceHasReleasedIt() throws {
     let media = [PublishedMedia.video(3, of: "ann"), .video(4, of: "ann"), .video(5, of: "ann")]
     let people = people(media[0], media[1], media[2])
     var pool = pool()
@@ -226,7 +226,7 @@ struct RoomPartTests {
 
   // MARK: Pending calls
 
-  @Test func callsThatWaitForTheRoomAreAnsweredOnce() {
+  @Test func pendingCallsAreAnsweredOnce() {
     var waiting = WaitingCalls()
     waiting.awaitRoom(1)
     waiting.awaitEnd(2)

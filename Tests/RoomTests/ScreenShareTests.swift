@@ -31,7 +31,7 @@ import Wire
       ])
   }
 
-  @Test func theNextOneWaitsFiveSeconds() {
+  @Test func theNextShareWaitsFiveSeconds() {
     let room = entered()
     room.call(.requestScreenShare)
     #expect(room.call(.requestScreenShare).code == .invalidState)
@@ -50,7 +50,7 @@ import Wire
     #expect(room.call(.requestScreenShare) == .done)
   }
 
-  @Test func aHelperThatCrashesIsAnEventAndNoEnd() {
+  @Test func aCrashedHelperIsAnEventAndDoesNotEndTheRoom() {
     let room = entered()
     room.call(.requestScreenShare)
     room.report(.connected)
@@ -65,7 +65,7 @@ import Wire
     #expect(room.names.count == 2)
   }
 
-  @Test func aHelperThatDoesNotComeIsAnError() {
+  @Test func aMissingHelperIsAnError() {
     let room = entered()
     room.call(.requestScreenShare)
     room.wait(.seconds(31))

@@ -43,7 +43,7 @@ extension SDKRow {
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
       "GU15", "no question for the microphone by who only receives",
-      by: "AudioUnitTests/anOptionAsksOnReceivingToo"),
+      by: "AudioUnitTests/anOptionRequestsPermissionOnReceivingToo"),
     .works(
       "GU16", "a renderer for each track, told of sizes and of the end",
       by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"),

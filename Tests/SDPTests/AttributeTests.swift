@@ -156,7 +156,7 @@ struct AttributeTests {
   ]
 
   @Test(arguments: bandwidths)
-  func aSectionSaysWhatItsSideTakes(lines: String, limit: UInt64?) throws {
+  func aSectionLimitsTheReceiveBitRate(lines: String, limit: UInt64?) throws {
     let sections = ["m=audio 9 RTP/AVP 0", "m=video 9 RTP/AVP 96"]
     // Session-level bandwidth means something else, and so does the other section's.
     let text = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "b=AS:7", "t=0 0"] + sections

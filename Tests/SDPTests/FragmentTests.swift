@@ -40,19 +40,19 @@ struct FragmentTests {
     Refusal(lines: ["{}"], line: 1, reason: "the line does not begin like x="),
     Refusal(lines: ["a=ice-lite", "", "a=candidate"], line: 3, reason: "a=candidate must"),
   ])
-  func whatIsNoFragmentIsRefusedWithItsLine(_ row: Refusal) throws {
+  func invalidFragmentsAreRefusedWithTheirLine(_ row: Refusal) throws {
     let error = #expect(throws: SDPError.self) { try SDPFragment(parsing: joined(row.lines)) }
     #expect(error?.line == row.line)
     #expect(error?.reason.contains(row.reason) == true, "\(error?.reason ?? "")")
   }
 
-  @Test func anEmptyFragmentSaysNothing() throws {
+  @Test func anEmptyFragmentHasNoContent() throws {
     let fragment = try SDPFragment(parsing: "")
     #expect(fragment.credentials == nil && fragment.candidates.isEmpty && !fragment.hasEnded)
   }
 
   @Test(arguments: Samples.names)
-  func aDescriptionIsRestartedByTheFragmentOfAnother(name: String) throws {
+  func aFragmentRestartsAnotherDescription(name: String) throws {
     let document = try SDPDocument(parsing: Samples.text(name))
     let own = try #require(document.credentials)
     let candidates = ["candidate:1 1 udp 2130706431 192.0.2.9 4000 typ host"]
@@ -85,7 +85,7 @@ struct FragmentTests {
   }
 
   @Test(arguments: [("9", "10"), ("18446744073709551615", "18446744073709551616"), ("0", "1")])
-  func theVersionCountsUpAtAnyLength(before: String, after: String) throws {
+  func theVersionIncreasesAtAnyLength(before: String, after: String) throws {
     let lines = [
       "v=0", "o=- 1 \(before) IN IP4 127.0.0.1", "s=-", "t=0 0", "a=ice-ufrag:abcd",
       "a=ice-pwd:0123456789abcdefghijkl",

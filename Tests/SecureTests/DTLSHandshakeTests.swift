@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 struct DTLSHandshakeTests {
-  @Test func bothEndsAgreeOnKeysAndTellTheirStates() throws {
+  @Test func bothEndsAgreeOnKeysAndReportTheirStates() throws {
     let pair = try DTLSPair()
     pair.start()
     pair.run()
@@ -59,7 +59,7 @@ struct DTLSHandshakeTests {
     }
   }
 
-  @Test func retransmissionsComeAtDoublingIntervals() throws {
+  @Test func retransmissionsAreSentAtDoublingIntervals() throws {
     let pair = try DTLSPair(link: { _, _ in [] })
     pair.start()
     pair.run()

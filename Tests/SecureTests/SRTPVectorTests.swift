@@ -54,7 +54,7 @@ struct SRTPVectorTests {
         """),
   ]
 
-  @Test(arguments: vectors) func referencePacketsComeOut(vector: Vector) throws {
+  @Test(arguments: vectors) func protectedPacketsMatchTheReference(vector: Vector) throws {
     let key = hex(vector.key)
     var context = try SRTPContext(profile: vector.profile, sendKey: key, receiveKey: key)
     var rtp = Self.plainRTP

@@ -21,7 +21,7 @@ struct DominantSpeakerTests {
     #expect(room.changes == [.init(milliseconds: 0, speaker: 1)])
   }
 
-  @Test func aCoughIsTooShort() {
+  @Test func aCoughIsTooShortToDominate() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
     room.talk(from: 1000, to: 3000, [(1, 100), (2, 30)])
@@ -32,14 +32,14 @@ struct DominantSpeakerTests {
   }
 
   @Test(arguments: [(79, false), (80, true), (127, true)])
-  func theGateIsAtEighty(loudness: Int, isHeard: Bool) {
+  func speechMustExceedALevelOfEighty(loudness: Int, isHeard: Bool) {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 0), (2, 20)])
     room.talk(from: 1000, to: 4000, [(1, 0), (2, loudness)])
     #expect(room.dominant == (isHeard ? 2 : 1))
   }
 
-  @Test func steadyNoiseIsTheFloorAndNoSpeech() {
+  @Test func steadyNoiseIsTheFloorAndNotSpeech() {
     var room = Room()
     // Loud enough for the gate but never above its own floor.
     room.talk(from: 0, to: 5000, [(1, 0), (2, 100)])
@@ -84,7 +84,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 2)
   }
 
-  @Test func silenceIsReportedWhenAskedFor() {
+  @Test func silenceIsReportedWhenRequested() {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .milliseconds(900)
     var room = Room(settings: settings)
@@ -99,7 +99,7 @@ struct DominantSpeakerTests {
     #expect(room.deadline == nil)
   }
 
-  @Test func whoLeavesIsNoSpeaker() {
+  @Test func aLeavingParticipantIsNoLongerTheSpeaker() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 100), (2, 30)])
     room.give(.left(1), at: 1000)
@@ -154,7 +154,7 @@ struct DominantSpeakerTests {
     #expect(run(1).count > 20)
   }
 
-  @Test func anyInputAtAnyTimeIsTaken() {
+  @Test func anyInputAtAnyTimeIsAccepted() {
     let chance = Entropy(seed: [9]).stream("inputs")
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .seconds(2)

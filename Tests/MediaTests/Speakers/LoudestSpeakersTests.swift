@@ -29,7 +29,7 @@ struct LoudestSpeakersTests {
     LoudestSpeakers.Volume(id: id, level: AudioLevel(dbov: dbov))
   }
 
-  @Test func theLoudestComesFirstAndEqualsInTheOrderOfJoining() {
+  @Test func speakersAreOrderedByLoudnessThenByJoining() {
     var settings = LoudestSpeakers.Settings()
     settings.maxEntries = 3
     let told = run(settings, seconds: 1) { _ in [(4, -50), (3, -20), (2, -50), (1, -60)] }
@@ -41,7 +41,7 @@ struct LoudestSpeakersTests {
     #expect(told == [.loudest([volume(1, -31)]), .silence])
   }
 
-  @Test func whoIsBelowTheThresholdOrRareDoesNotCount() {
+  @Test func quietAndRareSpeakersDoNotCount() {
     let told = run(seconds: 3) { packet in
       [(1, -90)] + (packet % 10 == 0 ? [(2, -10)] : [])
     }

@@ -26,7 +26,7 @@ struct SpeechDetectorTests {
     ]
   }
 
-  @Test func speechIsReportedWhenItIsNoClickAndWithEachSecondAndAtItsEnd() {
+  @Test func speechIsReportedAtItsStartEachSecondAndAtItsEnd() {
     var detector = SpeechDetector()
     #expect(
       hear(loud, from: 1000, to: 3500, &detector) == [
@@ -37,7 +37,7 @@ struct SpeechDetectorTests {
     #expect(hear(quiet, from: 4020, to: 9000, &detector) == [])
   }
 
-  @Test func aClickIsNoSpeech() {
+  @Test func aClickIsNotSpeech() {
     var detector = SpeechDetector()
     #expect(hear(loud, from: 0, to: 180, &detector) == [])
     #expect(hear(quiet, from: 180, to: 2000, &detector) == [])
@@ -59,7 +59,7 @@ struct SpeechDetectorTests {
     #expect(detector.finish(1) == nil)
   }
 
-  @Test func theBlocksOfOthersEndTheSpeechOfWhoSendsNothingMore() {
+  @Test func otherParticipantsBlocksEndAStalledSpeech() {
     var detector = SpeechDetector()
     _ = hear(loud, from: 0, to: 400, &detector)
     #expect(

@@ -82,7 +82,7 @@ struct HTTPSessionTests {
     #expect(last.contains("candidate:2") && last.contains("end-of-candidates"))
   }
 
-  @Test func aServerMayTakeNoCandidates() {
+  @Test func aServerMayRefuseCandidates() {
     var bench = Self.published()
     bench.report(
       1, .candidate(CandidateInit(candidate: "candidate:1 1 udp 1 192.0.2.1 9 typ host")))
@@ -131,7 +131,7 @@ struct HTTPSessionTests {
     #expect(bench.requests().last == .close)
   }
 
-  @Test func aBusyServerIsAskedAgainInItsTime() {
+  @Test func aBusyServerIsRetriedAfterItsDelay() {
     var bench = Self.offered()
     bench.answer(503, [("Retry-After", "5")])
     bench.wait(4)
@@ -149,7 +149,7 @@ struct HTTPSessionTests {
     }
   }
 
-  @Test func redirectsKeepTheRequestButNotTheTokenElsewhere() {
+  @Test func redirectsToOtherOriginsDropTheToken() {
     var bench = Self.offered()
     bench.answer(308, [("Location", "/other")])
     #expect(bench.asked.last?.url == "https://live.example/other")
@@ -178,7 +178,7 @@ struct HTTPSessionTests {
       ])
   }
 
-  @Test func anEndpointThatIsNotThereEndsTheRoom() {
+  @Test func aMissingEndpointEndsTheRoom() {
     var bench = Self.bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "")))
     bench.step(.response(RequestID(1), .failed("no such host")))
@@ -256,7 +256,7 @@ struct HTTPSessionTests {
   }
 
   @Test(arguments: ["", "a b", "a\r\nb", "mailto:a@b.example", "ftp://h.example/", "https://"])
-  func referencesThatNobodyCanCallAreRefused(reference: String) {
+  func unusableReferencesAreRefused(reference: String) {
     #expect(URLReference("https://h.example/x/y").resolving(reference) == nil)
   }
 }

@@ -7,7 +7,7 @@ import Wire
 
 /// The Janus machine after silence, a lost WebSocket, and a session that the server has lost.
 struct JanusLossTests {
-  @Test func silenceIsAnsweredWithSignsOfLife() throws {
+  @Test func keepalivesAreSentDuringSilence() throws {
     var bench = try JanusServer.joined()
     _ = bench.take()
     bench.wait(25)
@@ -24,7 +24,7 @@ struct JanusLossTests {
     }
   }
 
-  @Test func aLostWayIsOpenedAnewAndTheSessionClaimed() throws {
+  @Test func aLostTransportIsReopenedAndTheSessionClaimed() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     _ = bench.take()
@@ -41,7 +41,7 @@ struct JanusLossTests {
     #expect(bench.requests() == [])
   }
 
-  @Test func whateverTheRoomWantedIsAnsweredAtLast() throws {
+  @Test func pendingRequestsAreAnsweredAfterALoss() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -65,7 +65,7 @@ struct JanusLossTests {
   /// Found by a million inputs: two settings never got a reply, one that could not be sent and one
   /// whose answer says that the server no longer knows the handle.
   @Test(arguments: [true, false])
-  func aSettingWithoutAWayToTheServerIsAnsweredToo(isSent: Bool) throws {
+  func aSettingWithoutATransportIsAnsweredToo(isSent: Bool) throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -76,7 +76,7 @@ struct JanusLossTests {
     #expect(bench.events().contains(.result(ActionID(2), lost)))
   }
 
-  @Test func anEchoIsThereAgainAfterALoss() throws {
+  @Test func anEchoIsRestoredAfterALoss() throws {
     var bench = JanusServer.bench(["plugin": "echotest"])
     bench.want(.join(RoomJoin(room: "")))
     bench.open()
@@ -92,7 +92,7 @@ struct JanusLossTests {
     #expect(bench.events().last == .reconnected)
   }
 
-  @Test func aLostSessionIsMadeAnewWithAllThatWasWanted() throws {
+  @Test func aLostSessionIsRecreatedWithEverythingWanted() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -138,7 +138,7 @@ struct JanusLossTests {
   }
 
   /// All participants return at once: the present ones have published nothing yet.
-  @Test func mediaFromBeforeARestartOfTheServerIsGone() throws {
+  @Test func mediaFromBeforeAServerRestartIsRemoved() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))

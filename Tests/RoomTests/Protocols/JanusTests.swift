@@ -10,12 +10,12 @@ import Wire
 struct JanusTests {
   // MARK: Joining
 
-  @Test func theMachineIsKnownByItsName() {
+  @Test func theMachineIsFoundByItsName() {
     let configuration = SignalingConfiguration(protocolName: "janus", urls: [])
     #expect(SignalingProtocols.all.machine(configuration, entropy: Entropy(seed: [])) != nil)
   }
 
-  @Test func aRoomIsEnteredWithWhoIsThere() throws {
+  @Test func aRoomIsEnteredWithItsParticipants() throws {
     var bench = JanusServer.bench(["pin": "4", "apisecret": "s"])
     bench.want(
       .join(RoomJoin(room: "1234", displayName: "Ann", participant: "5", token: "t")))
@@ -54,7 +54,7 @@ struct JanusTests {
       ])
   }
 
-  @Test func anotherAddressIsTriedBeforeGivingUp() {
+  @Test func anotherAddressIsTriedBeforeFailing() {
     var bench = JanusServer.bench(urls: ["ws://one.example", "ws://two.example"])
     bench.want(.join(RoomJoin(room: "1")))
     bench.transport(.failed("refused"))
@@ -68,7 +68,7 @@ struct JanusTests {
     #expect(bench.machine.deadline == nil)
   }
 
-  @Test func aRoomThatIsNotThereIsAnErrorAndThenTheEnd() throws {
+  @Test func aMissingRoomIsAnErrorAndThenTheEnd() throws {
     var bench = JanusServer.bench()
     bench.want(.join(RoomJoin(room: "1")))
     bench.open()
@@ -88,7 +88,7 @@ struct JanusTests {
 
   // MARK: Publishing
 
-  @Test func ownMediaIsPublishedAndTakenBack() throws {
+  @Test func localMediaIsPublishedAndUnpublished() throws {
     var bench = try JanusServer.joined(["bitrate": "128000"])
     _ = bench.take()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [JanusServer.audio])))
@@ -122,7 +122,7 @@ struct JanusTests {
     #expect(bench.requests() == [.close])
   }
 
-  @Test func whatThePublisherAsksMeanwhileFollowsWithAnotherOffer() throws {
+  @Test func mediaPublishedDuringAnOfferFollowsInAnother() throws {
     var bench = try JanusServer.joined()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [JanusServer.audio])))
     let video = LocalMediaInfo(id: LocalMediaID(2), kind: .video)
@@ -146,7 +146,7 @@ struct JanusTests {
 
   // MARK: Receiving
 
-  @Test func mediaOfOthersIsChosenAndAssigned() throws {
+  @Test func remoteMediaIsSubscribedAndAssigned() throws {
     var bench = try JanusServer.subscribed()
     #expect(bench.requests() == [.open(.down, ICEServers()), .setRemote(JanusServer.offer)])
     #expect(
@@ -175,7 +175,7 @@ struct JanusTests {
       ])
   }
 
-  @Test func anOfferThatComesWhileAnsweringIsAnsweredNext() throws {
+  @Test func anOfferReceivedWhileAnsweringIsAnsweredNext() throws {
     var bench = try JanusServer.subscribed()
     _ = bench.take()
     bench.receive(
@@ -189,7 +189,7 @@ struct JanusTests {
     #expect(bench.events() == [.result(ActionID(1), nil), .unassigned(MediaID(2))])
   }
 
-  @Test func whoLeavesTakesItsMediaAlong() throws {
+  @Test func aLeavingParticipantsMediaIsRemoved() throws {
     var bench = try JanusServer.joined()
     _ = bench.take()
     bench.receive(JanusServer.event(#"{"videoroom":"event","leaving":7}"#))
@@ -208,7 +208,7 @@ struct JanusTests {
 
   // MARK: Server faults
 
-  @Test func doubledAndUnknownMessagesChangeNothing() throws {
+  @Test func duplicateAndUnknownMessagesChangeNothing() throws {
     var bench = try JanusServer.joined()
     _ = bench.take()
     let entered = JanusServer.event(#"{"videoroom":"event","joining":{"id":8,"display":"Cid"}}"#)
@@ -228,7 +228,7 @@ struct JanusTests {
     #expect(bench.take() == [])
   }
 
-  @Test func aLateAnswerIsPassedOver() throws {
+  @Test func aLateAnswerIsIgnored() throws {
     var bench = try JanusServer.joined()
     _ = bench.take()
     bench.want(.subscribe(ActionID(1), [MediaID(1)]))
@@ -262,7 +262,7 @@ struct JanusTests {
     #expect(bench.events() == [])
   }
 
-  @Test func leavingIsOverInTimeWhateverTheServerDoes() throws {
+  @Test func leavingEndsInTimeWhateverTheServerDoes() throws {
     var bench = try JanusServer.joined()
     _ = bench.take()
     bench.want(.leave)

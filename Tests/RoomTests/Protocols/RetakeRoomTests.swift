@@ -79,7 +79,7 @@ struct RetakeRoomTests {
     .ended(RoomEnding(.kicked, code: 3, message: "bye")), .moved(url: "ws://two.example"),
   ]
 
-  @Test func everyMessageComesBackAsItWas() throws {
+  @Test func everyMessageRoundTrips() throws {
     for request in Self.requests { #expect(try RoomRequest(parsing: request.text) == request) }
     for notice in Self.notices { #expect(try RoomNotice(parsing: notice.text) == notice) }
   }
@@ -90,7 +90,7 @@ struct RetakeRoomTests {
     #"{"type":"subscribe","request":1,"media":["x"]}"#, #"{"type":"candidate"}"#,
     #"{"type":"subscribe","request":4294967296,"media":[]}"#,
   ])
-  func whatIsNoMessageIsRefused(text: String) {
+  func invalidMessagesAreRefused(text: String) {
     #expect(throws: JSONError.self) { try RoomRequest(parsing: text) }
     #expect(throws: JSONError.self) { try RoomNotice(parsing: text) }
   }
@@ -125,7 +125,7 @@ struct RetakeRoomTests {
             ])))
   }
 
-  @Test func ownMediaIsPublishedUnderTheServersNumber() throws {
+  @Test func localMediaIsPublishedUnderTheServersNumber() throws {
     var bench = try Self.joined()
     _ = bench.take()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
@@ -162,7 +162,7 @@ struct RetakeRoomTests {
       bench.events() == [.result(ActionID(2), nil), .localUnpublished(LocalMediaID(1))])
   }
 
-  @Test func mediaOfOthersIsReceived() throws {
+  @Test func remoteMediaIsReceived() throws {
     var bench = try Self.joined()
     _ = bench.take()
     bench.want(.subscribe(ActionID(1), [MediaID(2)]))
@@ -191,7 +191,7 @@ struct RetakeRoomTests {
       ])
   }
 
-  @Test func anEarlierSessionGoesOnWithItsConnections() throws {
+  @Test func anEarlierSessionIsResumedWithItsConnections() throws {
     var bench = try Self.joined()
     bench.want(.sendMessage(ActionID(1), UserMessage(text: "hello")))
     _ = bench.take()
@@ -215,7 +215,7 @@ struct RetakeRoomTests {
       ])
   }
 
-  @Test func theServerSendsToAnotherOne() throws {
+  @Test func theServerRedirectsToAnother() throws {
     var bench = try Self.joined()
     _ = bench.take()
     try bench.tell(.moved(url: "ws://two.example/rooms"))
@@ -223,7 +223,7 @@ struct RetakeRoomTests {
     #expect(bench.events().first == .redirected("ws://two.example/rooms"))
   }
 
-  @Test func aRefusalComesBeforeTheEnd() throws {
+  @Test func aRefusalPrecedesTheEnd() throws {
     var bench = Bench(SignalingConfiguration(protocolName: "room", urls: ["ws://rooms.example"]))
     bench.want(.join(RoomJoin(room: "lobby")))
     bench.open()
@@ -238,7 +238,7 @@ struct RetakeRoomTests {
       ])
   }
 
-  @Test func whoIsNotLetInGivesUp() {
+  @Test func aJoinWithoutAnAnswerTimesOut() {
     var bench = Bench(SignalingConfiguration(protocolName: "room", urls: ["ws://rooms.example"]))
     bench.want(.join(RoomJoin(room: "lobby")))
     bench.open()

@@ -7,7 +7,7 @@ import Wire
 
 /// The Sora machine after signaling moved to data channels.
 struct SoraChannelTests {
-  @Test func signalingGoesOnOverDataChannels() throws {
+  @Test func signalingContinuesOverDataChannels() throws {
     var pair = SoraPair.switched()
     for message in pair.server.arrive("THIRD") {
       let label = message["type"] == "notify" ? "notify" : "signaling"
@@ -31,7 +31,7 @@ struct SoraChannelTests {
     #expect(pair.takeNews().count == 3)
   }
 
-  @Test func statisticsAndMessagesHaveChannelsOfTheirOwn() throws {
+  @Test func statisticsAndMessagesHaveSeparateChannels() throws {
     var pair = SoraPair.switched()
     pair.bench.report(1, .channelMessage(label: "stats", .text(#"{"type":"req-stats"}"#)))
     pair.bench.report(1, .stats(ActionID(1), "[]"))
@@ -74,7 +74,7 @@ struct SoraChannelTests {
     return channels
   }
 
-  @Test func theWebSocketIsGivenUpOnceSignalingHasGoneOver() {
+  @Test func theWebSocketIsClosedOnceSignalingHasSwitched() {
     var channels = channels("signaling")
     channels.switchOver(ignoresSocket: false)
     channels.recordSignaling(at: .zero)
@@ -89,7 +89,7 @@ struct SoraChannelTests {
     #expect(!channels.hasSwitched && channels["signaling"] == nil)
   }
 
-  @Test func messagesGoOverTheChannelThatTheirTypeNames() {
+  @Test func messagesAreSentOnTheChannelNamedByTheirType() {
     var channels = channels("signaling", "#a", "#b")
     let message = UserMessage(type: "#b", text: "hi")
     #expect(channels.outgoing(message) == nil)

@@ -7,7 +7,7 @@ import Wire
 
 /// How a session with a Sora server ends, and what happens after its loss.
 struct SoraLossTests {
-  @Test func leavingSaysWhy() {
+  @Test func leavingStatesTheReason() {
     var pair = SoraPair.joined()
     _ = pair.takeEvents()
     pair.bench.want(.leave)
@@ -20,7 +20,7 @@ struct SoraLossTests {
         == .ended(RoomEnding(.disconnected, code: 1000, message: "TYPE-DISCONNECT")))
   }
 
-  @Test func aServerThatDoesNotCloseIsLeftInTime() {
+  @Test func leavingDoesNotWaitForeverForTheServersClose() {
     var pair = SoraPair.switched()
     pair.bench.want(.leave)
     pair.talk()
@@ -33,7 +33,7 @@ struct SoraLossTests {
     #expect(pair.takeEvents().last == .ended(RoomEnding(.disconnected)))
   }
 
-  @Test func codesBeforeAnOfferAreRefusals() {
+  @Test func closeCodesBeforeAnOfferAreRefusals() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
@@ -52,7 +52,7 @@ struct SoraLossTests {
       ])
   }
 
-  @Test(arguments: [false, true]) func aLostSessionIsMadeAnew(byConnection: Bool) {
+  @Test(arguments: [false, true]) func aLostSessionIsRecreated(byConnection: Bool) {
     var pair = SoraPair.joined()
     _ = (pair.takeEvents(), pair.takeRequests())
     if byConnection {

@@ -27,7 +27,7 @@ struct SoraStatisticsTests {
     return outbox.drain()
   }
 
-  @Test func aQuestionOnTheSocketIsAnsweredThere() throws {
+  @Test func aRequestOnTheSocketIsAnsweredThere() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: false, &desk)
@@ -40,7 +40,7 @@ struct SoraStatisticsTests {
         ])
   }
 
-  @Test func aQuestionOnTheChannelIsAnsweredThere() throws {
+  @Test func aRequestOnTheChannelIsAnsweredThere() throws {
     var (desk, connection) = try desk(hasChannel: true)
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: true, &desk)
@@ -52,7 +52,7 @@ struct SoraStatisticsTests {
         == [.connection(connection, .sendOnChannel(label: "stats", .text(text)))])
   }
 
-  @Test func whoeverAsksAgainWaitsForTheFirstAnswer() throws {
+  @Test func aRepeatedRequestWaitsForTheFirstAnswer() throws {
     var (desk, connection) = try desk(hasChannel: true)
     var statistics = SoraStatistics()
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: false, &desk) }
@@ -68,7 +68,7 @@ struct SoraStatisticsTests {
     #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(3)))])
   }
 
-  @Test func anAnswerThatNobodyWaitsForIsDropped() throws {
+  @Test func anUnexpectedAnswerIsDropped() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.answer(ActionID(1), "[]", &desk)
@@ -82,7 +82,7 @@ struct SoraStatisticsTests {
     #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
   }
 
-  @Test func statisticsThatCannotBeReadAreNone() throws {
+  @Test func unreadableStatisticsAreDropped() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: false, &desk)

@@ -10,7 +10,7 @@ import Wire
 struct SoraTests {
   // MARK: Connecting
 
-  @Test func aChannelIsEnteredAndItsOfferAnsweredWithOwnMedia() {
+  @Test func aChannelIsEnteredAndItsOfferAnsweredWithLocalMedia() {
     var pair = SoraPair(["video": "false", "audio": #"{"codec_type":"OPUS"}"#, "spotlight": "true"])
     _ = pair.server.arrive("OTHER")
     pair.bench.want(.join(RoomJoin(room: "sora", token: "t")))
@@ -56,7 +56,7 @@ struct SoraTests {
       ])
   }
 
-  @Test func whoHasNothingToSendAnswersAfterAWhile() {
+  @Test func withoutMediaToSendTheOfferIsAnsweredAfterAWhile() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
@@ -70,7 +70,7 @@ struct SoraTests {
     }
   }
 
-  @Test func aRedirectIsFollowedButNotForEver() {
+  @Test func aLimitedNumberOfRedirectsIsFollowed() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     for round in 0..<6 {
@@ -199,7 +199,7 @@ struct SoraTests {
 
   // MARK: Other participants
 
-  @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {
+  @Test(arguments: ["re-offer", "update"]) func otherParticipantsJoinAndLeave(type: String) {
     var pair = SoraPair.joined()
     _ = (pair.takeEvents(), pair.takeRequests())
     pair.say(pair.server.arrive("THIRD", type: type))
@@ -223,7 +223,7 @@ struct SoraTests {
       ])
   }
 
-  @Test func offersThatComeWhileAnsweringAreAnsweredByTheLast() {
+  @Test func ofOffersReceivedWhileAnsweringTheLastIsAnswered() {
     var pair = SoraPair.joined()
     _ = pair.takeRequests()
     pair.say(pair.server.arrive("THIRD"))
@@ -240,7 +240,7 @@ struct SoraTests {
     #expect(last.sdp.contains("FIFTH"))
   }
 
-  @Test func pingsAreAnsweredWithStatisticsWhenTheyAreWanted() {
+  @Test func pingsAreAnsweredWithStatisticsWhenRequested() {
     var pair = SoraPair.joined()
     _ = pair.takeRequests()
     pair.say([.members(("type", "ping"))])
@@ -257,7 +257,7 @@ struct SoraTests {
       ])
   }
 
-  @Test func whatTheServerPushesIsReportedInItsWords() {
+  @Test func pushedMessagesAreReportedUnchanged() {
     var pair = SoraPair.joined()
     _ = pair.takeEvents()
     pair.say([
