@@ -55,7 +55,7 @@ struct PairPartTests {
     #expect(round.connectionID == nil && round.attempts == 0 && round.nextAttempt == nil)
   }
 
-  @Test func threeRefusalsWithoutAnAnswerAreTooMany() {
+  @Test func threeConsecutiveRefusalsAreTooMany() {
     var round = CheckRound()
     #expect([round.isRefusedTooOften(), round.isRefusedTooOften()] == [false, false])
     round.forgetRefusals()

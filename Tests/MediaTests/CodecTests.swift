@@ -126,7 +126,7 @@ struct OpusTests {
     }
   }
 
-  @Test func versionsAreNamed() {
+  @Test func versionsAreReported() {
     #expect(LibraryCodecs.opusVersion.contains("libopus "))
     #expect(LibraryCodecs.vpxVersion.contains("libvpx v"))
   }

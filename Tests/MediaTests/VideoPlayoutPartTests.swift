@@ -90,7 +90,7 @@ struct VideoPlayoutPartTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func aQueueIsOverfullByItsFramesOrByTheirBytes() {
+  @Test func aQueueIsLimitedInFramesAndBytes() {
     var queue = VideoFrameQueue()
     for number in Int64(0)..<120 { queue.append(videoFrame(number, arrival: .zero)) }
     #expect(!queue.isOverfull)

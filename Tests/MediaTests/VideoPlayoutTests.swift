@@ -66,7 +66,7 @@ struct VideoPlayoutTests {
     #expect(machine.counters.jitterBufferEmittedCount == 30)
   }
 
-  @Test func underJitterTheGapsEvenOut() {
+  @Test func jitterIsEvenedOut() {
     let dice = random(6)
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     let outputs = run(

@@ -25,7 +25,7 @@ struct StreamJudgementTests {
   }
 
   /// Encrypted payloads are random: any number of them is never taken for unencrypted.
-  @Test func encryptedPayloadsNeverLookClear() throws {
+  @Test func encryptedPayloadsAreNeverTakenForUnencrypted() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
       var stream = MadeUpStream(seed: seed, type: UInt8(96 + seed % 32))

@@ -138,7 +138,7 @@ struct DataChannelTests {
     }
   }
 
-  @Test func sendersAreAnsweredLateWhileMuchIsBuffered() {
+  @Test func sendsCompleteLateWhileMuchIsBuffered() {
     let call = DataChannelTests.call(seed: 7)
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 1, count: 1_000_000))

@@ -43,7 +43,7 @@ struct RelayTests {
       .filter { !$0.hasPrefix(beginning) }.joined(separator: "\r\n")
   }
 
-  @Test func mediaAndDataPassBothLegs() throws {
+  @Test func mediaAndDataCrossBothLegs() throws {
     let call = Self.call(seed: 1)
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
@@ -101,7 +101,7 @@ struct RelayTests {
   }
 
   @Test(arguments: [0, 3])
-  func theSecondExchangeMayComeFromEitherEnd(offerer: Int) {
+  func eitherEndMayStartTheSecondExchange(offerer: Int) {
     let call = Self.call(seed: 3)
     call.addMedia(from: [0, 3])
     #expect(Self.negotiate(call) == nil)

@@ -39,7 +39,7 @@ struct TransportPartTests {
     #expect(path.removeHeld().isEmpty)
   }
 
-  @Test func aPathIsOldFromARestartUntilTheNextSelection() {
+  @Test func aRestartedPathIsOldUntilTheNextSelection() {
     var path = TransportPath()
     path.select(local, remote, isRelayed: true)
     #expect(path.isRelayed && !path.isOld)

@@ -119,7 +119,7 @@ import Wire
     #expect(room.call(.unpublish([LocalMediaID(9)])).code == .invalidArgument)
   }
 
-  @Test func activityAndExtraValuesReachTheOthers() {
+  @Test func activityAndExtraValuesReachOtherParticipants() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))
     room.enter()

@@ -27,7 +27,7 @@ struct BrokenPeerTests {
     link.step(1, .packet(Crafted.packet(tag: link.sides[1].handshake.localTag, chunks)))
   }
 
-  @Test func aMessageThatIsTooLargeWhenAGapIsPassedOverEndsEverythingBehindIt() {
+  @Test func anOversizedMessageBehindAForwardTSNEndsTheAssociation() {
     var link = connected { $0.localMaximumMessageSize = 1500 }
     let first = next(link.sides[1])
     let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
@@ -52,7 +52,7 @@ struct BrokenPeerTests {
     #expect(link.sides[1].statistics.dropped == 1)
   }
 
-  @Test func aShutdownThatAcknowledgesWhatWasNeverSentEndsTheAssociationForGood() {
+  @Test func aShutdownAcknowledgingUnsentDataEndsTheAssociation() {
     var link = connected()
     let number = last(link.sides[1]) &+ 1
     let said = Crafted.answer(
@@ -62,7 +62,7 @@ struct BrokenPeerTests {
     #expect(link.sides[1].handshake.phase == .ended && link.sides[1].deadline == nil)
   }
 
-  @Test func aResetThatWaitedForDataIsNotAnsweredAfterAnAbort() {
+  @Test func aWaitingResetIsNotAnsweredAfterAnAbort() {
     var link = connected()
     let number = next(link.sides[1])
     let request =
@@ -81,7 +81,7 @@ struct BrokenPeerTests {
   }
 
   @Test(arguments: [true, false])
-  func anAcknowledgementThatWaitsIsGivenUpWithTheEndOfData(isAnswered: Bool) {
+  func aPendingAcknowledgementIsDroppedAtTheEndOfData(isAnswered: Bool) {
     var link = connected()
     let number = next(link.sides[1])
     // The first data is acknowledged at once, the next one waits for a second packet.

@@ -48,7 +48,7 @@ struct DTLSHandshakeTests {
     }
   }
 
-  @Test func eachLostDatagramCostsOneTimeOutAtFirst() throws {
+  @Test func eachLostDatagramDelaysTheHandshakeByOneTimeout() throws {
     for index in 0..<UInt32(4) {
       let pair = try DTLSPair(link: DTLSPair.losing(1 << index))
       pair.start()
@@ -113,7 +113,7 @@ struct DTLSHandshakeTests {
     #expect(pair.agrees)
   }
 
-  @Test func peerThatClosesInTheHandshakeIsNamed() throws {
+  @Test func peerClosingDuringTheHandshakeIsReported() throws {
     let pair = try DTLSPair(link: { _, _ in [] })
     pair.start()
     // An unencrypted record with the alert close_notify.
@@ -122,7 +122,7 @@ struct DTLSHandshakeTests {
     #expect(pair.client.failures.first?.contains("closed") == true)
   }
 
-  @Test func fragmentedClientHelloIsPutTogether() throws {
+  @Test func fragmentedClientHelloIsReassembled() throws {
     for isSwapped in [false, true] {
       let pair = try DTLSPair(link: { index, bytes in
         guard index == 0 else { return [(DTLSPair.delay, bytes)] }

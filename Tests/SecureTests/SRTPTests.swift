@@ -150,7 +150,7 @@ struct SRTPTests {
     #expect(one == two)
   }
 
-  @Test func libraryIsNamed() {
+  @Test func libraryVersionIsReported() {
     #expect(SRTPContext.libraryVersion.hasPrefix("libsrtp2 2."))
   }
 

@@ -38,7 +38,7 @@ struct ByteReaderTests {
     #expect(reader.offset == 0)
   }
 
-  @Test func spansAreTheBytesThatTheyPass() throws {
+  @Test func spansAreTheBytesThatWereRead() throws {
     let bytes: [UInt8] = [1, 2, 3, 4, 5, 6]
     var reader = ByteReader(bytes.span.bytes)
     try reader.skip(1)

@@ -156,7 +156,7 @@ struct TURNClientTests {
     #expect(bench.received == [[4, 5]])
   }
 
-  @Test func aChannelCarriesDataWithFourBytesMore() {
+  @Test func aChannelAddsFourBytesToItsData() {
     var bench = Bench()
     bench.step(.begin)
     bench.step(.bind(peer))

@@ -118,7 +118,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 1)
   }
 
-  @Test func aLateDriverIsCaughtUpWith() {
+  @Test func aLateDriverCatchesUp() {
     var prompt = Room()
     var late = Room()
     for room in 0..<2 {

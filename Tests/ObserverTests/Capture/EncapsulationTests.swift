@@ -359,7 +359,7 @@ struct EncapsulationTests {
     ),
     (0, [7, 0, 0, 0] + zeros(40), "of protocol family 7", false),
   ])
-  func whatIsNotOpenedIsNamed(
+  func unsupportedLayersAreReported(
     linkType: UInt32, frame: [UInt8], words: String, mayHideMedia: Bool
   ) throws {
     var capture = CaptureBuilder.pcap(linkType: linkType)

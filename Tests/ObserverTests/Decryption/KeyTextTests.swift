@@ -65,7 +65,7 @@ struct KeyTextTests {
     #expect(throws: SRTPKeyError.self) { try SRTPKey(parsing: text) }
   }
 
-  @Test func cryptoLinesGiveKeys() throws {
+  @Test func cryptoLinesContainKeys() throws {
     let key = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"
     let plain = try #require(
       CryptoAttribute("1 AES_CM_128_HMAC_SHA1_80 inline:\(key)|2^20|1:4 FEC_ORDER=FEC_SRTP"))
