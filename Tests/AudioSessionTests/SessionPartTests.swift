@@ -34,15 +34,15 @@ struct SessionPartTests {
 
   @Test func changesOfManualAudioAreReported() {
     var manual = ManualAudio()
-    var told: [Bool?] = [manual.consumeChange()]
+    var changes: [Bool?] = [manual.consumeChange()]
     manual.setEnabled(true)
     manual.setEnabled(false)
-    told.append(manual.consumeChange())
+    changes.append(manual.consumeChange())
     manual.setManual(true)
-    told += [manual.consumeChange(), manual.consumeChange()]
+    changes += [manual.consumeChange(), manual.consumeChange()]
     manual.setEnabled(true)
-    told.append(manual.consumeChange())
-    #expect(told == [nil, nil, false, nil, true])
+    changes.append(manual.consumeChange())
+    #expect(changes == [nil, nil, false, nil, true])
     #expect(manual.isManual && manual.isEnabled && manual.canPlayOrRecord)
   }
 
@@ -71,8 +71,8 @@ struct SessionPartTests {
 
   @Test func changesOfRunningAudioAreReported() {
     var connections = SessionConnections()
-    let told = [false, true, true, false, true].map { connections.consumeChange(runs: $0) }
-    #expect(told == [nil, true, nil, false, true])
+    let changes = [false, true, true, false, true].map { connections.consumeChange(runs: $0) }
+    #expect(changes == [nil, true, nil, false, true])
   }
 
   @Test func permissionAndPauseOfTheMicrophoneAreSeparate() {

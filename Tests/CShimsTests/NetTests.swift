@@ -118,9 +118,9 @@ struct NetTests {
 
   @Test func failuresAreNegativeErrorNumbers() throws {
     let socket = try Socket()
-    var taken = socket.address
+    var occupied = socket.address
     var bound = csockets_address()
-    #expect(csockets_udp_open(&taken, 1 << 20, &bound) == -EADDRINUSE)
+    #expect(csockets_udp_open(&occupied, 1 << 20, &bound) == -EADDRINUSE)
     #expect(socket.send(Array(repeating: 0, count: 70_000), to: socket) == -EMSGSIZE)
     #expect(csockets_close(-1) == -EBADF)
   }

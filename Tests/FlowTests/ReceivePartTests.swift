@@ -21,7 +21,7 @@ struct ReceivePartTests {
   }
 
   /// Returns the reports about streams, as text.
-  private func told(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
+  private func descriptions(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
     outbox.drain().map {
       switch $0 {
       case .streamBegan(let mid, let ssrc): "began \(mid) \(ssrc)"
@@ -77,7 +77,7 @@ struct ReceivePartTests {
       try header(3), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(again?.index == 0 && streams.routes.count == 1)
     let ssrc = Agreed.videoSSRC
-    #expect(told(&outbox) == ["began v \(ssrc)", "ended v \(ssrc)", "began v \(ssrc)"])
+    #expect(descriptions(&outbox) == ["began v \(ssrc)", "ended v \(ssrc)", "began v \(ssrc)"])
   }
 
   @Test func retransmissionsGoToTheAnnouncedStream() throws {

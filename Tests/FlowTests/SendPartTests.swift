@@ -66,8 +66,8 @@ struct SendPartTests {
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
     streams.loseFrames()
-    let told = [streams.consumeLosses(), streams.consumeLosses()]
-    #expect(told == [[StreamName("v", nil)], []])
+    let reported = [streams.consumeLosses(), streams.consumeLosses()]
+    #expect(reported == [[StreamName("v", nil)], []])
     streams.discardFrame(0)
     #expect(streams.all[0].snapshot.framesDiscarded == 1 && streams.all[0].lostFrames)
     streams.configure([])
@@ -103,13 +103,13 @@ struct SendPartTests {
   @Test func significantTargetChangesAreReportedToEncoders() {
     var rate = RateControl()
     rate.setLimits(start: 500_000, maximum: 1_000_000)
-    var told = [rate.announce(at: .zero)]
+    var reported = [rate.announce(at: .zero)]
     rate.setLimits(start: 510_000, maximum: 1_000_000)
-    told.append(rate.announce(at: at(1000)))
+    reported.append(rate.announce(at: at(1000)))
     rate.setLimits(start: 600_000, maximum: 1_000_000)
-    told.append(rate.announce(at: at(149)))
-    told.append(rate.announce(at: at(150)))
-    #expect(told == [500_000, nil, nil, 600_000])
+    reported.append(rate.announce(at: at(149)))
+    reported.append(rate.announce(at: at(150)))
+    #expect(reported == [500_000, nil, nil, 600_000])
     // Retransmissions reduce the encoders' share.
     rate.spend(bytes: 12_500, at: at(1000))
     #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)

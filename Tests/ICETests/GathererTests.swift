@@ -58,9 +58,9 @@ struct GathererTests {
     #expect(due(at(19)) == .nothing && queries.deadline(keepsAlive: true) == at(20))
     #expect([due(at(20)), due(at(20))] == [.request, .nothing] && queries.isWaiting)
     let wrong = queries.receive(transaction, address(9), address(9))
-    let taken = [queries.receive(transaction, address(9), server), nil]
+    let outcomes = [queries.receive(transaction, address(9), server), nil]
     let repeated = queries.receive(transaction, address(9), server)
-    #expect(wrong == nil && taken == [true, nil] && repeated == false && !queries.isWaiting)
+    #expect(wrong == nil && outcomes == [true, nil] && repeated == false && !queries.isWaiting)
     queries.keepAlive(address(9), server, at: .zero)
     #expect(due(at(15_000), keepsAlive: false) == .nothing)
     #expect(due(at(15_000)) == .keepAlive && queries.deadline(keepsAlive: true) == at(30_000))

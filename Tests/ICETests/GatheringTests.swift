@@ -145,8 +145,8 @@ struct GatheringTests {
   }
 
   @Test func globalAddressesPrecedeLocalOnesAndFamiliesAlternate() {
-    let given = ["127.0.0.1", "192.0.2.1", "fe80::1", "192.0.2.2", "2001:db8::1", "::1"]
-    let ordered = ICEPriority.ordered(given.compactMap { IPAddress($0) })
+    let texts = ["127.0.0.1", "192.0.2.1", "fe80::1", "192.0.2.2", "2001:db8::1", "::1"]
+    let ordered = ICEPriority.ordered(texts.compactMap { IPAddress($0) })
     #expect(
       ordered.map(\.description)
         == ["2001:db8::1", "192.0.2.1", "192.0.2.2", "fe80::1", "::1", "127.0.0.1"])

@@ -21,8 +21,8 @@ struct GenerationTests {
     var generations = Generations(own)
     let long = ICECredentials(
       usernameFragment: String(repeating: "x", count: 257), password: "p")
-    let taken = [long, peer, peer, next].map { generations.apply($0, lite: false) }
-    #expect(taken == [.unusable, .present(isNew: true), .present(isNew: false), .upcoming])
+    let results = [long, peer, peer, next].map { generations.apply($0, lite: false) }
+    #expect(results == [.unusable, .present(isNew: true), .present(isNew: false), .upcoming])
     #expect(generations.present.remote == peer && generations.isUpcoming(nil))
     #expect(generations.isUpcoming("next") && !generations.isUpcoming("peer"))
     let kept = (0...60).map { generations.hold(candidate($0)) }
@@ -95,8 +95,8 @@ struct GenerationTests {
     #expect(asked == [.asked(1), .known] && side.hasChanges)
     side.end()
     #expect(!side.isComplete)
-    let taken = [side.removeNamed(1), side.removeNamed(1)]
-    #expect(taken == [named, nil] && side.isComplete)
+    let results = [side.removeNamed(1), side.removeNamed(1)]
+    #expect(results == [named, nil] && side.isComplete)
     let rest = (0..<33).map { side.resolve(candidate(0, name: "\($0).local"), &numbers) }
     #expect(rest.last == .full && numbers.last == 33)
   }

@@ -49,7 +49,7 @@ struct InterfaceTests {
       #expect(meeting.agents[0].selectedPair == nil)
       #expect(meeting.agents[0].connectionState == .disconnected)
       meeting.run(for: .seconds(2))
-      let came = meeting.now
+      let addedAt = meeting.now
       meeting.change(0, to: [mobile])
       #expect(meeting.run(for: .seconds(5)) { $0.agents[0].selectedPair?.base.ip == mobile })
       // The peer waits a little before it leaves the old path, which is silent.
@@ -57,7 +57,7 @@ struct InterfaceTests {
         meeting.run(for: .seconds(12)) {
           $0.agents[1].selectedPair?.remote.address?.ip == mobile && isUp($0)
         })
-      #expect(meeting.now - came < .seconds(12))
+      #expect(meeting.now - addedAt < .seconds(12))
       // No candidates follow the end of candidates, until a restart.
       #expect(meeting.candidates[0].count == signaled)
       #expect(meeting.agents[1].pairs.contains { $0.remote.kind == .peerReflexive })

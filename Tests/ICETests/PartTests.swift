@@ -154,8 +154,8 @@ struct PartTests {
     progress.restart()
     #expect(
       progress.settle(.init(isPresent: false, isSilent: false), isDone: false) == [.connected])
-    let told = [1, 1, nil, 1, 2].map { progress.isNew($0) }
-    #expect(told == [true, false, false, true, true])
+    let areNew = [1, 1, nil, 1, 2].map { progress.isNew($0) }
+    #expect(areNew == [true, false, false, true, true])
   }
 
   // MARK: Names and numbers
@@ -171,9 +171,9 @@ struct PartTests {
 
   @Test func agentsOfOnePeerUseSeparateRequestNumbers() {
     var numbers = [RequestNumbers(ordinal: 0), RequestNumbers(ordinal: 3)]
-    let given = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
-    #expect(given == [1, 2, 0x0300_0001])
-    #expect(given.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
+    let ids = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
+    #expect(ids == [1, 2, 0x0300_0001])
+    #expect(ids.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
   }
 
   // MARK: Checklist

@@ -120,8 +120,8 @@ struct TCPTests {
     meeting.run(for: .seconds(1))
     let passive = meeting.candidates[0].first { $0.tcpType == .passive }?.address
     for port in 0..<40 {
-      let stranger = SocketAddress(addresses[3], port: UInt16(1000 + port))
-      meeting.step(0, .answer(.streamAccepted(local: passive ?? stranger, remote: stranger)))
+      let unknownPeer = SocketAddress(addresses[3], port: UInt16(1000 + port))
+      meeting.step(0, .answer(.streamAccepted(local: passive ?? unknownPeer, remote: unknownPeer)))
     }
     // Connections over the limit are closed at once, the others after their silence.
     #expect(meeting.agents[0].counters.overflows >= 24)

@@ -53,10 +53,10 @@ struct CapabilitiesTests {
     #expect(try codecs(offer) == offered)
     // A codec that is not offered is not accepted.
     var answerer = side("b", ["VP8"])
-    try answerer.take(offer)
+    try answerer.apply(offer)
     let answer = try answerer.answer()
     #expect(try codecs(answer) == ["VP8"])
-    try offerer.take(answer)
+    try offerer.apply(answer)
     #expect(offerer.negotiation.sections.first?.codecs.map(\.name) == ["vp8"])
   }
 
@@ -72,7 +72,7 @@ struct CapabilitiesTests {
     for (list, expected) in [(nil, false), (["opus", "VP8", "AV1"], true)] {
       for name in ["chromium-offer", "firefox-offer"] {
         var answerer = side("b", list)
-        try answerer.take(.offer, try sample(name))
+        try answerer.apply(.offer, try sample(name))
         let answer = try answerer.answer().sdp
         #expect(answer.contains(" AV1/90000") == expected, "\(name)")
         let agreed = answerer.negotiation.sections.flatMap(\.codecs).filter { $0.name == "av1" }
@@ -87,7 +87,7 @@ struct CapabilitiesTests {
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
     var answerer = side("b", ["AV1"])
-    try answerer.take(.offer, offer.sdp.with("level-idx=5;profile=0;tier=0", "profile=1;tier=x"))
+    try answerer.apply(.offer, offer.sdp.with("level-idx=5;profile=0;tier=0", "profile=1;tier=x"))
     #expect(try answerer.answer().sdp.contains("a=fmtp:45 level-idx=5;profile=1;tier=0\r\n"))
   }
 
@@ -99,7 +99,7 @@ struct CapabilitiesTests {
     var offerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try audio.take(try offerer.offer())
+    try audio.apply(try offerer.offer())
     let answer = try document(try audio.answer())
     #expect(answer.sections.map(\.isRejected) == [false, true])
   }
@@ -111,7 +111,7 @@ struct CapabilitiesTests {
     let offer = try document(try offerer.offer())
     #expect(offer.sections[0].extensionMaps.map(\.uri) == [uris[0], uris[2]])
     var answerer = side("b", nil, extensions: [])
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try document(try answerer.answer()).sections[0].extensionMaps.isEmpty)
   }
 

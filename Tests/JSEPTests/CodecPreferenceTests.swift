@@ -46,10 +46,10 @@ struct CodecPreferenceTests {
     var other = Side("c")
     _ = try other.add(.video)
     try answerer.negotiation.setCodecPreferences(codecs, of: 1)
-    try answerer.take(try other.offer())
+    try answerer.apply(try other.offer())
     let answer = try answerer.answer()
     #expect(try document(answer).sections[0].formats == formats)
-    try other.take(answer)
+    try other.apply(answer)
     let rtx = other.negotiation.sections[0].codecs[0].rtxPayloadType
     #expect((rtx == nil) == (formats.count == 1))
   }

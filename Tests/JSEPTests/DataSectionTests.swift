@@ -13,7 +13,7 @@ struct DataSectionTests {
   ])
   func otherStacksOffersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
     var side = Side("a")
-    try side.take(.offer, try sample(name))
+    try side.apply(.offer, try sample(name))
     let answer = try document(try side.answer())
     #expect(
       side.negotiation.data
@@ -49,7 +49,7 @@ struct DataSectionTests {
       .replacing("a=max-message-size:262144\r\n", with: "")
     try #require(former.contains(head) && !former.contains("a=sctp-port"))
     var side = Side("a")
-    try side.take(.offer, former)
+    try side.apply(.offer, former)
     let answer = try document(try side.answer())
     #expect(
       side.negotiation.data
@@ -62,7 +62,7 @@ struct DataSectionTests {
     let again = try document(try side.offer())
     #expect(again.sections.first?.formats == ["5000"])
     #expect(again.sections.first?.transport == profile)
-    try side.take(.answer, former.replacing("a=setup:actpass", with: "a=setup:active"))
+    try side.apply(.answer, former.replacing("a=setup:actpass", with: "a=setup:active"))
     #expect(side.negotiation.data?.remotePort == 5001)
   }
 
@@ -73,7 +73,7 @@ struct DataSectionTests {
       .replacing("UDP/DTLS/SCTP webrtc-datachannel", with: head)
       .replacing("a=sctp-port:5000\r\n", with: other)
     var side = Side("a")
-    try side.take(.offer, text)
+    try side.apply(.offer, text)
     let answer = try document(try side.answer())
     #expect(answer.sections.map(\.isRejected) == [true] && side.negotiation.data == nil)
     #expect(
@@ -93,8 +93,8 @@ struct DataSectionTests {
     let offer = try document(try left.offer())
     #expect(offer.sections.map(\.kind) == [.audio, .application])
     #expect(offer.bundles == [["0", "1"]] && offer.sections[1].sctpPort == 5000)
-    try right.take(try #require(left.negotiation.pendingLocal))
-    try left.take(try right.answer())
+    try right.apply(try #require(left.negotiation.pendingLocal))
+    try left.apply(try right.answer())
     for side in [left, right] {
       #expect(
         side.negotiation.data
@@ -134,12 +134,12 @@ struct DataSectionTests {
 
   @Test func aPeerMayEndTheAssociation() throws {
     var side = Side("a")
-    try side.take(.offer, try sample("chromium-offer"))
+    try side.apply(.offer, try sample("chromium-offer"))
     _ = try side.answer()
     side.negotiation.wantData()
     let without = try sample("chromium-offer").with("m=application 56847", "m=application 0")
     #expect(without.contains("m=application 0"))
-    try side.take(.offer, without)
+    try side.apply(.offer, without)
     let answer = try document(try side.answer())
     #expect(side.negotiation.data == nil && !side.negotiation.wantsData)
     #expect(answer.sections[2].isRejected && !side.negotiation.negotiationIsNeeded)
@@ -151,7 +151,7 @@ struct DataSectionTests {
     side.negotiation.wantData()
     _ = try side.offer()
     #expect(side.negotiation.mayHaveData)
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     #expect(!side.negotiation.mayHaveData && side.negotiation.negotiationIsNeeded)
   }
 
@@ -190,11 +190,11 @@ struct DataSectionTests {
     var side = Side("a")
     var other = Side("b")
     side.negotiation.wantData()
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     var first = try document(try other.answer())
     change(&first.sections[0])
     if first.sections[0].port == 0 { first.lines.removeAll { $0.text.hasPrefix("a=group") } }
-    try side.take(.answer, first.text)
+    try side.apply(.answer, first.text)
     return side
   }
 }

@@ -7,7 +7,7 @@ struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
   /// Tests 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 per second.
-  private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
+  private func isAccepted(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(
         profileLevelID: "42c0" + level, width: 1920, height: 1080, framesPerSecond: 30))
@@ -32,12 +32,12 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160", false),
   ])
   func aStreamIsComparedWithThePeersParameters(peer: String, expected: Bool) {
-    #expect(takes(peer) == expected)
-    #expect(takes(peer, level: "1f") == true)
+    #expect(isAccepted(peer) == expected)
+    #expect(isAccepted(peer, level: "1f") == true)
   }
 
   @Test(arguments: ["profile-level-id=4d", "profile-level-id=nonsen"])
-  func invalidParametersForbidNothing(peer: String) { #expect(takes(peer) == nil) }
+  func invalidParametersForbidNothing(peer: String) { #expect(isAccepted(peer) == nil) }
 
   @Test func levelsAreOrderedAndNamed() throws {
     // Level 1b has two spellings.

@@ -41,7 +41,7 @@ struct LipSyncTests {
       _ = try offerer.add(.video, streams: ["s"])
     }
     for each in streams { _ = try answerer.add(.video, byAddTrack: true, streams: each) }
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try groups(answerer.answer()) == expected)
   }
 
@@ -52,7 +52,7 @@ struct LipSyncTests {
       _ = try offerer.add(kind, streams: [])
       _ = try answerer.add(kind, byAddTrack: true)
     }
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try groups(answerer.answer()) == [])
   }
 }

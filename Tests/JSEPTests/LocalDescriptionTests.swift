@@ -63,7 +63,7 @@ struct LocalDescriptionTests {
     let offer = try left.offer()
     #expect(left.negotiation.localDescription(left.transport) == offer)
     #expect(left.negotiation.currentLocal != offer)
-    try right.take(offer)
+    try right.apply(offer)
     #expect(right.negotiation.remoteMLineIndex(ofMID: "1") == 1)
     #expect(right.negotiation.remoteMLineIndex(ofMID: "7") == nil)
   }

@@ -46,7 +46,7 @@ struct OfferRemarkTests {
     #expect(remarks[0].hasPrefix("the offer's m-section 0 \(place) is refused: "), "\(remarks)")
     #expect(remarks[0].contains(reason), "\(remarks)")
     var side = Side("a")
-    try side.take(.offer, offer.sdp)
+    try side.apply(.offer, offer.sdp)
     let answer = try document(try side.answer())
     #expect(answer.sections.map(\.isRejected) == [true, false])
   }
@@ -76,7 +76,7 @@ struct OfferRemarkTests {
         "line 7 of the peer's offer is left out: a=ssrc must read SSRC NAME[:VALUE]"
       ])
     var side = Side("a")
-    try side.take(.offer, offer.sdp)
+    try side.apply(.offer, offer.sdp)
     #expect(try document(try side.answer()).sections.map(\.isRejected) == [false])
   }
 

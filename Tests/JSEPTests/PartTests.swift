@@ -108,8 +108,8 @@ struct PartTests {
     let again = transceivers.serve(section, mid: "0", isAccepted: true, .sendrecv)
     #expect(again?.index == kept.index && again?.isNew == false)
     #expect(transceivers.serve(section, mid: "9", isAccepted: false, .sendrecv) == nil)
-    let heard = transceivers.change(kept.index) { $0.applyRemote(section, sends: true) }
-    #expect(heard == [.trackAdded(transceiver: 1, streamIDs: [])])
+    let reported = transceivers.change(kept.index) { $0.applyRemote(section, sends: true) }
+    #expect(reported == [.trackAdded(transceiver: 1, streamIDs: [])])
     let other = transceivers.make(.audio, .recvonly, by: .remoteOffer)
     _ = transceivers.change(other) { $0.applyRemote(section, sends: true) }
     #expect(transceivers.assign(track: nil, .audio, []) == 1)

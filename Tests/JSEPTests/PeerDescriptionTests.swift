@@ -42,7 +42,7 @@ struct PeerDescriptionTests {
   @Test(arguments: answers)
   func answersFromOtherStacksAreAccepted(answer: Answer) throws {
     var side = try PeerDescriptionTests.offering()
-    try side.take(.answer, try sample(answer.name))
+    try side.apply(.answer, try sample(answer.name))
     #expect(side.agreed == answer.agreed)
     let sections = side.negotiation.sections
     #expect(sections.map { $0.extensions.map(\.id) } == answer.extensions)
@@ -69,7 +69,7 @@ struct PeerDescriptionTests {
           index...index, with: Array(repeating: lines[index], count: copies))
         var side = start
         do {
-          try side.take(.answer, changed.joined(separator: "\r\n") + "\r\n")
+          try side.apply(.answer, changed.joined(separator: "\r\n") + "\r\n")
           #expect(side.negotiation.signalingState == .stable)
         } catch let error as JSEPError {
           #expect(error.kind == .syntax || error.kind == .invalidAccess, "\(error)")

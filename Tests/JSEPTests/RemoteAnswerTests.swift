@@ -17,10 +17,10 @@ struct RemoteAnswerTests {
     _ = try side.add(.video)
     _ = try other.add(.audio, byAddTrack: true)
     _ = try other.add(.video, byAddTrack: true)
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     var answer = try document(try other.answer())
     change(&answer)
-    try side.take(.answer, answer.text)
+    try side.apply(.answer, answer.text)
     return side
   }
 
@@ -96,11 +96,11 @@ struct RemoteAnswerTests {
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio, .sendonly)
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     let answer = try other.answer().sdp.with("a=recvonly", "a=sendrecv")
       .with("a=extmap:1 ", "a=extmap:9 ").with(
         "a=rtcp-mux\r\n", "a=rtcp-mux\r\na=ssrc:7 cname:x\r\n")
-    try side.take(.answer, answer)
+    try side.apply(.answer, answer)
     #expect(side.agreed == ["0 audio sendonly"])
     #expect(side.negotiation.sections[0].remoteSSRCs.isEmpty)
     #expect(side.negotiation.sections[0].extensions.map(\.id) == [2, 3, 4, 5])
@@ -161,7 +161,7 @@ struct RemoteAnswerTests {
     _ = try side.add(.video)
     var peer = Side("right")
     _ = try peer.add(.video, byAddTrack: true)
-    try peer.take(try side.offer())
+    try peer.apply(try side.offer())
     var answer = try peer.answer()
     let maps = try #require(document(answer).sections.first).rtpMaps
     let kept = try #require(maps.first { $0.name == "VP9" }).payloadType
@@ -169,7 +169,7 @@ struct RemoteAnswerTests {
       $0.hasPrefix("m=video")
         ? $0.split(separator: " ").prefix(3).joined(separator: " ") + " \(kept)" : String($0)
     }.joined(separator: "\r\n")
-    try side.take(answer)
+    try side.apply(answer)
     let section = try #require(side.negotiation.sections.first)
     #expect(section.codecs.map(\.name) == ["vp9"] && section.sentCodec?.name == "vp9")
     let left = section.unansweredCodecs

@@ -11,7 +11,7 @@ struct RemoteOfferTests {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)
     _ = try side.add(.video, byAddTrack: true)
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     let answer = try document(try side.answer())
     return (side, answer)
   }
@@ -105,7 +105,7 @@ struct RemoteOfferTests {
     #expect(side.negotiation.sections.map(\.transport) == [0, 1])
     #expect(answer.sections.allSatisfy { $0.mid == nil } && answer.bundles.isEmpty)
     #expect(side.negotiation.remoteMLineIndex(ofMID: "0") == 0)
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     _ = try side.answer()
     #expect(side.negotiation.sections.map(\.transport) == [0, 1])
     #expect(side.agreed == ["0 audio sendrecv", "1 video sendrecv"])
@@ -166,7 +166,7 @@ struct RemoteOfferTests {
     for changed in table {
       var (side, _) = try RemoteOfferTests.answer(offer)
       let before = side.negotiation
-      let error = try #require(throws: JSEPError.self) { try side.take(.offer, changed) }
+      let error = try #require(throws: JSEPError.self) { try side.apply(.offer, changed) }
       #expect(error.kind == .invalidAccess)
       #expect(side.negotiation.transceivers == before.transceivers)
       #expect(side.negotiation.signalingState == .stable)

@@ -7,7 +7,7 @@ import Wire
 struct RemoteTransportTests {
   static func transport(_ offer: String) throws -> RemoteTransport? {
     var side = Side("a")
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     return side.negotiation.remoteTransport
   }
 
@@ -35,7 +35,7 @@ struct RemoteTransportTests {
         + "a=setup:passive\r\na=group"
     )
     var side = Side("a")
-    try side.take(.offer, session)
+    try side.apply(.offer, session)
     #expect(side.negotiation.remoteTransport?.usernameFragment == "sess")
     #expect(side.negotiation.remoteTransport?.isLite == true)
     _ = try side.answer()
@@ -79,10 +79,10 @@ struct RemoteTransportTests {
     let offer = try sample("chromium-offer").with("a=setup:actpass", "a=setup:" + offered)
     var side = Side("a")
     guard let isClient else {
-      #expect(throws: JSEPError.self) { try side.take(.offer, offer) }
+      #expect(throws: JSEPError.self) { try side.apply(.offer, offer) }
       return
     }
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     let answer = try document(try side.answer())
     #expect(answer.sections[0].setup?.rawValue == answered)
     #expect(side.negotiation.remoteTransport?.localIsDTLSClient == isClient)
@@ -96,13 +96,13 @@ struct RemoteTransportTests {
     var side = Side("a")
     _ = try side.add(.audio)
     var other = Side("b")
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     let answer = try other.answer().sdp.with("a=setup:passive", setup)
     guard let isClient else {
-      #expect(throws: JSEPError.self) { try side.take(.answer, answer) }
+      #expect(throws: JSEPError.self) { try side.apply(.answer, answer) }
       return
     }
-    try side.take(.answer, answer)
+    try side.apply(.answer, answer)
     #expect(side.negotiation.remoteTransport?.localIsDTLSClient == isClient)
   }
 }

@@ -51,13 +51,13 @@ struct RenegotiationTests {
       right.changes = []
       try exchange(&left, &right)
       #expect(right.agreed == [agreed])
-      let heard = right.changes.filter {
+      let reported = right.changes.filter {
         switch $0 {
         case .trackAdded, .trackRemoved: true
         default: false
         }
       }
-      #expect(heard == tracks, "\(direction)")
+      #expect(reported == tracks, "\(direction)")
       #expect(!left.negotiation.negotiationIsNeeded)
     }
   }
@@ -114,12 +114,12 @@ struct RenegotiationTests {
     var right = Side("b")
     _ = try left.add(.video)
     _ = try right.add(.video, byAddTrack: true)
-    try right.take(try left.offer())
+    try right.apply(try left.offer())
     let vp9 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP9" }
     let vp8 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP8" }
     try right.negotiation.setCodecPreferences(vp9 + vp8, of: 1)
     let answer = try right.answer().sdp.with("a=rtcp-rsize\r\n", "")
-    try left.take(.answer, answer)
+    try left.apply(.answer, answer)
     let again = try document(try left.offer()).sections[0]
     // The answer's order, then the others (RFC 9429 section 5.2.2).
     #expect(again.formats.filter { ["96", "98", "102"].contains($0) } == ["98", "96", "102"])
@@ -128,7 +128,7 @@ struct RenegotiationTests {
 
   @Test func aTrackThatJoinsAStreamIsReportedAgain() throws {
     var (left, right) = try RenegotiationTests.call()
-    func told(_ streams: [String]) throws -> [Negotiation.Change] {
+    func added(_ streams: [String]) throws -> [Negotiation.Change] {
       try left.negotiation.setStreams(streams, of: 1)
       right.changes = []
       try exchange(&left, &right)
@@ -138,12 +138,12 @@ struct RenegotiationTests {
         return false
       }
     }
-    #expect(try told(["one"]) == [.trackAdded(transceiver: 1, streamIDs: ["one"])])
-    #expect(try told(["one"]) == [])
-    #expect(try told(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
-    #expect(try told(["one"]) == [])
+    #expect(try added(["one"]) == [.trackAdded(transceiver: 1, streamIDs: ["one"])])
+    #expect(try added(["one"]) == [])
+    #expect(try added(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
+    #expect(try added(["one"]) == [])
     // A different order of streams needs no negotiation.
-    #expect(try told(["two", "one"]).count == 1)
+    #expect(try added(["two", "one"]).count == 1)
     try left.negotiation.setStreams(["one", "two"], of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
   }
@@ -171,7 +171,7 @@ struct RenegotiationTests {
   @Test func theFirstOfferersPayloadTypesAreKept() throws {
     let offer = try sample("firefox-offer")
     var side = Side("a")
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     _ = try side.answer()
     _ = try side.add(.audio)
     _ = try side.add(.video)
@@ -202,7 +202,7 @@ struct RenegotiationTests {
     var only = video
     only.sections = [video.sections[1]]
     var side = Side("a")
-    try side.take(.offer, only.text)
+    try side.apply(.offer, only.text)
     _ = try side.answer()
     _ = try side.add(.audio)
     let audio = try document(try side.offer()).sections[1]

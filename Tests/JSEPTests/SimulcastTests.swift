@@ -20,10 +20,10 @@ struct SimulcastTests {
   /// Offers, lets another side answer, and adds lines to the answer's section.
   private func layers(_ side: inout Side, _ lines: String) throws -> [NegotiatedLayer] {
     var peer = Side("right")
-    try peer.take(try side.offer())
+    try peer.apply(try side.offer())
     var answer = try peer.answer()
     answer.sdp += lines.split(separator: "\n").map { $0 + "\r\n" }.joined()
-    try side.take(answer)
+    try side.apply(answer)
     return try #require(side.negotiation.sections.first).sentLayers
   }
 
@@ -90,7 +90,7 @@ struct SimulcastTests {
     offer.type = .offer
     offer.sdp = offer.sdp.with("a=setup:passive", "a=setup:actpass")
       .with("a=simulcast:recv q;h;f", "a=simulcast:recv q;f")
-    try side.take(offer)
+    try side.apply(offer)
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.rids.map(\.text) == ["q send", "f send"])
     #expect(section.simulcast?.sent == "q;f")
@@ -99,7 +99,7 @@ struct SimulcastTests {
 
   @Test func anOfferToSendSimulcastIsAnsweredWithoutItAsInBrowsers() throws {
     var side = Side("right")
-    try side.take(.offer, try sample("chromium-simulcast-offer"))
+    try side.apply(.offer, try sample("chromium-simulcast-offer"))
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.simulcast == nil && section.rids.isEmpty && !section.isRejected)
     #expect(extensions.allSatisfy(section.extensionMaps.map(\.uri).contains))
@@ -124,11 +124,11 @@ struct SimulcastTests {
     """
 
   /// Returns a side that sends one stream, and accepts layers if an offer requests them, or not.
-  private func sender(takesLayers: Bool = true) throws -> Side {
+  private func sender(acceptsLayers: Bool = true) throws -> Side {
     var side = Side("right")
     side.negotiation = Negotiation(
       entropy: Entropy(seed: [5]).stream("sdp"), cname: "c",
-      capabilities: Capabilities(acceptsOfferedLayers: takesLayers))
+      capabilities: Capabilities(acceptsOfferedLayers: acceptsLayers))
     _ = try side.add(.video, byAddTrack: true)
     return side
   }
@@ -144,7 +144,7 @@ struct SimulcastTests {
   @Test func aSenderOfOneStreamSendsTheLayersInAnOffer() throws {
     var side = try sender()
     let ssrc = side.negotiation.transceivers[0].ssrc
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.rids.map(\.text) == ["r0 send", "r1 send", "r2 send"])
     #expect(section.simulcast?.text == "send r0;r1;r2" && section.ssrcs.isEmpty)
@@ -162,29 +162,29 @@ struct SimulcastTests {
   ])
   func anOfferWithoutLayersGetsOneStream(lines: String) throws {
     var side = try sender()
-    try side.take(try offer(lines))
+    try side.apply(try offer(lines))
     let sdp = try side.answer().sdp
     #expect(!sdp.contains("simulcast") && sdp.contains("a=ssrc:"))
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
 
   @Test func olderTakesSendOneStreamForAnyOffer() throws {
-    var side = try sender(takesLayers: false)
-    try side.take(try offer(Self.wish))
+    var side = try sender(acceptsLayers: false)
+    try side.apply(try offer(Self.wish))
     #expect(try !side.answer().sdp.contains("simulcast"))
   }
 
   @Test func layersAreRemovedWithTheirOffer() throws {
     var side = try sender()
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     #expect(side.negotiation.transceivers[0].layers.count == 3)
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
     // Of two unanswered offers, the last one counts.
-    try side.take(try offer(Self.wish))
-    try side.take(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
+    try side.apply(try offer(Self.wish))
+    try side.apply(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
     #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["a", "b"])
-    try side.take(try offer(""))
+    try side.apply(try offer(""))
     _ = try side.answer()
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
@@ -192,7 +192,7 @@ struct SimulcastTests {
   @Test func aReceiveOnlyTransceiverKeepsOneStream() throws {
     var side = try sender()
     try side.negotiation.setDirection(.recvonly, of: 1)
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     #expect(try !side.answer().sdp.contains("simulcast"))
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }

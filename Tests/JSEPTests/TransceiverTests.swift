@@ -21,9 +21,9 @@ struct TransceiverTests {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
-    let own = try answerer.add(.audio)
+    let local = try answerer.add(.audio)
     try exchange(&offerer, &answerer)
-    #expect(answerer.transceiver(own)?.mid == nil)
+    #expect(answerer.transceiver(local)?.mid == nil)
     #expect(answerer.agreed == ["0 audio recvonly"])
     #expect(answerer.negotiation.negotiationIsNeeded)
   }
@@ -32,9 +32,9 @@ struct TransceiverTests {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio, .sendonly)
-    let own = try answerer.add(.audio, byAddTrack: true)
+    let local = try answerer.add(.audio, byAddTrack: true)
     try exchange(&offerer, &answerer)
-    #expect(answerer.transceiver(own)?.mid == nil)
+    #expect(answerer.transceiver(local)?.mid == nil)
   }
 
   @Test func tracksAddedAfterTheOfferUseItsTransceivers() throws {
@@ -42,11 +42,11 @@ struct TransceiverTests {
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try answerer.add(.video, byAddTrack: true) == 2)
     #expect(try answerer.add(.audio, byAddTrack: true) == 1)
     #expect(try answerer.add(.audio, byAddTrack: true) == 3)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["0 audio sendrecv", "1 video sendrecv"])
     #expect(answerer.transceiver(1)?.streamIDs == ["stream"])
     #expect(answerer.negotiation.negotiationIsNeeded)
@@ -98,9 +98,9 @@ struct TransceiverTests {
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     try answerer.negotiation.stop(transceiver: 1)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["1 video sendonly"])
     #expect(offerer.negotiation.transceivers.map(\.id) == [2])
     #expect(offerer.changes.contains(.transceiverStopped(id: 1)))
@@ -200,6 +200,6 @@ struct TransceiverTests {
     #expect(side.negotiation.close().isEmpty)
     #expect(kind { _ = try $0.add(.audio) } == .invalidState)
     #expect(kind { _ = try $0.offer() } == .invalidState)
-    #expect(kind { try $0.take(.offer, "") } == .invalidState)
+    #expect(kind { try $0.apply(.offer, "") } == .invalidState)
   }
 }

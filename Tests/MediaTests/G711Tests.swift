@@ -89,10 +89,10 @@ struct G711Tests {
     let step = zip(played, played.dropFirst()).map { abs(Int($0) - Int($1)) }.max() ?? 0
     var energies: [UInt64] = []
     for _ in 0..<5 {
-      let made = try decoder.decode(.conceal(frameCount: 960))
-      #expect(made.block.frameCount == 960)
-      energies.append(made.energy)
-      played += made.block.samples
+      let concealment = try decoder.decode(.conceal(frameCount: 960))
+      #expect(concealment.block.frameCount == 960)
+      energies.append(concealment.energy)
+      played += concealment.block.samples
       _ = packet()
     }
     // 10 ms are as loud as before; after 60 ms it is silent.

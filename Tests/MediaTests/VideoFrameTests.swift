@@ -37,13 +37,13 @@ struct VideoFrameTests {
 
   @Test func aFrameIsCopiedOnlyWhenItIsShared() throws {
     var frame = try frame(.nv12, 16, 16)
-    let own = address(frame.buffer.bytes)
+    let original = address(frame.buffer.bytes)
     frame.withMutableBytes { $0[0] = 9 }
-    #expect(address(frame.buffer.bytes) == own && frame.buffer.bytes[0] == 9)
+    #expect(address(frame.buffer.bytes) == original && frame.buffer.bytes[0] == 9)
     let other = frame
     frame.withMutableBytes { $0[0] = 10 }
     #expect(other.buffer.bytes[0] == 9 && frame.buffer.bytes[0] == 10)
-    #expect(address(other.buffer.bytes) == own)
+    #expect(address(other.buffer.bytes) == original)
   }
 
   @Test(arguments: [(16, 16), (17, 9), (1, 1), (2, 3), (639, 5)])

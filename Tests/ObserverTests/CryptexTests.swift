@@ -11,7 +11,7 @@ struct CryptexTests {
   /// Returns the observer's reports for packets with these header extension profiles.
   private func seen(_ profiles: [UInt16], hasKey: Bool = true) throws -> Seen {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     if hasKey {
       let key = SRTPKey(suites: [.aes128CMSHA1_80], bytes: Self.key)
       call.watch.step(&observer, .srtpKey(key), at: .zero)

@@ -26,7 +26,7 @@ struct MidCallTests {
   /// The gate holds packets that may belong to a call, and releases them once that is certain.
   @Test func theGateReleasesEarlierPackets() {
     var gate = CallGate()
-    func take(_ bytes: [UInt8]) -> Int {
+    func admit(_ bytes: [UInt8]) -> Int {
       let verdict = gate.examine(
         there, bytes, isTruncated: false, at: .zero, isKnown: false, isRelay: false)
       switch verdict {
@@ -38,13 +38,13 @@ struct MidCallTests {
     // Twenty sources in turn: the first source's third packet reveals the call.
     var admitted: [Int] = []
     for number in 0..<3 {
-      for ssrc in 0..<20 { admitted.append(take(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
+      for ssrc in 0..<20 { admitted.append(admit(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
     }
     #expect(admitted.prefix(40).allSatisfy { $0 == 0 } && admitted[40] == 41)
     // So does a check, without any more packets.
     gate = CallGate()
-    let before = (0..<2).map { take(Messages.rtp($0)) }
-    let check = take(Messages.check(1, from: "a", to: "b"))
+    let before = (0..<2).map { admit(Messages.rtp($0)) }
+    let check = admit(Messages.check(1, from: "a", to: "b"))
     #expect(before == [0, 0] && check == 3)
   }
 
@@ -73,7 +73,7 @@ struct MidCallTests {
   @Test func singlePacketsOfOtherProtocolsAreNotStreams() {
     var watch = PathWatch()
     watch.call.connect(&watch.observer, watch.there)
-    var other = MadeUpStream(seed: 5)
+    var other = SyntheticStream(seed: 5)
     for number in 0..<200 {
       watch.show(Messages.rtp(number), after: 10)
       var message = other.random(60)
@@ -105,7 +105,7 @@ struct MidCallTests {
     var watch = PathWatch()
     watch.call.watch.step(
       &watch.observer, .description(description()), at: .zero)
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for _ in 0..<10 { watch.show(stream.sealed(320)) }
     let seen = watch.end()
     #expect(seen.count(rtp: true).clear == 10)
@@ -119,7 +119,7 @@ struct MidCallTests {
       settings.isClear = isClear
       settings.awaitsKeys = false
       var watch = PathWatch(settings)
-      var stream = MadeUpStream(type: 97)
+      var stream = SyntheticStream(type: 97)
       for _ in 0..<20 { watch.show(stream.sealed(320)) }
       let seen = watch.end()
       #expect(seen.count(rtp: true).clear == (isClear ? 20 : 0))
@@ -131,7 +131,7 @@ struct MidCallTests {
   /// An unknown clock rate is reported, with the option that sets it.
   @Test func anUnknownClockRateIsReported() {
     var watch = PathWatch()
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for number in 0..<40 { watch.show(stream.sealed(UInt32(100 + number * 13 % 37))) }
     let seen = watch.end()
     #expect(seen.statistics[1]?.packets == 40 && seen.statistics[1]?.lost == 0)
@@ -169,7 +169,7 @@ struct MidCallTests {
   /// A description also applies to earlier packets from its address.
   @Test func aDescriptionMayArriveAfterItsMedia() {
     var watch = PathWatch()
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for _ in 0..<5 { watch.show(stream.sealed(320)) }
     let text = description(address: Messages.b.ip.description, port: Int(Messages.b.port))
     watch.call.watch.step(&watch.observer, .description(text, .wire), at: watch.call.now)

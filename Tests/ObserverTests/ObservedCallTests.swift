@@ -128,8 +128,8 @@ struct ObservedCallTests {
     var settings = ObserverSettings()
     settings.payloadTypes = try #require(PayloadTypeMapping.list(parsing: "96=vp9,rtx=97"))
     let seen = try Watch.whole("chromium-aiortc", settings: settings)
-    let given = seen.streams.flatMap(\.payloads).filter { $0.how == .given }
-    #expect(Set(given.map(\.codec)).isSubset(of: ["vp9", "rtx"]) && !given.isEmpty)
+    let mapped = seen.streams.flatMap(\.payloads).filter { $0.how == .given }
+    #expect(Set(mapped.map(\.codec)).isSubset(of: ["vp9", "rtx"]) && !mapped.isEmpty)
     #expect(PayloadTypeMapping.list(parsing: "96=") == nil)
     #expect(PayloadTypeMapping.list(parsing: "200=vp8") == nil)
   }

@@ -82,7 +82,7 @@ struct ObserverPartTests {
     let isNews = [0, 0, 1].map { transport.isNews(Messages.a, of: $0) }
     #expect(isNews == [true, false, true] && transport.hosts == [Messages.a.ip])
     transport.add(stream: 7)
-    let given = transport.removeStreams()
-    #expect(given == [7] && transport.streams.isEmpty)
+    let removed = transport.removeStreams()
+    #expect(removed == [7] && transport.streams.isEmpty)
   }
 }

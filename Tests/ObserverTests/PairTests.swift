@@ -10,7 +10,7 @@ struct PairTests {
 
   /// Sends a check from the left end, and its answer.
   private func check(
-    _ number: Int, _ call: inout MadeUpCall, _ observer: inout Observer, _ tuple: FiveTuple,
+    _ number: Int, _ call: inout SyntheticCall, _ observer: inout Observer, _ tuple: FiveTuple,
     priority: UInt32, isBack: Bool = false, after: Int64 = 10
   ) {
     let (left, right) = isBack ? ("bbbb", "aaaa") : ("aaaa", "bbbb")
@@ -33,7 +33,7 @@ struct PairTests {
   /// All answered pairs are nominated, again with each consent check (RFC 5245 section 8.1.1.2).
   @Test func theHighestNominatedPairIsSelected() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let ways = (0..<4).map { number in
       var way = tuple
       way.source.port += UInt16(number)
@@ -56,7 +56,7 @@ struct PairTests {
 
   @Test func eachComponentHasAPair() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var control = tuple
     control.source.port += 1
     control.destination.port += 1
@@ -71,7 +71,7 @@ struct PairTests {
 
   @Test func mediaDeterminesThePairInUse() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var other = tuple
     other.source.port += 1
     check(1, &call, &observer, tuple, priority: 0x6e00_ffff)
@@ -95,7 +95,7 @@ struct PairTests {
   /// The first checks are sent to addresses that do not exist.
   @Test func endsAreNamedAfterAddressesThatAnswered() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     for number in 0..<5 {
       var way = tuple
       way.destination = SocketAddress(IPAddress(ipv4: 0x0a01_0101), port: UInt16(9000 + number))
@@ -109,7 +109,7 @@ struct PairTests {
 
   @Test func anUnansweredCallIsNamedAfterAWhile() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.send(Messages.check(1, from: "aaaa", to: "bbbb"), tuple, to: &observer)
     #expect(call.seen.calls.isEmpty && observer.deadline != nil)
     call.send(Messages.check(2, from: "aaaa", to: "bbbb"), tuple, to: &observer, after: 7000)
@@ -149,7 +149,7 @@ struct PairTests {
   func aHandshakeWithoutChecksIsACallIfItOffersSRTP(_ fragments: Int) {
     for offersSRTP in [true, false] {
       var observer = Observer()
-      var (gate, call) = (CallGate(), MadeUpCall())
+      var (gate, call) = (CallGate(), SyntheticCall())
       var admitted = 0
       for datagram in hello(offersSRTP: offersSRTP, fragments: fragments) {
         call.send(datagram, tuple, to: &observer)
@@ -165,7 +165,7 @@ struct PairTests {
 
   @Test func aHandshakeAfterChecksIsAlwaysACall() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     for datagram in hello(offersSRTP: false, fragments: 1) {
       call.send(datagram, tuple, to: &observer)
@@ -177,7 +177,7 @@ struct PairTests {
 
   @Test func anUnusedKeyIsReported() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let key = try SRTPKey(parsing: String(repeating: "ab", count: 30))
     call.watch.step(&observer, .srtpKey(key), at: .zero)
     call.connect(&observer, tuple)

@@ -32,7 +32,7 @@ struct ProtectionTests {
     var settings = ObserverSettings()
     settings.repairsFully = repairsFully
     var observer = Observer(settings)
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.watch.step(&observer, .description(description), at: .zero)
     for number in 0..<20 {
       call.send(

@@ -14,7 +14,7 @@ struct RedundancyTests {
       "m=video 5000 RTP/AVP 116 96 117", "a=rtpmap:116 red/90000", "a=rtpmap:96 VP8/90000",
       "a=rtpmap:117 ulpfec/90000", "",
     ]
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.watch.step(
       &observer, .description(description.joined(separator: "\r\n")), at: .zero)
     for (sequence, type) in inside.enumerated() {

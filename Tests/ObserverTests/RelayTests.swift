@@ -8,7 +8,7 @@ struct RelayTests {
   private let inner = FiveTuple(from: Messages.relayed, to: Messages.b)
 
   /// Gets a relayed address and a channel.
-  private func allocate(_ call: inout MadeUpCall, _ observer: inout Observer) {
+  private func allocate(_ call: inout SyntheticCall, _ observer: inout Observer) {
     for (index, message) in RelayMessages.allocation.enumerated() {
       call.send(message, index % 2 == 0 ? toServer : toServer.reversed, to: &observer)
     }
@@ -25,7 +25,7 @@ struct RelayTests {
 
   @Test func relayedPacketsAreRead() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     allocate(&call, &observer)
     let check = Messages.check(1, from: "aaaa", to: "bbbb", nominates: true)
     call.send(indication(.send, check), toServer, to: &observer)
@@ -55,7 +55,7 @@ struct RelayTests {
 
   @Test func packetsSeenOnBothSidesOfARelayCountOnce() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     allocate(&call, &observer)
     for (number, message) in [
       Messages.check(1, from: "aaaa", to: "bbbb"), Messages.rtp(0), Messages.rtp(1),
@@ -73,7 +73,7 @@ struct RelayTests {
 
   @Test func aChannelBoundBeforeTheCaptureIsReadAndMarked() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     for number in 0..<10 {
       call.send(
         ChannelData.frame(Messages.rtp(number), channel: 0x4001), toServer, to: &observer)
@@ -88,7 +88,7 @@ struct RelayTests {
   @Test(arguments: [true, false], [UInt16(4_000), 60_000])
   func aRelayIsRecognizedMidCallAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var toServer = toServer
     // Without any other evidence, the lower of two ports is taken for the server's.
     toServer.destination.port = port
@@ -122,7 +122,7 @@ struct RelayTests {
 
   @Test func noiseThatResemblesChannelDataIsNotARelay() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {

@@ -15,7 +15,7 @@ struct StreamJudgementTests {
   @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
   func unencryptedPayloadsAreRecognizedByTheirHeaders(_ codec: String) throws {
     var clear = ClearMedia()
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     var packets: [[UInt8]] = []
     while packets.count < 64 { packets += codec == "opus" ? [stream.opus()] : stream.frame(codec) }
     let shown = try packets.firstIndex {
@@ -28,7 +28,7 @@ struct StreamJudgementTests {
   @Test func encryptedPayloadsAreNeverTakenForUnencrypted() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
-      var stream = MadeUpStream(seed: seed, type: UInt8(96 + seed % 32))
+      var stream = SyntheticStream(seed: seed, type: UInt8(96 + seed % 32))
       for _ in 0..<64 {
         let packet = stream.sealed(960, 100)
         let isShown = try clear.isShown(by: header(packet), packet.span.bytes, from: 0)
@@ -45,7 +45,7 @@ struct StreamJudgementTests {
   func unencryptedAudioIsRecognizedByItsLengths(_ type: Int, _ length: Int, _ ticks: Int) throws {
     for tag in [0, 4, 10, 16] {
       var clear = ClearMedia()
-      var stream = MadeUpStream(type: UInt8(type))
+      var stream = SyntheticStream(type: UInt8(type))
       var isShown = false
       for _ in 0..<60 {
         var payload = stream.random(length + tag)
@@ -62,76 +62,76 @@ struct StreamJudgementTests {
   // MARK: Codec and clock
 
   private func judged(_ packets: [(bytes: [UInt8], at: Int64)], isClear: Bool) throws
-    -> (told: [PayloadMeaning], deduction: StreamDeduction)
+    -> (meanings: [PayloadMeaning], deduction: StreamDeduction)
   {
     var deduction = StreamDeduction()
-    var told: [PayloadMeaning] = []
+    var meanings: [PayloadMeaning] = []
     for (bytes, at) in packets {
       let meaning = deduction.examine(
         try header(bytes), bytes.span.bytes, isClear: isClear, at: .zero + .milliseconds(at))
-      if let meaning { told.append(meaning) }
+      if let meaning { meanings.append(meaning) }
     }
-    return (told, deduction)
+    return (meanings, deduction)
   }
 
   /// An initial burst makes 20 ms of Opus look as fast as video.
   @Test(arguments: [false, true])
   func anInitialBurstIsNotVideo(_ isClear: Bool) throws {
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     let packets = (0..<500).map { number in
       let at = max(0, Int64(number) - 14) * 20
       return (isClear ? stream.opus() : stream.sealed(960), at)
     }
-    let (told, deduction) = try judged(packets, isClear: isClear)
-    #expect(told.last?.codec == "opus" && told.last?.clockRate == 48_000)
-    #expect(!told.contains { $0.kind == .video })
+    let (meanings, deduction) = try judged(packets, isClear: isClear)
+    #expect(meanings.last?.codec == "opus" && meanings.last?.clockRate == 48_000)
+    #expect(!meanings.contains { $0.kind == .video })
     #expect(deduction.isSure == isClear)
   }
 
   @Test(arguments: ["vp8", "vp9", "h264", "h265", "av1"])
   func deltaFramesIdentifyTheirCodec(_ codec: String) throws {
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     let packets = (0..<40).flatMap { number in
       stream.frame(codec).map { ($0, Int64(number) * 33) }
     }
-    let (told, deduction) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == codec && told.last?.clockRate == 90_000, "\(told)")
+    let (meanings, deduction) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == codec && meanings.last?.clockRate == 90_000, "\(meanings)")
     #expect(deduction.isSure)
   }
 
   @Test(arguments: [(160, 20, 8000), (320, 20, 16_000), (960, 20, 48_000), (2880, 60, 48_000)])
   func clockRatesAreDeduced(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     let packets = (0..<300).map { (stream.sealed(UInt32(ticks)), Int64($0 * milliseconds)) }
-    let (told, _) = try judged(packets, isClear: false)
-    #expect(told.map(\.clockRate) == [UInt32(clock)])
+    let (meanings, _) = try judged(packets, isClear: false)
+    #expect(meanings.map(\.clockRate) == [UInt32(clock)])
   }
 
   /// Video with one packet per frame has no shared timestamps: it takes longer to recognize.
   @Test func framesOfOnePacketAreVideo() throws {
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }
-    let (told, _) = try judged(packets, isClear: false)
-    #expect(told.map(\.clockRate) == [90_000])
+    let (meanings, _) = try judged(packets, isClear: false)
+    #expect(meanings.map(\.clockRate) == [90_000])
   }
 
   @Test func redundantAudioIsRecognised() throws {
-    var stream = MadeUpStream(type: 63)
+    var stream = SyntheticStream(type: 63)
     let packets = (0..<60).map { number in
       defer { stream.timestamp &+= 960 }
       let older: [UInt8] = [0x80 | 111, 0x0f, 0x00, 40, 111]
       let payload = [0x78] + stream.random(39) + [0x78] + stream.random(49)
       return (stream.packet(older + payload), Int64(number) * 20)
     }
-    let (told, _) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == "red" && told.last?.kind == .audio, "\(told)")
+    let (meanings, _) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == "red" && meanings.last?.kind == .audio, "\(meanings)")
   }
 
   /// Video that browsers send with ULPFEC starts each packet with its payload type, which looks
   /// like a NAL unit header.
   @Test(arguments: [true, false])
   func redundantVideoIsRecognised(_ isFromItsBeginning: Bool) throws {
-    var stream = MadeUpStream(type: 122)
+    var stream = SyntheticStream(type: 122)
     let packets = (0..<120).map { number in
       defer { stream.timestamp &+= 3000 }
       let isKey = number == 0 && isFromItsBeginning
@@ -142,15 +142,15 @@ struct StreamJudgementTests {
         number % 10 == 9 ? [123] + stream.random(80) : [120, 0x10] + start + stream.random(300)
       return (stream.packet(content), Int64(number) * 33)
     }
-    let (told, deduction) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == "red" && told.last?.kind == .video, "\(told)")
-    #expect(told.last?.clockRate == 90_000)
+    let (meanings, deduction) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == "red" && meanings.last?.kind == .video, "\(meanings)")
+    #expect(meanings.last?.clockRate == 90_000)
     #expect(deduction.inner?.codec == "vp8" && deduction.inner?.payloadType == 120)
   }
 
   /// An H.264 aggregate is as long as its units' lengths add up to.
   @Test(arguments: [true, false]) func aggregatesAreWhole(_ isWhole: Bool) throws {
-    var stream = MadeUpStream(type: 102)
+    var stream = SyntheticStream(type: 102)
     let packets = (0..<80).map { number in
       defer { stream.timestamp &+= 3000 }
       let units = [stream.random(40), stream.random(50)].flatMap { unit -> [UInt8] in
@@ -159,8 +159,8 @@ struct StreamJudgementTests {
       }
       return (stream.packet([0x78] + units), Int64(number) * 33)
     }
-    let (told, _) = try judged(packets, isClear: true)
-    #expect((told.last?.codec == "h264") == isWhole, "\(told)")
+    let (meanings, _) = try judged(packets, isClear: true)
+    #expect((meanings.last?.codec == "h264") == isWhole, "\(meanings)")
   }
 
   // MARK: Statistics

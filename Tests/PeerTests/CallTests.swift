@@ -153,8 +153,8 @@ struct CallTests {
     }
     let shown = call.frames(of: 1, kind: .video, isInbound: true)
     #expect(try #require(shown.last).width == 96)
-    let heard = call.frames(of: 1, kind: .audio, isInbound: true)
-    #expect(heard.filter { $0.outcome == "decoded" }.count > 180)
+    let received = call.frames(of: 1, kind: .audio, isInbound: true)
+    #expect(received.filter { $0.outcome == "decoded" }.count > 180)
   }
 
   @Test func closingReachesThePeer() {

@@ -66,8 +66,8 @@ struct DataChannelTests {
         let isClient = call.secured(peer)?.role == "client"
         // The answerer is the DTLS server, so the offerer is the client.
         #expect(isClient == (peer == offerer))
-        let own = try #require(call.channels(of: peer).last { !$0.isRemote })
-        #expect(own.options.id == (isClient ? 0 : 1))
+        let localChannel = try #require(call.channels(of: peer).last { !$0.isRemote })
+        #expect(localChannel.options.id == (isClient ? 0 : 1))
       }
     }
   }

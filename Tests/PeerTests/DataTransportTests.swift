@@ -15,7 +15,7 @@ struct DataTransportTests {
   /// Two ends, and each one's outputs besides packets.
   private struct Ends {
     var ends: [DataTransport]
-    var told: [[DataTransport.Output]] = [[], []]
+    var outputs: [[DataTransport.Output]] = [[], []]
     var transports: Set<Int> = []
     var now = Instant.zero
 
@@ -38,7 +38,7 @@ struct DataTransportTests {
             transports.insert(transport)
             if !isCut { waiting.append((1 - end, .packet(packet))) }
           } else {
-            told[end].append(output)
+            outputs[end].append(output)
           }
         }
       }
@@ -62,7 +62,7 @@ struct DataTransportTests {
 
     /// Returns the reported channel states, as `label state`.
     func channels(of end: Int) -> [String] {
-      told[end].compactMap { output in
+      outputs[end].compactMap { output in
         guard case .event(.dataChannel(let record)) = output else { return nil }
         return "\(record.options.label) \(record.state.rawValue)"
       }
@@ -70,7 +70,7 @@ struct DataTransportTests {
 
     /// Returns the replies to `send` calls, in order; nil errors mean success.
     func replies(of end: Int) -> [(call: UInt32, error: String?)] {
-      told[end].compactMap { output in
+      outputs[end].compactMap { output in
         guard case .reply(let call, let reply) = output else { return nil }
         return (call, reply.error?.name)
       }
@@ -108,7 +108,7 @@ struct DataTransportTests {
     ends.run(for: .seconds(60))
     #expect(ends.replies(of: 0).map(\.call) == [1, 2])
     #expect(ends.replies(of: 0).allSatisfy { $0.error == nil })
-    let received = ends.told[1].filter { if case .event(.message) = $0 { true } else { false } }
+    let received = ends.outputs[1].filter { if case .event(.message) = $0 { true } else { false } }
     #expect(received.count == 2)
   }
 
@@ -147,7 +147,7 @@ struct DataTransportTests {
     #expect(ends.channels(of: 0) == ["vain connecting"], "the next offer asks for them")
     ends.drive(0, .negotiated(nil, isWanted: false, role: .client))
     #expect(ends.channels(of: 0).last == "vain closed")
-    let errors = ends.told[0].filter {
+    let errors = ends.outputs[0].filter {
       if case .event(.dataChannelError) = $0 { true } else { false }
     }
     #expect(errors.count == 1)

@@ -275,15 +275,15 @@ struct FlexFECTests {
     let whole = correction(.draft, of: [3, 4, 5])
     var two = whole
     two[12 + 8] = 2
-    var foreign = whole
-    foreign[12 + 15] = 77
+    var unrelated = whole
+    unrelated[12 + 15] = 77
     var empty = whole
     (empty[12 + 18], empty[12 + 19]) = (0x80, 0)
     var endless = whole
     endless[12 + 18] &= 0x7f
     endless[12 + 20] &= 0x7f
     endless[12 + 24] &= 0x7f
-    let wrong = [two, foreign, empty, endless, Array(whole.prefix(31)), Array(whole.prefix(12))]
+    let wrong = [two, unrelated, empty, endless, Array(whole.prefix(31)), Array(whole.prefix(12))]
     for packet in wrong { try receiver.receive(packet, stream: 6) }
     #expect(receiver.frames().keys.max() == 3)
     #expect(receiver.member("fecPacketsReceived") == "\(wrong.count)")

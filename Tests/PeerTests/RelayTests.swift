@@ -74,7 +74,7 @@ struct RelayTests {
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
     #expect(Self.negotiate(call) == nil)
-    let own: Set<String> = [
+    let transportAttributes: Set<String> = [
       "ice-ufrag", "ice-pwd", "fingerprint", "candidate", "end-of-candidates", "setup",
       "ice-options", "rtcp",
     ]
@@ -82,7 +82,7 @@ struct RelayTests {
       document.sections.map { section in
         section.lines.compactMap { line in
           guard case .attribute(let attribute) = line else { return nil }
-          return own.contains(attribute.name.rawValue) ? nil : line.text
+          return transportAttributes.contains(attribute.name.rawValue) ? nil : line.text
         }
       }
     }

@@ -43,13 +43,13 @@ struct RestartCallTests {
     let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
-    let (told, before) = (needs(call), fragments(call))
+    let (needsBefore, before) = (needs(call), fragments(call))
     for _ in 0..<2 { call.call(0, .restartICE) }
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     #expect(fragments(call).isDisjoint(with: before))
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
@@ -58,11 +58,11 @@ struct RestartCallTests {
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .setLocalDescription(nil))
-    let told = needs(call)
+    let needsBefore = needs(call)
     call.call(0, .restartICE)
-    #expect(needs(call) == told)
+    #expect(needs(call) == needsBefore)
     call.call(0, .setLocalDescription(SessionDescription(type: .rollback, sdp: "")))
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
   @Test func aRestartStaysWantedAfterAnExchangeWithoutOne() {
@@ -70,11 +70,11 @@ struct RestartCallTests {
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .restartICE)
-    let told = needs(call)
+    let needsBefore = needs(call)
     #expect(call.negotiate(from: 1, to: 0) == nil)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
   @Test func aRemoteRestartSatisfiesTheLocalOne() {
@@ -82,12 +82,12 @@ struct RestartCallTests {
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     for peer in 0..<2 { call.call(peer, .restartICE) }
-    let (told, before) = (needs(call), fragments(call))
+    let (needsBefore, before) = (needs(call), fragments(call))
     #expect(call.negotiate(from: 1, to: 0) == nil)
     call.run(for: .seconds(1))
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
-    #expect(needs(call) == told)
+    #expect(needs(call) == needsBefore)
     // Nor does the next local offer start another generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
@@ -98,13 +98,13 @@ struct RestartCallTests {
     #expect(call.negotiate { $0.replacing(" 10.0.0.", with: " 10.9.9.") } == nil)
     call.run(for: .seconds(60))
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "failed") }
-    let told = needs(call)
+    let needsBefore = needs(call)
     call.call(0, .restartICE)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
   @Test func anUnusedOfferRemovesNoCandidates() {

@@ -128,8 +128,8 @@ struct RunningCallTests {
     }
     #expect(call.negotiate(from: 0, to: 1) == nil)
     call.run(for: .seconds(2))
-    let heard = call.frames(of: 0, kind: .audio, isInbound: true).count
-    #expect(heard > 60)
+    let received = call.frames(of: 0, kind: .audio, isInbound: true).count
+    #expect(received > 60)
     // The same session continues with another peer, which has another certificate.
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
@@ -137,7 +137,7 @@ struct RunningCallTests {
     #expect(call.state("connection", of: 0) == "connected")
     #expect(call.state("dtls", of: 2) == "connected")
     #expect(call.frames(of: 2, kind: .audio, isInbound: true).count > 100)
-    #expect(call.frames(of: 0, kind: .audio, isInbound: true).count > heard + 100)
+    #expect(call.frames(of: 0, kind: .audio, isInbound: true).count > received + 100)
     let prints = call.events[0].compactMap { entry in
       if case .secured(let transport) = entry.event { return transport.remoteFingerprint }
       return String?.none

@@ -106,7 +106,7 @@ struct StateTests {
 
   @Test func remoteStreamsAreReportedWhenTheyBeginAndEnd() {
     var remote = RemoteStreams()
-    func told(_ ids: String...) -> [String] {
+    func changes(_ ids: String...) -> [String] {
       remote.follow(ids.map { MediaStreamInfo(id: $0, tracks: []) }).map { event in
         switch event {
         case .streamAdded(let stream): "+\(stream.id)"
@@ -115,8 +115,8 @@ struct StateTests {
         }
       }
     }
-    #expect(told("a") == ["+a"])
-    #expect(told("a") == [])
-    #expect(told("b") == ["+b", "-a"])
+    #expect(changes("a") == ["+a"])
+    #expect(changes("a") == [])
+    #expect(changes("b") == ["+b", "-a"])
   }
 }

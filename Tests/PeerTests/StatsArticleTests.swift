@@ -149,12 +149,12 @@ struct StatsArticleTests {
       $0.type == type || "\($0.type) \($0.kind ?? "")" == type
     }
     #expect(!entries.isEmpty)
-    var told: Set<String> = []
+    var listed: Set<String> = []
     for entry in entries {
-      told.formUnion(entry.members.filter { !$0.isFurther }.map(\.name))
-      told.formUnion(entry.missing.flatMap(\.members))
+      listed.formUnion(entry.members.filter { !$0.isFurther }.map(\.name))
+      listed.formUnion(entry.missing.flatMap(\.members))
     }
-    #expect(told == wanted, "\(told.symmetricDifference(wanted).sorted())")
+    #expect(listed == wanted, "\(listed.symmetricDifference(wanted).sorted())")
   }
 
   /// After a change of report members, this test shows what the article has to say.

@@ -22,7 +22,7 @@ struct StatsMemberTests {
 
   private static let both = [configuration, configuration]
 
-  private func note(_ call: VirtualCall, in members: inout Members) {
+  private func collect(_ call: VirtualCall, in members: inout Members) {
     for peer in 0..<2 {
       let times = [(1, true), (2, true), (2, false)].map {
         CodecTime(transceiver: $0, isInbound: $1, nanoseconds: 1_000_000)
@@ -142,8 +142,8 @@ struct StatsMemberTests {
     #expect(chain.map { $0["base64Certificate"] }.dropFirst() == [.text("AQ=="), .text("Ag==")])
     #expect(Set(chain.map(\.id)).count == 3)
     // The own certificate is self-signed.
-    let own = report.objects.first { transport["localCertificateId"] == .text($0.id) }
-    #expect(own != nil && own?["issuerCertificateId"] == nil)
+    let localCertificate = report.objects.first { transport["localCertificateId"] == .text($0.id) }
+    #expect(localCertificate != nil && localCertificate?["issuerCertificateId"] == nil)
   }
 
   @Test func aCandidateReportsItsNetworkType() throws {
@@ -168,20 +168,20 @@ struct StatsMemberTests {
     call.addMedia()
     call.negotiate()
     call.run(for: .seconds(2))
-    var told = (ect1: UInt64(0), ce: UInt64(0), all: UInt64(0))
+    var reported = (ect1: UInt64(0), ce: UInt64(0), all: UInt64(0))
     for peer in 0..<2 {
       guard case .stats(let report) = call.call(peer, .getStats()) else { return }
       for object in report.objects where object.type == "inbound-rtp" {
-        told.ect1 += object.count("packetsReceivedWithEct1")
-        told.ce += object.count("packetsReceivedWithCe")
-        told.all += object.count("packetsReceived")
+        reported.ect1 += object.count("packetsReceivedWithEct1")
+        reported.ce += object.count("packetsReceivedWithCe")
+        reported.all += object.count("packetsReceived")
       }
       for object in report.objects where object.type == "outbound-rtp" {
         #expect(object["packetsSentWithEct1"] == .integer(0))
       }
     }
-    #expect(told.ce == count.ce && told.ect1 == count.ect1)
-    #expect(told.ce > 20 && told.all == told.ce + told.ect1)
+    #expect(reported.ce == count.ce && reported.ect1 == count.ect1)
+    #expect(reported.ce > 20 && reported.all == reported.ce + reported.ect1)
   }
 
   @Test func withoutReadingMarksNoneAreCounted() throws {
@@ -234,12 +234,12 @@ struct StatsMemberTests {
 
   @Test func reportsHaveTheMembersInTheTable() throws {
     var found: Members = [:]
-    note(lossyCall(), in: &found)
-    note(relayedCall(), in: &found)
-    note(try rembCall(), in: &found)
-    note(
+    collect(lossyCall(), in: &found)
+    collect(relayedCall(), in: &found)
+    collect(try rembCall(), in: &found)
+    collect(
       SimulcastTests.call(seconds: 1, configuration: StatsMemberTests.configuration), in: &found)
-    note(issuedCall(), in: &found)
+    collect(issuedCall(), in: &found)
     for entry in StatsMembers.all {
       let name = entry.type + (entry.kind.map { " \($0)" } ?? "")
       let removed = found.removeValue(forKey: name)

@@ -189,11 +189,11 @@ struct StatsTests {
   @Test func theLevelsOfAToneAgreeAtBothEnds() throws {
     let call = CallTests.call(seed: 27, seconds: 4)
     let source = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
-    let heard = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
+    let inbound = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
     let sent = try number(source, "audioLevel")
     // A tone at a quarter of full scale has an RMS of 0.177.
     #expect((0.15...0.2).contains(sent), "\(sent)")
-    #expect(abs(try number(heard, "audioLevel") / sent - 1) < 0.12)
+    #expect(abs(try number(inbound, "audioLevel") / sent - 1) < 0.12)
     let energy = try number(source, "totalAudioEnergy")
     let duration = try number(source, "totalSamplesDuration")
     #expect(abs((energy / duration).squareRoot() / sent - 1) < 0.02)
@@ -227,19 +227,19 @@ struct StatsTests {
       CodecTime(transceiver: 2, isInbound: true, nanoseconds: 125_000_000),
       CodecTime(transceiver: 1, isInbound: true, nanoseconds: 4_000_000_000),
     ]
-    let told = try report(call, of: 0, times: times)
-    let sent = objects(told, "outbound-rtp", kind: "video").first
-    let received = objects(told, "inbound-rtp", kind: "video").first
+    let timed = try report(call, of: 0, times: times)
+    let sent = objects(timed, "outbound-rtp", kind: "video").first
+    let received = objects(timed, "inbound-rtp", kind: "video").first
     #expect(try number(sent, "totalEncodeTime") == 0.25)
     #expect(try number(received, "totalDecodeTime") == 0.125)
     #expect(try number(received, "totalProcessingDelay") > 0.125)
-    let heard = try #require(objects(told, "inbound-rtp", kind: "audio").first)
+    let inbound = try #require(objects(timed, "inbound-rtp", kind: "audio").first)
     #expect(
-      try number(heard, "totalProcessingDelay") == 4 + number(heard, "jitterBufferDelay"))
-    let untold = try report(call, of: 0)
-    #expect(objects(untold, "inbound-rtp", kind: "audio").first?["totalProcessingDelay"] == nil)
-    #expect(objects(untold, "outbound-rtp", kind: "video").first?["totalEncodeTime"] == nil)
-    #expect(objects(untold, "inbound-rtp", kind: "video").first?["totalProcessingDelay"] == nil)
+      try number(inbound, "totalProcessingDelay") == 4 + number(inbound, "jitterBufferDelay"))
+    let untimed = try report(call, of: 0)
+    #expect(objects(untimed, "inbound-rtp", kind: "audio").first?["totalProcessingDelay"] == nil)
+    #expect(objects(untimed, "outbound-rtp", kind: "video").first?["totalEncodeTime"] == nil)
+    #expect(objects(untimed, "inbound-rtp", kind: "video").first?["totalProcessingDelay"] == nil)
   }
 
   @Test func anEncoderWithTooFewBitsIsLimitedByBandwidth() throws {

@@ -61,7 +61,7 @@ struct TransportPartTests {
     }
     // Once gathering has started, more addresses are only reported, and nothing restarts.
     guard case .interfaces([])? = gathering.learn([], .gathering) else {
-      Issue.record("a change of the addresses is not told")
+      Issue.record("a change of the addresses is not reported")
       return
     }
     #expect(gathering.begin(.gathering) == nil)
@@ -191,10 +191,10 @@ struct TransportPartTests {
 
   @Test func trafficIsReportedToICETwiceASecond() {
     var ledger = TrafficLedger()
-    let told = [0, 499, 500, 999, 1000].map { ledger.reportsReceived(at: at($0)) }
-    #expect(told == [true, false, true, false, true])
-    let tellsSent = ledger.reportsSent(at: at(1))
-    #expect(tellsSent)
+    let areReported = [0, 499, 500, 999, 1000].map { ledger.reportsReceived(at: at($0)) }
+    #expect(areReported == [true, false, true, false, true])
+    let isSentReported = ledger.reportsSent(at: at(1))
+    #expect(isSentReported)
   }
 
   @Test func trafficCountsForTheNewestPairWithItsAddresses() {

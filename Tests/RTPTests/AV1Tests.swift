@@ -162,20 +162,20 @@ struct AV1Tests {
       + Self.unit([1, 2, 3], type: 5, layer: 8)
       + Self.unit(Self.content(60, isKey: true))
     let samples = [20, 40, 200].flatMap { payloads(stream, isKey: true, limit: $0) }
-    var taken = 0
+    var accepted = 0
     for _ in 0..<20_000 {
       let packets = (0..<3).map { _ in
         generator.mutated(samples[Int(generator.next() % UInt64(samples.count))])
       }
-      for packet in packets where read(packet) != nil { taken += 1 }
-      let made = try #require(joined(packets))
-      #expect(made.count <= 2 + 2 * packets.map(\.count).reduce(0, +))
-      _ = look(made.span.bytes)
+      for packet in packets where read(packet) != nil { accepted += 1 }
+      let joinedBytes = try #require(joined(packets))
+      #expect(joinedBytes.count <= 2 + 2 * packets.map(\.count).reduce(0, +))
+      _ = look(joinedBytes.span.bytes)
       let damaged = generator.mutated(stream)
       _ = look(damaged.span.bytes)
       let sent = payloads(damaged, isKey: false, limit: 30)
       if !sent.isEmpty { #expect(joined(sent)?.starts(with: AV1Unit.delimiter) == true) }
     }
-    #expect(taken > 20_000)
+    #expect(accepted > 20_000)
   }
 }

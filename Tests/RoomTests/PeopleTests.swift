@@ -57,11 +57,11 @@ import Wire
     changed.owner = "ben"
     changed.extraValue = "x"
     room.serve(.mediaChanged(changed))
-    guard case .remoteStateChanged(let told) = room.events.last else {
+    guard case .remoteStateChanged(let change) = room.events.last else {
       Issue.record("\(room.events)")
       return
     }
-    #expect(told.owner == "anna" && told.extraValue == "x")
+    #expect(change.owner == "anna" && change.extraValue == "x")
   }
 
   @Test func audioIsSubscribedToAsItIsPublished() {

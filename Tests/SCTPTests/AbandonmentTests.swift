@@ -55,7 +55,7 @@ struct AbandonmentTests {
   private struct Outcome {
     var journal: Journal
     /// When each message was passed to `send`.
-    var given: [Instant] = []
+    var sentAt: [Instant] = []
     var got: [Int] = []
     var abandoned = 0
   }
@@ -63,7 +63,7 @@ struct AbandonmentTests {
   /// Sends numbered messages over a channel of one kind through a network that loses a fifth.
   private func run(_ options: DataChannelInit, seed: UInt64) -> Outcome {
     var journal = Journal(dice: Dice(seed))
-    var given: [Instant] = []
+    var sentAt: [Instant] = []
     var link = Link(seed: seed)
     link.connect { $1.offersInterleaving = seed % 2 == 0 }
     let channel = link.open(0, options)
@@ -76,7 +76,7 @@ struct AbandonmentTests {
         var bytes = [UInt8](repeating: 0, count: AbandonmentTests.size)
         bytes[0] = UInt8(number >> 8)
         bytes[1] = UInt8(number & 0xff)
-        given.append(link.now)
+        sentAt.append(link.now)
         link.step(0, .send(channel, binary: true, bytes))
         link.run(for: .milliseconds(3))
       }
@@ -93,7 +93,7 @@ struct AbandonmentTests {
     if options.ordered { #expect(got == got.sorted(), "seed \(seed)") }
     #expect(link.sides[0].statistics.unacknowledgedChunks == 0, "seed \(seed)")
     return Outcome(
-      journal: journal, given: given, got: got,
+      journal: journal, sentAt: sentAt, got: got,
       abandoned: Int(link.sides[0].counters(of: channel)?.messagesAbandoned ?? 0))
   }
 
@@ -107,7 +107,7 @@ struct AbandonmentTests {
       let isFair = transmissions.indices.allSatisfy {
         outcome.journal.arrivals[$0] > 0 || transmissions[$0] == allowed
       }
-      #expect(isFair, "seed \(seed): a message was given up too early")
+      #expect(isFair, "seed \(seed): a message was abandoned too early")
       #expect(outcome.got.count < AbandonmentTests.count || limit == 3, "seed \(seed)")
     }
   }
@@ -117,7 +117,7 @@ struct AbandonmentTests {
     for seed in 0..<AbandonmentTests.seeds {
       let outcome = run(DataChannelInit(ordered: ordered, maxPacketLifeTime: lifetime), seed: seed)
       let journal = outcome.journal
-      let ends = outcome.given.map { $0 + .milliseconds(Int64(lifetime)) }
+      let ends = outcome.sentAt.map { $0 + .milliseconds(Int64(lifetime)) }
       let late = ends.indices.filter { index in
         journal.lastSent[index].map { $0 >= ends[index] } ?? false
       }
@@ -125,7 +125,7 @@ struct AbandonmentTests {
       let early = ends.indices.filter { index in
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
-      #expect(early == [], "seed \(seed): messages were given up before their time")
+      #expect(early == [], "seed \(seed): messages were abandoned before their lifetime")
       // Each message arrived or was abandoned, never both.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")

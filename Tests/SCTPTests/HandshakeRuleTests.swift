@@ -66,8 +66,8 @@ struct HandshakeRuleTests {
       var side = waiting()
       let chunk = Crafted.Chunk(
         type: .initiationAcknowledgement, body: answer.body(cookie: cookie))
-      let said = Crafted.answer(&side, to: [chunk], at: .zero)
-      #expect(said.map(\.type) == [.abort] && said.map(\.flags) == [flags])
+      let replies = Crafted.answer(&side, to: [chunk], at: .zero)
+      #expect(replies.map(\.type) == [.abort] && replies.map(\.flags) == [flags])
       #expect((side.state == .closed) == isOver)
     }
   }
@@ -75,10 +75,10 @@ struct HandshakeRuleTests {
   @Test func unknownParametersAreReportedWithTheCookie() {
     var side = waiting()
     let body = initiation().body(cookie: [1, 2, 3, 4]) + Crafted.words(0xc123, 6, 0xabcd, 0)
-    let said = Crafted.answer(
+    let replies = Crafted.answer(
       &side, to: [.init(type: .initiationAcknowledgement, body: body)], at: .zero)
-    #expect(said.map(\.type) == [.cookieEcho, .error])
-    #expect(said.last?.body == Crafted.words(8, 12, 0xc123, 6, 0xabcd, 0))
+    #expect(replies.map(\.type) == [.cookieEcho, .error])
+    #expect(replies.last?.body == Crafted.words(8, 12, 0xc123, 6, 0xabcd, 0))
   }
 
   @Test func packetsAfterTheAssociationEndedAreAnsweredWithAnAbort() {
@@ -94,18 +94,18 @@ struct HandshakeRuleTests {
     ]
     for (chunks, expected) in cases {
       let packet = Crafted.packet(tag: 99, chunks)
-      let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
-      #expect(said.map(\.chunk.type) == expected)
+      let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
+      #expect(replies.map(\.chunk.type) == expected)
       // The tag is the packet's, and the flag says so.
-      #expect(said.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
+      #expect(replies.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
     }
   }
 
   @Test func aShutdownAckFromAnOlderAssociationIsAnsweredDuringTheHandshake() {
     var side = waiting()
     let packet = Crafted.packet(tag: 99, [.init(type: .shutdownAcknowledgement)])
-    let said = Crafted.answer(&side, to: packet, at: .zero)
-    #expect(said.map(\.chunk.type) == [.shutdownComplete] && said.map(\.tag) == [99])
+    let replies = Crafted.answer(&side, to: packet, at: .zero)
+    #expect(replies.map(\.chunk.type) == [.shutdownComplete] && replies.map(\.tag) == [99])
   }
 
   @Test func anInitDuringShutdownRepeatsTheShutdownAck() {
@@ -118,8 +118,8 @@ struct HandshakeRuleTests {
     #expect(end.map(\.type) == [.shutdownAcknowledgement])
     #expect(link.sides[1].handshake.phase == .shutdownAcknowledgementSent)
     let packet = Crafted.packet(tag: 0, [.init(type: .initiation, body: initiation().body())])
-    let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
-    #expect(said.map(\.chunk.type) == [.shutdownAcknowledgement])
+    let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
+    #expect(replies.map(\.chunk.type) == [.shutdownAcknowledgement])
   }
 
   @Test func anAssociationShuttingDownAcceptsNoMoreData() {

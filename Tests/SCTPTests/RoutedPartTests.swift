@@ -123,20 +123,20 @@ struct RoutedPartTests {
     var channels = DataChannels(next: DataChannelNumber(4))
     channels.resets.start(firstNumber: 1)
     var outbox = Outbox<SCTPAssociation.Output>()
-    func said() -> [String] { outbox.drain().map { "\($0)".prefix { $0 != "(" }.description } }
+    func outputs() -> [String] { outbox.drain().map { "\($0)".prefix { $0 != "(" }.description } }
     let isOpen = channels.open(
       DataChannelInit(negotiated: true, id: 6), nil, &sender, into: &outbox)
     #expect(isOpen)
     channels.openWaiting(below: 10, &sender, into: &outbox)
-    #expect(said() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
+    #expect(outputs() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
     // Nothing was sent on it: its stream is reset at once, and the other side's follows.
     channels.close(0, &sender, into: &outbox)
-    #expect(said() == ["channelClosing"] && channels.resets.mayAsk)
+    #expect(outputs() == ["channelClosing"] && channels.resets.mayAsk)
     #expect(channels.ask(most: 10, &sender, into: &outbox))
     channels.finishReset(of: [6], &sender, into: &outbox)
-    #expect(said() == [])
+    #expect(outputs() == [])
     channels.closeByPeer([6], &sender, into: &outbox)
-    #expect(said() == ["channelClosed"] && channels.table.count == 0)
+    #expect(outputs() == ["channelClosed"] && channels.table.count == 0)
   }
 
   @Test func aRefusedChannelOrOneWithoutAStreamIsClosed() {

@@ -54,11 +54,11 @@ struct FragmentTests {
   @Test(arguments: Samples.names)
   func aFragmentRestartsAnotherDescription(name: String) throws {
     let document = try SDPDocument(parsing: Samples.text(name))
-    let own = try #require(document.credentials)
+    let localCredentials = try #require(document.credentials)
     let candidates = ["candidate:1 1 udp 2130706431 192.0.2.9 4000 typ host"]
-    let told = document.fragment(candidates: candidates, hasEnded: true)
-    let fragment = try SDPFragment(parsing: told.text)
-    #expect(fragment.credentials == own)
+    let written = document.fragment(candidates: candidates, hasEnded: true)
+    let fragment = try SDPFragment(parsing: written.text)
+    #expect(fragment.credentials == localCredentials)
     #expect(fragment.candidates.map(\.text) == candidates && fragment.hasEnded)
 
     var renewed = fragment
@@ -101,7 +101,7 @@ struct FragmentTests {
     let sample = Array(joined(Self.trickled).utf8)
     let document = try SDPDocument(parsing: Samples.text("firefox-offer"))
     let tokens = ["\r\n", "\n", "=", ":", " ", "a=", "m=", "a=mid:0\r\n", "\u{0}", "é", "a=group:"]
-    var taken = 0
+    var readable = 0
     for _ in 0..<4000 {
       var bytes = sample
       for _ in 0..<Int.random(in: 1...5, using: &random) {
@@ -119,7 +119,7 @@ struct FragmentTests {
       }
       do {
         let fragment = try SDPFragment(parsing: String(decoding: bytes, as: UTF8.self))
-        taken += 1
+        readable += 1
         #expect(try SDPFragment(parsing: fragment.text) == fragment)
         if let restarted = document.restarted(by: fragment) {
           #expect(throws: Never.self) { try SDPDocument(parsing: restarted.text) }
@@ -128,6 +128,6 @@ struct FragmentTests {
         #expect((0...bytes.count).contains(error.line) && !error.reason.isEmpty)
       }
     }
-    #expect(taken > 200, "the damage must leave something to look at")
+    #expect(readable > 200, "the damage must leave something to look at")
   }
 }

@@ -72,12 +72,12 @@ struct CertificateTests {
       seeds.append(seeds[0])
       seeds[seeds.count - 1][place] = 2
     }
-    let made = try seeds.map {
+    let generated = try seeds.map {
       try PeerCertificate(
         algorithm: .ecdsaP256, seed: $0, createdUnixSeconds: 0, lifetimeSeconds: 1
       ).bytes()
     }
-    #expect(Set(made).count == seeds.count)
+    #expect(Set(generated).count == seeds.count)
   }
 
   @Test func twoCertificatesOfAnAlgorithmAreRefused() throws {

@@ -156,15 +156,15 @@ func fragments(ofRecord record: [UInt8]) -> [[UInt8]] {
   let body = record[25...]
   let half = body.count / 2
   func part(_ range: Range<Int>, number: UInt8) -> [UInt8] {
-    var made = Array(header)
-    made[10] = number
-    made[11] = UInt8((range.count + 12) >> 8)
-    made[12] = UInt8((range.count + 12) & 255)
-    made += message[..<(message.startIndex + 6)]
-    made += [0, UInt8(range.lowerBound >> 8), UInt8(range.lowerBound & 255)]
-    made += [0, UInt8(range.count >> 8), UInt8(range.count & 255)]
-    made += body.dropFirst(range.lowerBound).prefix(range.count)
-    return made
+    var fragment = Array(header)
+    fragment[10] = number
+    fragment[11] = UInt8((range.count + 12) >> 8)
+    fragment[12] = UInt8((range.count + 12) & 255)
+    fragment += message[..<(message.startIndex + 6)]
+    fragment += [0, UInt8(range.lowerBound >> 8), UInt8(range.lowerBound & 255)]
+    fragment += [0, UInt8(range.count >> 8), UInt8(range.count & 255)]
+    fragment += body.dropFirst(range.lowerBound).prefix(range.count)
+    return fragment
   }
   // The second number leaves room for the following records.
   return [part(0..<half, number: 0), part(half..<body.count, number: 40)]

@@ -11,8 +11,8 @@ struct XXH3Tests {
   ])
   func digestsMatchTheReferenceTool(_ count: Int, _ digest: String) {
     let message = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
-    let made = XXH3.hash(message.span.bytes)
-    #expect(hexadecimal(made) == digest)
+    let computed = XXH3.hash(message.span.bytes)
+    #expect(hexadecimal(computed) == digest)
   }
 
   @Test func everyByteCounts() {

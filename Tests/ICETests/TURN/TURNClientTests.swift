@@ -10,13 +10,13 @@ private struct Bench {
   var server: VirtualTURNServer
   var now = Instant.zero
   /// The client's outputs, without messages to the server.
-  var told: [TURNClient.Output] = []
+  var outputs: [TURNClient.Output] = []
   /// The datagrams that left the server for peers.
   var departed: [VirtualTURNServer.Departure] = []
   /// The methods of the client's messages; nil for channel data.
   var methods: [STUNMethod?] = []
   var isCut = false
-  private let own = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 4000)
+  private let local = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 4000)
 
   init(password: String = "password", isReliable: Bool = false, wantsIPv6: Bool = false) {
     client = TURNClient(
@@ -31,18 +31,18 @@ private struct Bench {
     client.step(input, at: now, into: &outbox)
     for output in outbox.drain() {
       guard case .send(let bytes) = output else {
-        told.append(output)
+        outputs.append(output)
         continue
       }
       methods.append((try? STUNMessage(bytes))?.method)
       guard !isCut else { continue }
-      take(server.receive(bytes, from: own, to: server.address, at: now))
+      deliver(server.receive(bytes, from: local, to: server.address, at: now))
     }
   }
 
   mutating func arrive(_ bytes: [UInt8], from peer: SocketAddress) {
     guard let relayed = client.relayed else { return }
-    take(server.receive(bytes, from: peer, to: relayed, at: now))
+    deliver(server.receive(bytes, from: peer, to: relayed, at: now))
   }
 
   mutating func run(for interval: Interval) {
@@ -54,9 +54,9 @@ private struct Bench {
     now = end
   }
 
-  private mutating func take(_ departures: [VirtualTURNServer.Departure]) {
+  private mutating func deliver(_ departures: [VirtualTURNServer.Departure]) {
     for departure in departures {
-      if departure.destination == own {
+      if departure.destination == local {
         step(.received(departure.bytes))
       } else {
         departed.append(departure)
@@ -65,10 +65,10 @@ private struct Bench {
   }
 
   var failures: [UInt16] {
-    told.compactMap { if case .failed(let code, _) = $0 { code } else { nil } }
+    outputs.compactMap { if case .failed(let code, _) = $0 { code } else { nil } }
   }
   var received: [[UInt8]] {
-    told.compactMap { if case .received(let bytes, _) = $0 { bytes } else { nil } }
+    outputs.compactMap { if case .received(let bytes, _) = $0 { bytes } else { nil } }
   }
 }
 
@@ -82,8 +82,8 @@ struct TURNClientTests {
     #expect(bench.client.isAllocated)
     #expect(bench.methods == [.allocate, .allocate])
     #expect(bench.client.relayed == bench.server.allocations.first?.relayed)
-    guard case .allocated(_, let mapped) = bench.told.first else {
-      Issue.record("nothing was told")
+    guard case .allocated(_, let mapped) = bench.outputs.first else {
+      Issue.record("there is no output")
       return
     }
     #expect(mapped == bench.server.allocations.first?.client)
@@ -115,8 +115,8 @@ struct TURNClientTests {
     var bench = Bench()
     bench.server.alternate = peer
     bench.step(.begin)
-    guard case .redirected(let server) = bench.told.last else {
-      Issue.record("no redirection was told")
+    guard case .redirected(let server) = bench.outputs.last else {
+      Issue.record("no redirection was reported")
       return
     }
     #expect(server == peer && !bench.client.isAllocated)
@@ -179,7 +179,7 @@ struct TURNClientTests {
     bench.step(.send([1], to: peer))
     #expect(bench.departed.isEmpty)
     #expect(bench.methods.filter { $0 == .createPermission }.count == 1)
-    let refused = bench.told.contains { if case .refused(peer.ip) = $0 { true } else { false } }
+    let refused = bench.outputs.contains { if case .refused(peer.ip) = $0 { true } else { false } }
     #expect(refused && bench.client.isAllocated)
   }
 
@@ -234,7 +234,7 @@ struct TURNClientTests {
       .success, method: .allocate, transactionID: STUNTransactionID(high: 1, low: 2))
     writer.xorRelayedAddress(peer)
     bench.step(.received(writer.finish()))
-    #expect(bench.client.isAllocating && bench.told.isEmpty)
+    #expect(bench.client.isAllocating && bench.outputs.isEmpty)
   }
 
   @Test func hostileServersDoNoHarm() {

@@ -47,9 +47,9 @@ struct TURNFramingTests {
         total += bytes.count
         framing.append(bytes)
       }
-      var taken = 0
-      while let message = try? framing.next() { taken += message.count }
-      #expect(taken <= total)
+      var framedBytes = 0
+      while let message = try? framing.next() { framedBytes += message.count }
+      #expect(framedBytes <= total)
     }
   }
 }

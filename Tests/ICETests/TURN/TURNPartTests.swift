@@ -103,12 +103,12 @@ struct TURNPartTests {
     let begun = [allocation.begin(), allocation.begin()]
     let six = [allocation.fallBackToIPv4(), allocation.fallBackToIPv4()]
     #expect(begun == [true, false] && six == [true, false] && allocation.isOpen)
-    let taken = [
+    let results = [
       allocation.apply(SocketAddress(IPAddress(ipv4: 0), port: 1), lifetime: 600, at: .zero),
       allocation.apply(SocketAddress(IPAddress(ipv4: 1), port: 0), lifetime: 600, at: .zero),
       allocation.apply(peer, lifetime: nil, at: .zero),
     ]
-    #expect(taken == [false, false, true] && allocation.isThere)
+    #expect(results == [false, false, true] && allocation.isThere)
     #expect(allocation.refreshAt == at(540))
     let due = [allocation.consumeDue(at: at(539)), allocation.consumeDue(at: at(540))]
     #expect(due == [false, true] && allocation.refreshAt == nil)

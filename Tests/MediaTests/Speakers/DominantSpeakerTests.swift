@@ -54,7 +54,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
     // The floor is now at 78 or above: the former speech counts as background noise.
-    room.give(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
+    room.apply(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])
     #expect(room.dominant == 1)
@@ -63,7 +63,7 @@ struct DominantSpeakerTests {
   @Test func theOrderOfJoiningDecidesWhoIsNominated() {
     for order in [[5, 3, 9], [9, 5, 3], [3, 9, 5]] {
       var room = Room()
-      for speaker in order { room.give(.joined(speaker), at: 10) }
+      for speaker in order { room.apply(.joined(speaker), at: 10) }
       room.run(to: 1000)
       #expect(room.dominant == order[0])
     }
@@ -102,7 +102,7 @@ struct DominantSpeakerTests {
   @Test func aLeavingParticipantIsNoLongerTheSpeaker() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 100), (2, 30)])
-    room.give(.left(1), at: 1000)
+    room.apply(.left(1), at: 1000)
     #expect(room.dominant == nil)
     room.talk(from: 1000, to: 2000, [(2, 30)])
     #expect(room.dominant == 2)
@@ -114,7 +114,7 @@ struct DominantSpeakerTests {
     room.run(to: 10_000)
     #expect(room.deadline == nil)
     // A century later costs nothing, and a participant silent for over an hour is forgotten.
-    room.give(.level(.silence, of: 1), at: 3_155_760_000_000)
+    room.apply(.level(.silence, of: 1), at: 3_155_760_000_000)
     #expect(room.dominant == 1)
   }
 

@@ -188,7 +188,7 @@ struct HTTPSessionTests {
         .ended(RoomEnding(.disconnected, message: "no such host")),
       ])
     bench.step(.response(RequestID(1), .failed("twice")))
-    #expect(bench.take().allSatisfy { if case .request = $0 { true } else { false } })
+    #expect(bench.drain().allSatisfy { if case .request = $0 { true } else { false } })
   }
 
   // MARK: WHEP

@@ -9,7 +9,7 @@ import Wire
 struct JanusLossTests {
   @Test func keepalivesAreSentDuringSilence() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.wait(25)
     let keepalive = try bench.sent()
     #expect(keepalive["janus"] == "keepalive" && keepalive["session_id"] == 11)
@@ -27,7 +27,7 @@ struct JanusLossTests {
   @Test func aLostTransportIsReopenedAndTheSessionClaimed() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
-    _ = bench.take()
+    _ = bench.drain()
     bench.transport(.failed("reset"))
     #expect(bench.events() == [.reconnecting(attempt: 1, reason: "reset")])
     bench.wait(1)
@@ -46,7 +46,7 @@ struct JanusLossTests {
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
     bench.want(.setPaused(ActionID(2), MediaID(2), true))
-    _ = bench.take()
+    _ = bench.drain()
     bench.transport(.failed("reset"))
     let lost = SignalingFailure(.pauseFailed, "the way to the server was lost")
     #expect(
@@ -100,10 +100,10 @@ struct JanusLossTests {
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(2, .description(JanusServer.offer, media: [place]))
     bench.replyToLast(JanusServer.event(#"{"configured":"ok"}"#, jsep: JanusServer.jsepAnswer))
-    _ = bench.take()
+    _ = bench.drain()
 
     bench.receive(#"{"janus":"timeout","session_id":11}"#)
-    _ = bench.take()
+    _ = bench.drain()
     bench.wait(1)
     bench.open()
     try bench.answer(#"{"janus":"success","data":{"id":12}}"#, to: "create")
@@ -148,7 +148,7 @@ struct JanusLossTests {
     bench.replyToLast(#"{"janus":"error","error":{"code":458,"reason":"none"}}"#)
     bench.replyToLast(#"{"janus":"success","data":{"id":12}}"#)
     bench.replyToLast(#"{"janus":"success","session_id":12,"data":{"id":31}}"#)
-    _ = bench.take()
+    _ = bench.drain()
     bench.replyToLast(
       #"{"janus":"event","session_id":12,"sender":31,"plugindata":{"data":{"videoroom":"joined","#
         + #""id":5,"publishers":[],"attendees":[{"id":7,"display":"Ben"}]}}}"#)

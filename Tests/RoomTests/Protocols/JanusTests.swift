@@ -20,7 +20,7 @@ struct JanusTests {
     bench.want(
       .join(RoomJoin(room: "1234", displayName: "Ann", participant: "5", token: "t")))
     #expect(
-      bench.take() == [
+      bench.drain() == [
         .transport(
           TransportID(1),
           .open(url: "ws://one.example", subprotocols: ["janus-protocol"], headers: []))
@@ -90,7 +90,7 @@ struct JanusTests {
 
   @Test func localMediaIsPublishedAndUnpublished() throws {
     var bench = try JanusServer.joined(["bitrate": "128000"])
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [JanusServer.audio])))
     #expect(bench.requests() == [.open(.up, ICEServers()), .makeOffer(iceRestart: false)])
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
@@ -129,7 +129,7 @@ struct JanusTests {
     bench.want(.publish(PublicationRequest(action: ActionID(2), media: [video])))
     let one = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(1, .description(JanusServer.offer, media: [one]))
-    _ = bench.take()
+    _ = bench.drain()
     bench.replyToLast(
       JanusServer.event(#"{"videoroom":"event","configured":"ok"}"#, jsep: JanusServer.jsepAnswer))
     #expect(bench.requests() == [.setRemote(JanusServer.answer), .makeOffer(iceRestart: false)])
@@ -177,7 +177,7 @@ struct JanusTests {
 
   @Test func anOfferReceivedWhileAnsweringIsAnsweredNext() throws {
     var bench = try JanusServer.subscribed()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(
       JanusServer.event(
         JanusServer.attached("updated", isVideoActive: false), sender: 22,
@@ -191,7 +191,7 @@ struct JanusTests {
 
   @Test func aLeavingParticipantsMediaIsRemoved() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(JanusServer.event(#"{"videoroom":"event","leaving":7}"#))
     #expect(
       bench.events() == [
@@ -210,7 +210,7 @@ struct JanusTests {
 
   @Test func duplicateAndUnknownMessagesChangeNothing() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     let entered = JanusServer.event(#"{"videoroom":"event","joining":{"id":8,"display":"Cid"}}"#)
     bench.receive(entered)
     bench.receive(entered)
@@ -225,12 +225,12 @@ struct JanusTests {
       bench.receive(text)
     }
     bench.transport(.frame(.binary([1, 2, 3])))
-    #expect(bench.take() == [])
+    #expect(bench.drain() == [])
   }
 
   @Test func aLateAnswerIsIgnored() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.subscribe(ActionID(1), [MediaID(1)]))
     let attach = try bench.sent()
     bench.wait(11)
@@ -241,7 +241,7 @@ struct JanusTests {
           SignalingFailure(.subscribeFailed, "the server gave no answer within 10 s"))
       ])
     bench.reply(#"{"janus":"success","session_id":11,"data":{"id":22}}"#, attach)
-    #expect(bench.take() == [])
+    #expect(bench.drain() == [])
   }
 
   @Test(arguments: [
@@ -250,7 +250,7 @@ struct JanusTests {
   ])
   func theServerEndsTheRoom(data: String, reason: RoomEnding.Reason) throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(JanusServer.event(data))
     guard case .ended(let ending)? = bench.events().last else {
       Issue.record("the room is not over")
@@ -264,7 +264,7 @@ struct JanusTests {
 
   @Test func leavingEndsInTimeWhateverTheServerDoes() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.leave)
     #expect(try bench.sent()["janus"] == "destroy")
     bench.want(.subscribe(ActionID(1), [MediaID(1)]))

@@ -15,7 +15,7 @@ struct SoraChannelTests {
     }
     pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
-    guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.takeRequests().last else {
+    guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.drainRequests().last else {
       Issue.record("the answer went another way")
       return
     }
@@ -25,10 +25,10 @@ struct SoraChannelTests {
     // The WebSocket is closed ten seconds after the first message, and its end is not a loss.
     pair.bench.wait(10)
     #expect(
-      pair.bench.take().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
+      pair.bench.drain().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
     pair.bench.transport(.closed(code: 1000, reason: ""))
     pair.talk()
-    #expect(pair.takeNews().count == 3)
+    #expect(pair.drainOtherEvents().count == 3)
   }
 
   @Test func statisticsAndMessagesHaveSeparateChannels() throws {
@@ -44,13 +44,13 @@ struct SoraChannelTests {
     pair.bench.report(1, .channelMessage(label: "#other", .text("hello")))
     pair.talk()
     #expect(
-      pair.takeRequests() == [
+      pair.drainRequests() == [
         .getStats(ActionID(1)),
         .sendOnChannel(label: "stats", .text(#"{"type":"stats","reports":[]}"#)),
         .sendOnChannel(label: "#chat", .binary(Zlib.compressed(Array("hi".utf8)))),
       ])
     #expect(
-      pair.takeEvents() == [
+      pair.drainEvents() == [
         .result(ActionID(5), nil),
         .message(UserMessage(sender: sender, type: "#chat", text: "hello")),
       ])
@@ -62,7 +62,7 @@ struct SoraChannelTests {
     pair.bench.report(1, .channelMessage(label: "signaling", SoraPair.compressed(close)))
     pair.talk()
     #expect(
-      pair.takeEvents().last
+      pair.drainEvents().last
         == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
   }
 

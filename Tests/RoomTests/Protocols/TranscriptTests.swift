@@ -34,7 +34,7 @@ struct TranscriptTests {
       for (number, step) in transcript.steps.enumerated() {
         whole.move(to: Instant(nanoseconds: step.at))
         whole.step(step.input)
-        _ = whole.take()
+        _ = whole.drain()
         var bench = whole
         bench.transport(.failed("broken"))
         for _ in 0..<2 {
