@@ -265,7 +265,7 @@ package struct ScriptedSignaling: SignalingMachine {
       }
     case .transport(_, .frame(.binary)):
       outbox.append(
-        .event(.failed(SignalingFailure(.unreadableMessage, "a message that is no text"))))
+        .event(.failed(SignalingFailure(.unreadableMessage, "a message that is not text"))))
     case .transport(_, .closed(let code, let reason)):
       outbox.append(.event(.ended(RoomEnding(.disconnected, code: Int(code), message: reason))))
     case .transport(_, .failed(let reason)):

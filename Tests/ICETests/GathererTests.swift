@@ -136,7 +136,7 @@ struct GathererTests {
     #expect(relays[0].base.port == 0 && relays[0].localPreference == 65535 - 0x4000)
     #expect(relays.isKnown(turn, at: server, from: address(9, 1), of: 0))
     guard case .begin = relays.removeDue(0, at: .zero) else {
-      Issue.record("it does not begin")
+      Issue.record("gathering does not begin")
       return
     }
     relays.connect(0, at: .zero)
@@ -161,7 +161,7 @@ struct GathererTests {
     }
     #expect(redirections == 3 && relays[0].address == address(62))
     guard case .lost = relays.refuse(0) else {
-      Issue.record("a connection that takes nothing is gone")
+      Issue.record("a connection that accepts no data was removed")
       return
     }
   }

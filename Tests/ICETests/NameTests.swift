@@ -22,7 +22,7 @@ struct NameTests {
     #expect(meeting.names.count == 2)
     for candidate in meeting.candidates.joined() {
       guard case .name(let name) = candidate.host else {
-        Issue.record("\(candidate) tells an address")
+        Issue.record("\(candidate) reveals an address")
         continue
       }
       #expect(name.hasSuffix(".local") && name.count == 42)

@@ -69,7 +69,7 @@ struct AudioPlayoutTests {
     #expect(machine.deadline == nil)
     let outputs = run(&machine, arrivals(10) { _ in 0 }, until: 60_000)
     #expect(machine.deadline == nil)
-    #expect(outputs.count == 10 + 50, "a second is made up")
+    #expect(outputs.count == 10 + 50, "one second is concealed")
     #expect(machine.counters.concealmentEvents == 1)
     // Playout resumes.
     let later = audioFrame(2_000, arrival: milliseconds(40_000))

@@ -11,7 +11,7 @@ struct DTLSStatesTests {
     #expect(states.move(0, to: .connecting) == nil)
     #expect(states.move(0, to: .connected) == .connecting)
     #expect(states.move(0, to: .connecting) == nil)
-    #expect(states.move(1, to: .connecting) == .new, "the ends are apart")
+    #expect(states.move(1, to: .connecting) == .new, "the ends have separate states")
     #expect(states.move(0, to: .closed) == .connected)
     #expect(states.move(0, to: .failed) == nil)
   }

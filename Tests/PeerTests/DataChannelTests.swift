@@ -103,7 +103,7 @@ struct DataChannelTests {
     #expect(call.channels(of: 1).last?.counters.messagesReceived == 20)
     #expect(call.channels(of: 0).last?.counters.bytesSent == 190)
     guard case .dataChannels(let left) = call.call(0, .dataChannels) else {
-      Issue.record("no channels were told")
+      Issue.record("no channels were reported")
       return
     }
     #expect(left.isEmpty)

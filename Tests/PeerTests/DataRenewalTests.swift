@@ -45,7 +45,7 @@ struct DataRenewalTests {
       call.run(for: .seconds(1))
     }
     call.run(for: .seconds(10))
-    #expect(call.state("sctp", of: 0) == "closed", "more than the peer takes ends the association")
+    #expect(call.state("sctp", of: 0) == "closed", "too large a message ends the association")
   }
 
   @Test func aRejectedSectionMayReturnWithAnotherAssociation() throws {

@@ -82,7 +82,7 @@ struct DataTransportTests {
     var ends = Ends()
     try ends.open(0, "chat")
     ends.drive(0, .negotiated(agreed, isWanted: true, role: nil))
-    #expect(ends.channels(of: 0) == ["chat connecting"], "nothing carries it yet")
+    #expect(ends.channels(of: 0) == ["chat connecting"], "there is no carrier yet")
     ends.drive(1, .negotiated(agreed, isWanted: true, role: .server))
     ends.drive(0, .negotiated(agreed, isWanted: true, role: .client))
     return ends

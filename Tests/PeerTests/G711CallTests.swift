@@ -169,7 +169,7 @@ struct KeyTonesTests {
     #expect(events.map { $0.bytes[0] } == [5, 15, 11].flatMap { Array(repeating: $0, count: 7) })
     for key in 0..<3 {
       let toneEvents = events[(7 * key)..<(7 * key + 7)]
-      #expect(Set(toneEvents.map(\.rtpTime)).count == 1, "the time is that of the beginning")
+      #expect(Set(toneEvents.map(\.rtpTime)).count == 1, "the RTP time is that of the tone's start")
       let lengths = toneEvents.map { Int64($0.bytes[2]) << 8 | Int64($0.bytes[3]) }
       #expect(lengths == [1, 2, 3, 4, 5, 5, 5].map { $0 * 960 / ticks })
       #expect(toneEvents.map { $0.bytes[1] } == [10, 10, 10, 10, 138, 138, 138])

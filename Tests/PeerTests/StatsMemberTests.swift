@@ -28,7 +28,7 @@ struct StatsMemberTests {
         CodecTime(transceiver: $0, isInbound: $1, nanoseconds: 1_000_000)
       }
       guard case .stats(let report) = call.call(peer, .getStats(codecTimes: times)) else {
-        Issue.record("getStats gave no report")
+        Issue.record("getStats returned no report")
         return
       }
       for object in report.objects {
@@ -141,7 +141,7 @@ struct StatsMemberTests {
     }
     #expect(chain.map { $0["base64Certificate"] }.dropFirst() == [.text("AQ=="), .text("Ag==")])
     #expect(Set(chain.map(\.id)).count == 3)
-    // The own certificate is self-signed.
+    // The local certificate is self-signed.
     let localCertificate = report.objects.first { transport["localCertificateId"] == .text($0.id) }
     #expect(localCertificate != nil && localCertificate?["issuerCertificateId"] == nil)
   }

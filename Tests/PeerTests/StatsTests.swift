@@ -14,7 +14,7 @@ struct StatsTests {
   ) throws -> StatsReport {
     guard case .stats(let report) = call.call(peer, .getStats(of: selector, codecTimes: times))
     else {
-      Issue.record("getStats gave no report")
+      Issue.record("getStats returned no report")
       return StatsReport()
     }
     return report
@@ -32,7 +32,7 @@ struct StatsTests {
     case .integer(let value): return Double(value)
     case .number(let value): return value
     default:
-      Issue.record("\(name) is no number")
+      Issue.record("\(name) is not a number")
       return .nan
     }
   }

@@ -42,7 +42,7 @@ import Wire
     #expect(room.shares.last == .end(isLeaving: false))
     room.wait(.milliseconds(4_999))
     guard case .failed(let failure) = room.call(.requestScreenShare) else {
-      Issue.record("it came too early")
+      Issue.record("the helper was ready too early")
       return
     }
     #expect(failure.message.contains("1 ms"))

@@ -121,7 +121,7 @@ struct AbandonmentTests {
       let late = ends.indices.filter { index in
         journal.lastSent[index].map { $0 >= ends[index] } ?? false
       }
-      #expect(late == [], "seed \(seed): messages were sent after their time")
+      #expect(late == [], "seed \(seed): messages were sent after their lifetime")
       let early = ends.indices.filter { index in
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }

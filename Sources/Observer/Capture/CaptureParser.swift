@@ -396,9 +396,9 @@ extension CaptureError: CustomStringConvertible {
     switch self {
     case .notACapture: "it is neither a pcap nor a pcapng file"
     case .version(let major, let minor):
-      "it is of version \(major).\(minor), which is not known"
+      "its version \(major).\(minor) is not supported"
     case .badLength(let length, let offset):
-      "it is damaged at byte \(offset): a length of \(length) cannot be right"
+      "it is damaged at byte \(offset): a length of \(length) is impossible"
     case .unknownInterface(let number, let offset):
       "it is damaged at byte \(offset): interface \(number) was not described"
     }

@@ -15,14 +15,14 @@ extension PacketRecording {
         packet.bytes, at: (began + distance) * 1_000_000 + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
-    if log.isVersion1 { notes.append("it does not say its date: the take begins in 1970") }
+    if log.isVersion1 { notes.append("it contains no date: the take begins in 1970") }
     if log.hasNoExtensionIDs {
-      notes.append("it does not say the ids of header extensions: those here are made up")
+      notes.append("it contains no header extension ids: the import assigns them")
     }
-    notes.append("it has headers of RTP and no payload, so that nothing can be decoded")
+    notes.append("it contains RTP headers without payloads, so nothing can be decoded")
     if !log.others.isEmpty {
       let list = log.others.map { counted($0.count, $0.what) }.joined(separator: ", ")
-      notes.append("left out, as a take has no place for it: \(list)")
+      notes.append("omitted, because a take cannot contain it: \(list)")
     }
     if log.damagedBytes > 0 {
       notes.append("\(counted(UInt64(log.damagedBytes), "byte")) are damaged or cut off")

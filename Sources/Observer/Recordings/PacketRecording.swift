@@ -38,14 +38,14 @@ package struct PacketRecording: Sendable {
       }
     }
 
-    /// The format as messages name it, such as `recording of Janus`.
+    /// The format as messages name it, such as `Janus recording`.
     package var words: String {
       switch self {
-      case .mjr: "recording of Janus"
-      case .rtpdump: "file of rtptools"
+      case .mjr: "Janus recording"
+      case .rtpdump: "rtptools file"
       case .rtpdumptext: "log with RTP_DUMP lines"
       case .eventlog: "RTC event log"
-      case .rtpproxy: "recording of rtpproxy"
+      case .rtpproxy: "rtpproxy recording"
       }
     }
   }

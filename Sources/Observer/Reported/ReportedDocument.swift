@@ -17,7 +17,7 @@ package struct ReportedDocument: Sendable {
     format = ""
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
       let isOfServer = document["peerConnections"] != nil
-      format = isOfServer ? "dump of an rtcstats server" : "dump of webrtc-internals"
+      format = isOfServer ? "rtcstats server dump" : "webrtc-internals dump"
       readHead(document)
       readDevices(document["getUserMedia"])
       for member in (document["peerConnections"] ?? document["PeerConnections"])?.members ?? [] {
@@ -28,7 +28,7 @@ package struct ReportedDocument: Sendable {
         }
       }
     } else {
-      format = "report of getStats"
+      format = "getStats report"
       readReports(document, "connection", depth: 0)
       guard !events.isEmpty else { return nil }
     }

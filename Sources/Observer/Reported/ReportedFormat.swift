@@ -53,10 +53,10 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   package var words: String {
     switch self {
     case .rtcstats: "rtcstats dump"
-    case .jitsi: "log of Jitsi"
-    case .internals: "dump of webrtc-internals"
-    case .getstats: "report of getStats"
-    case .aboutwebrtc: "saved page about:webrtc"
+    case .jitsi: "Jitsi log"
+    case .internals: "webrtc-internals dump"
+    case .getstats: "getStats report"
+    case .aboutwebrtc: "saved about:webrtc page"
     }
   }
 }

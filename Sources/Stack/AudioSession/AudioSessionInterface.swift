@@ -271,10 +271,10 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
     case .recordingPaused: "recording is paused at the device"
     case .unsupportedSamples(let samples):
       "samples are \(samples.rawValue): 16 bits are needed, s16le or s16be"
-    case .unsupportedRate(let rate): "the rate is \(rate) Hz: 8000 to 192000 are taken"
-    case .unsupportedChannels(let count): "there are \(count) channels: 1 to 32 are taken"
+    case .unsupportedRate(let rate): "the rate is \(rate) Hz: 8000 to 192000 are supported"
+    case .unsupportedChannels(let count): "there are \(count) channels: 1 to 32 are supported"
     case .partialFrame(let bytes): "\(bytes) bytes do not fill whole frames"
-    case .formatMismatch: "the device captures in another format than it said, and is made ready"
+    case .formatMismatch: "the device captures in an unreported format; it is prepared again"
     case .tooManySources: "16 sources are mixed already"
     case .chunkTooLong(let frames): "\(frames) frames at once are more than two seconds"
     case .unavailable(let what): what
@@ -303,7 +303,7 @@ public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringC
       "refused: the device refused \(operation.name), code \(code)"
     case .permissionDenied: "permissionDenied: the microphone may not be used"
     case .microphoneUseNotDeclared:
-      "microphoneUseNotDeclared: say in the policy what the microphone is for"
+      "microphoneUseNotDeclared: state in the policy what the microphone is used for"
     case .busy: "busy: too many calls wait for the device"
     }
   }

@@ -144,7 +144,7 @@ struct HTTPSessionTests {
     }
     #expect(bench.asked.count == 5)
     guard case .result(ActionID(1), _?)? = bench.events().last else {
-      Issue.record("the server is asked for ever")
+      Issue.record("the server is retried forever")
       return
     }
   }
@@ -159,7 +159,7 @@ struct HTTPSessionTests {
     for _ in 0..<4 { bench.answer(307, [("Location", "https://else.example/x")]) }
     #expect(bench.asked.count == 7)
     guard case .result(ActionID(1), let failure?)? = bench.events().last else {
-      Issue.record("redirects are followed for ever")
+      Issue.record("redirects are followed forever")
       return
     }
     #expect(failure.message.contains("redirects more than 5 times"))
@@ -237,7 +237,7 @@ struct HTTPSessionTests {
     #expect(bench.asked.last.map { String(decoding: $0.body, as: UTF8.self) } == "answer")
     bench.answer(409, [], "too late")
     guard case .ended? = bench.events().last else {
-      Issue.record("the session goes on without an answer")
+      Issue.record("the session continues without an answer")
       return
     }
   }

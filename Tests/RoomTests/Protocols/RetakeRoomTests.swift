@@ -244,7 +244,7 @@ struct RetakeRoomTests {
     bench.open()
     bench.wait(11)
     guard case .ended? = bench.events().last else {
-      Issue.record("the machine waits on")
+      Issue.record("the machine still waits")
       return
     }
   }

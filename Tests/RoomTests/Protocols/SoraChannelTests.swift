@@ -16,7 +16,7 @@ struct SoraChannelTests {
     pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
     guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.drainRequests().last else {
-      Issue.record("the answer went another way")
+      Issue.record("the answer was sent on another transport")
       return
     }
     let text = String(decoding: try Zlib.expanded(bytes, limit: 1000), as: UTF8.self)

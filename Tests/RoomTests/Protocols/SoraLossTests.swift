@@ -25,7 +25,7 @@ struct SoraLossTests {
     pair.bench.want(.leave)
     pair.talk()
     guard case .sendOnChannel("signaling", _)? = pair.drainRequests().first else {
-      Issue.record("leaving is not said on the channel")
+      Issue.record("leaving is not sent on the channel")
       return
     }
     pair.bench.wait(3)

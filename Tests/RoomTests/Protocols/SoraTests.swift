@@ -65,7 +65,7 @@ struct SoraTests {
     pair.bench.wait(2)
     pair.talk()
     guard case .setRemote? = pair.drainRequests().first else {
-      Issue.record("the offer waits for ever")
+      Issue.record("the offer waits forever")
       return
     }
   }
