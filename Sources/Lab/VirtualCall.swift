@@ -109,7 +109,6 @@ package final class VirtualCall {
     return nil
   }
 
-  /// Passes any input to a peer.
   @discardableResult
   package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
     peers[peer].step(input, at: now, into: &outbox)
@@ -328,7 +327,6 @@ package final class VirtualCall {
 package let labEpoch: Int64 = 1_767_225_600_000_000_000
 
 extension PeerEvent {
-  /// The event without its decoded media.
   fileprivate var withoutMedia: PeerEvent {
     guard case .frame(var frame) = self else { return self }
     frame.decoded = .none

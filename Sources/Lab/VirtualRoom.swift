@@ -62,7 +62,6 @@ package final class VirtualRoom {
     return replies[id]
   }
 
-  /// The number of the last call.
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 

@@ -22,7 +22,6 @@ package struct VirtualStreams {
     package var event: Event
   }
 
-  /// One direction of a connection.
   private struct Direction {
     let host: Int
     let local: SocketAddress

@@ -108,7 +108,6 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Whether an endpoint is in the checking state.
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
   /// Connects both ends if media proves that they have a pair although no nomination was seen.

@@ -2,7 +2,6 @@ import RTP
 import Secure
 import Wire
 
-/// A packet that waits for its key.
 struct WaitingPacket {
   var bytes: [UInt8]
   var path: Int
@@ -65,7 +64,6 @@ struct MediaOpener {
 
   enum Opening {
     case opened
-    /// A duplicate.
     case repeated
     /// No key fits.
     case refused

@@ -14,7 +14,6 @@ extension Observer {
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
     case keyLog([UInt8])
-    /// A supplied SRTP key.
     case srtpKey(SRTPKey)
     /// One end's session description, and its origin.
     case description(String, Knowledge = .given)
@@ -146,7 +145,7 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var how: Knowledge
 }
 
-/// A candidate pair.
+/// A candidate pair as deduced from packets, with separate values for both ends.
 package struct ObservedPair: Hashable, Sendable {
   /// Counted from 1 over all calls.
   package var number: Int
@@ -175,7 +174,6 @@ package struct ObservedPair: Hashable, Sendable {
   /// The last round trip of each end's checks, measured where they were captured: from there to the
   /// other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
-  /// The sum of all round trips.
   package var totalRoundTrips: [Interval] = [.zero, .zero]
   /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
@@ -196,7 +194,7 @@ package struct CarriedDatagram: Hashable, Sendable {
 
 /// Keys that decrypt a transport's packets from now on, including those that waited.
 package struct ObservedKeys: Hashable, Sendable {
-  /// The origin of keys.
+  /// Where keys come from: a DTLS handshake, a description (RFC 4568) or the user.
   package enum Source: String, Hashable, Sendable {
     case dtls, description, given
   }
@@ -232,7 +230,6 @@ package struct ObservedPacket: Sendable {
   package var bytes: [UInt8]
   /// Whether the contents are readable; the RTP header always is.
   package var isClear: Bool
-  /// Its size on the wire.
   package var wireSize: Int
   /// Its IP header's ECN field where it was captured; nil if unknown.
   package var ecn: ECNMark?

@@ -86,7 +86,6 @@ struct Probation {
   }
 
   enum Verdict {
-    /// A call, with its packets so far.
     case call([Packet])
     case notYet
     /// Not a call, or beyond the limits.

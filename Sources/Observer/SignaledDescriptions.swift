@@ -18,7 +18,6 @@ struct SignaledDescriptions {
     var protectsMedia: Bool?
     /// The keys for its author's packets (RFC 4568).
     var srtpKeys: [SRTPKey] = []
-    /// Its sources by SSRC.
     var sources: [UInt32: Source] = [:]
   }
 

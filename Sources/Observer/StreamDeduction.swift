@@ -217,7 +217,6 @@ struct StreamClock {
   /// Whether packets repeatedly share a timestamp, as those of a video frame do.
   private var sharesTimes: Bool { sameTimes >= 2 && sameTimes * 50 > stepCount }
 
-  /// Whether the clock seems to be a video clock.
   var isVideo: Bool { sharesTimes || rate == 90_000 }
 
   /// The clock rate in Hz; nil if it is unusual or not known yet.

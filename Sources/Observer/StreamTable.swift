@@ -44,7 +44,6 @@ struct StreamTable {
     var ssrc: UInt32
   }
 
-  /// A stream with its counters.
   struct Entry {
     var stream: ObservedStream {
       didSet {

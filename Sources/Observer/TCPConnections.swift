@@ -304,7 +304,6 @@ struct FramedStream {
     }
   }
 
-  /// Returns whether bytes may begin with a frame.
   static func mayBegin(_ bytes: [UInt8], _ framing: Framing) -> Bool {
     if case .none = head(bytes.span.bytes, framing) { false } else { true }
   }

@@ -92,12 +92,10 @@ package struct CaptureParser: Sendable {
     if case .pcapng(let pcapng) = format { pcapng.recordsOutsideOfTime } else { 0 }
   }
 
-  /// Whether the capture is in the pcapng format.
   package var isPcapng: Bool {
     if case .pcapng = format { true } else { false }
   }
 
-  /// Whether the format was recognized.
   package var isRecognised: Bool { format != nil }
 
   /// Returns the next record; nil if more bytes are needed.
@@ -255,11 +253,10 @@ package struct CapturedFrame: Sendable {
   package var originalLength: Int
   /// The length in bytes of the checksum at the end of the frame.
   package var checksumLength: Int = 0
-  /// The ranges of the frame's comments.
   package var comments: [Range<Int>] = []
 }
 
-/// A record of a capture.
+/// What one record of a pcap file or one block of a pcapng file contains.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
   /// Decryption secrets, with their range (pcapng Decryption Secrets Block).
@@ -378,7 +375,7 @@ struct PcapFormat: Sendable {
   }
 }
 
-/// An error in a packet capture.
+/// The reason that a capture, or the rest of one, cannot be read.
 package enum CaptureError: Error, Hashable, Sendable {
   /// The first bytes match no supported format.
   case notACapture

@@ -23,7 +23,7 @@ package enum PayloadPlace: Hashable, Sendable {
   }
 }
 
-/// A UDP datagram of a capture.
+/// A UDP datagram after reassembly, with its capture time and where its bytes are.
 package struct CapturedDatagram: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple

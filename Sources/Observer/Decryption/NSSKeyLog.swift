@@ -144,7 +144,7 @@ package struct SRTPKey: Hashable, Sendable {
   }
 }
 
-/// An error in the text of an SRTP key.
+/// The reason that a text is not an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
   /// The fault in the text.
   package var reason: String

@@ -4,7 +4,7 @@ package import Wire
 ///
 /// The packets become a capture between two artificial addresses, which is imported like any other.
 package struct PacketRecording: Sendable {
-  /// The supported formats.
+  /// The file formats other than packet captures that contain RTP packets.
   package enum Format: String, Hashable, Sendable, CaseIterable {
     /// Janus recordings, including those from before 2015.
     case mjr
@@ -130,7 +130,6 @@ package struct PacketRecording: Sendable {
         isOutgoing: isOutgoing))
   }
 
-  /// Returns the first bytes of the first packet.
   func firstBytes(_ count: Int) -> [UInt8]? {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }

@@ -53,7 +53,6 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   /// Reads the counters.
   case readCounters
 
-  /// Whether the call needs the configuration lock.
   package var needsLock: Bool {
     switch self {
     case .configure, .setCategory, .setMode, .overridePort, .setActive, .setPreferredSampleRate,
@@ -132,18 +131,19 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
+/// The answer to an application's call; it may have to wait for the device.
 package enum AudioSessionReply: Hashable, Sendable {
   case done
   case failed(AudioSessionError)
   case counters(AudioDeviceCounters)
 }
 
+/// Everything that drives an audio session: calls, device events and audio.
 package enum AudioSessionAction: Sendable {
   case genesis(AudioSessionPolicy)
   case deadline
   case call(id: UInt32, AudioSessionCall)
   case event(AudioDeviceEvent)
-  /// The device's answer to an operation.
   case answer(operation: UInt32, AudioDeviceAnswer)
   /// Recorded audio.
   case deliver(AudioSourceID, PCMChunk)
@@ -173,6 +173,7 @@ package struct RenderedAudio: Sendable {
   package var block: AudioBlock
 }
 
+/// Everything that leaves an audio session: device operations, replies, events and audio.
 package enum AudioSessionEffect: Sendable {
   case operation(id: UInt32, AudioDeviceOperation)
   case reply(call: UInt32, AudioSessionReply)

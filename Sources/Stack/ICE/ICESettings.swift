@@ -160,7 +160,6 @@ package struct ICECounters: Hashable, Sendable {
     case roleConflicts, unusable, duplicates, overflows, sendFailures
   }
 
-  /// Counts an event.
   mutating func count(_ kind: Kind, _ number: UInt64 = 1) {
     switch kind {
     case .malformed: malformed += number

@@ -19,7 +19,6 @@ struct ConnectionLife {
   var deadline: Instant? { establishment.deadline }
   var negotiationIsNeeded: Bool { need.isNeeded }
 
-  /// Records that the negotiation changed.
   mutating func negotiationChanged() { need.outdate() }
 
   mutating func close() { isClosed = true }

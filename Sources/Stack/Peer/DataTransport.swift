@@ -30,7 +30,6 @@ struct DataTransport: Machine {
     case packet([UInt8], transport: Int)
     case state(SCTPState)
     case event(PeerEvent)
-    /// The reply to `send`.
     case reply(call: UInt32, PeerReply)
     case refused(String)
   }

@@ -5,7 +5,6 @@ import Wire
 struct Liveness {
   /// Consecutive timeouts without any sign of the peer.
   private(set) var silentTimeouts = 0
-  /// The unanswered heartbeat.
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
   /// Records an acknowledgement of any kind, which also answers a heartbeat.

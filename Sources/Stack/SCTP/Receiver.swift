@@ -8,7 +8,6 @@ enum ReceiverOutcome {
   /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
   case unknownStream(ControlChunk)
   case failed(SCTPFailure)
-  /// Complete messages.
   case messages([ReceivedMessage])
 }
 
@@ -39,7 +38,6 @@ struct Receiver {
   private var advertisedWindow = Int.max
   private var duplicates: [UInt32] = []
 
-  /// Bytes still free in the window.
   var freeWindow: Int { max(0, limits.receiveWindow - streams.heldBytes) }
 
   /// Applies the local limits and the peer's parameters.

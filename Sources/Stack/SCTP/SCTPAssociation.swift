@@ -276,7 +276,6 @@ extension SCTPAssociation {
     case channelOpened(DataChannelNumber)
     /// The peer or the application started closing the channel.
     case channelClosing(DataChannelNumber)
-    /// The channel has ended, with its counters.
     case channelClosed(DataChannelNumber, DataChannelCounters)
     /// The reason that a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)

@@ -237,7 +237,6 @@ package struct FollowedChannel: Hashable, Sendable {
   package var number: Int
   /// The endpoint that announced it; nil if that was not captured or the applications agreed on it.
   package var opener: Int?
-  /// The options it was opened with.
   package var options: DataChannelInit
   /// Messages sent by each endpoint, and their bytes.
   package var messages: [UInt64] = [0, 0]

@@ -70,7 +70,6 @@ struct CookieKey {
   private let first: UInt64
   private let second: UInt64
 
-  /// Draws a key.
   init(_ entropy: EntropyStream) {
     first = entropy.integer(UInt64.self)
     second = entropy.integer(UInt64.self)

@@ -318,7 +318,6 @@ struct ReceiveStream {
     return requested
   }
 
-  /// Counts a NACK that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
   /// Whether a decoder is waiting for a key frame and none is arriving.

@@ -93,7 +93,6 @@ extension ICEAgent {
     if let address = gatherer.sockets.remove(id)?.address { lose(address) }
   }
 
-  /// Closes the sockets for which `isOver` returns true.
   mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }

@@ -23,7 +23,6 @@ struct ServerList {
     }
   }
 
-  /// Returns the server at an address.
   func server(at address: SocketAddress) -> ICEServer? {
     all.first {
       $0.server.port == address.port && $0.addresses?.contains(address.ip) == true

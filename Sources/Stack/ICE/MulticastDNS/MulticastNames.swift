@@ -11,7 +11,6 @@ package struct MulticastNames: Machine {
     case resolve(id: UInt64, String)
     /// Answer questions for a name with an address, on behalf of an owner.
     case publish(String, IPAddress, owner: UInt64)
-    /// Withdraw an owner's names.
     case withdraw(owner: UInt64)
     /// A datagram received at the multicast port.
     case received([UInt8], from: SocketAddress)
@@ -27,7 +26,6 @@ package struct MulticastNames: Machine {
     case resolved(id: UInt64, [IPAddress])
   }
 
-  /// The multicast DNS port.
   package static let port: UInt16 = 5353
   /// The destination of queries and responses.
   package static let group = IPAddress(ipv4: 0xe000_00fb)
@@ -231,7 +229,6 @@ package struct LinkNetwork: Hashable, Sendable {
     self.mask = mask
   }
 
-  /// Returns whether an address is in the network.
   package func contains(_ other: IPAddress) -> Bool {
     guard address.isIPv4 == other.isIPv4, mask.isIPv4 == other.isIPv4 else { return false }
     let (own, theirs, bits) = (address.words, other.words, mask.words)

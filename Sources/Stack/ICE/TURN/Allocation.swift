@@ -86,7 +86,6 @@ struct Permissions {
     case refused
   }
 
-  /// The permission for an address.
   private struct Permission {
     let ip: IPAddress
     var isGranted = false
@@ -138,7 +137,6 @@ struct Permissions {
     return true
   }
 
-  /// Records that an address is in use.
   mutating func use(_ ip: IPAddress, at now: Instant) {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
@@ -251,7 +249,6 @@ struct Channels {
     }
   }
 
-  /// Returns the channels to refresh now.
   mutating func refreshDue(at now: Instant) -> [UInt16] {
     var due: [UInt16] = []
     for index in all.indices {

@@ -2,7 +2,6 @@ import Wire
 
 /// Requests waiting for a response: when each is sent again or given up (RFC 8489 section 6.2).
 struct ServerTransactions {
-  /// The purpose of a request.
   enum Purpose: Equatable {
     case allocate
     case refresh

@@ -27,7 +27,6 @@ package struct AudioCapture: Machine {
     case failure(String)
   }
 
-  /// The duration of a block.
   package static let blockInterval = Interval.milliseconds(20)
   /// The maximum number of blocks that a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5

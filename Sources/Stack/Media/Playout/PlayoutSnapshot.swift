@@ -60,7 +60,6 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
 
-  /// Counts a block that is played.
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
@@ -151,7 +150,6 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   mutating func countDropped() { framesDropped &+= 1 }
 
-  /// Counts a decoded frame that is shown.
   mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {
     framesDecoded &+= 1
     if isKey { keyFramesDecoded &+= 1 }

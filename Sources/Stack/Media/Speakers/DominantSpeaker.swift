@@ -25,6 +25,7 @@ package struct DominantSpeaker: Machine {
     case dominant(Int?)
   }
 
+  /// How often the dominant speaker is determined, and when there is none.
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)

@@ -34,6 +34,7 @@ package struct LoudestSpeakers: Machine {
     case silence
   }
 
+  /// How many participants a report lists, from which level, and how often.
   package struct Settings: Hashable, Sendable {
     /// The maximum number of participants in a report.
     package var maxEntries = 1

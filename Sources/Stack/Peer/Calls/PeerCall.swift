@@ -87,6 +87,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case close
 }
 
+/// The result of a `PeerCall`: its return value, or the error it would throw.
 package enum PeerReply: Hashable, Sendable {
   case done
   case description(SessionDescription)
@@ -165,7 +166,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
 
 /// An event from a sender's capturer.
 package struct CaptureNote: Hashable, Sendable, Codable {
-  /// The kind of event.
+  /// What happened to the capturer.
   package enum Event: String, Hashable, Sendable, Codable {
     case started, failed, stopped
     /// The user refused permission.
@@ -173,7 +174,6 @@ package struct CaptureNote: Hashable, Sendable, Codable {
   }
 
   package var event: Event
-  /// Whether the capturer captures a screen.
   package var isScreencast: Bool
   /// The requested format.
   package var width: Int

@@ -294,7 +294,6 @@ extension PeerStack {
           transceiver: id, isInbound: true, kind: isMuted ? .mute : .unmute, reason: reason)))
   }
 
-  /// Records that a track has ended.
   func endReceiving(_ id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setLive(false, of: id) else { return }
     _ = tracks.receivers.setMuted(true, of: id)

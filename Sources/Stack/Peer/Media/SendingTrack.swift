@@ -35,7 +35,6 @@ struct SendingTrack: Machine {
   }
 
   enum Output {
-    /// A frame for a section.
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded

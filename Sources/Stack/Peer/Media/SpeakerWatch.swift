@@ -67,7 +67,6 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Forgets a track and its contributors; returns the events.
   mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
     return (contributors + [track]).flatMap { forget($0, at: now) }

@@ -53,7 +53,6 @@ final class Bundle {
     return isOutermost
   }
 
-  /// Passes an input to the flow.
   func step(_ input: MediaFlow.Input, at now: Instant) -> Bool {
     let isOutermost = flowOutputs.isEmpty
     flow.step(input, at: now, into: &flowOutputs)

@@ -22,7 +22,6 @@ package struct PeerTransport: Machine, ~Copyable {
   private var pool = CandidatePool()
   private(set) var generation: LocalRestart
   private(set) var peer = PeerParameters()
-  /// The traffic of the transport and of each pair.
   package private(set) var traffic = TrafficLedger()
   /// Whether a description has determined the ICE role.
   package private(set) var hasRole = false

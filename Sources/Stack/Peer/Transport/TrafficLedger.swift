@@ -118,7 +118,6 @@ package struct TrafficLedger {
       && received.packets <= total.packetsReceived && received.bytes <= total.bytesReceived
   }
 
-  /// Counts a change of the selected pair.
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
   /// Returns whether to inform ICE of a received packet now.

@@ -43,7 +43,6 @@ extension PeerTransport {
     /// The remote peer withdrew a candidate, given as text and parsed.
     case removedRemoteCandidate(String, ICECandidate)
     case remoteEndOfCandidates
-    /// Closes all parts.
     case close
   }
 

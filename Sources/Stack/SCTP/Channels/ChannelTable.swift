@@ -59,7 +59,6 @@ struct ChannelTable {
     byNumber.remove(at: index)
   }
 
-  /// Returns the place of the channel on a stream.
   func place(ofStream stream: UInt16) -> Int? {
     guard Int(stream) < byStream.count, byStream[Int(stream)] >= 0 else { return nil }
     return Int(byStream[Int(stream)])

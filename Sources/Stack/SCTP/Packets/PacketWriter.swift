@@ -4,9 +4,7 @@ import Wire
 struct PacketSpace {
   /// Bytes of chunks that still fit.
   var room: Int
-  /// Whether it has no chunks.
   var isEmpty: Bool
-  /// Whether it has a data chunk.
   var hasData: Bool
 }
 
@@ -120,7 +118,6 @@ struct PacketBuilder {
   /// Creates a builder for packets of up to `limit` bytes.
   init(limit: Int) { self.limit = limit }
 
-  /// Whether the packet has no chunks.
   var isEmpty: Bool { writer.count <= Self.header }
 
   /// Bytes of chunks that still fit.

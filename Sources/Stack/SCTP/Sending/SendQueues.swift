@@ -2,7 +2,6 @@ import DequeModule
 import HeapModule
 import Wire
 
-/// A message in the send queue.
 struct OutgoingMessage {
   var bytes: [UInt8]
   var payloadProtocol: PayloadProtocol

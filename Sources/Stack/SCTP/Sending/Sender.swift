@@ -9,7 +9,6 @@ enum SendStep {
   case changed(QueueChange)
 }
 
-/// An acknowledgement's outcome.
 enum AcknowledgementOutcome {
   /// Truncated, or older than the last one.
   case useless
@@ -17,7 +16,6 @@ enum AcknowledgementOutcome {
   case applied(AcknowledgementEffects)
 }
 
-/// Effects of an acknowledgement.
 struct AcknowledgementEffects {
   /// The changes of the retransmission timer (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
@@ -119,7 +117,6 @@ struct Sender {
 
   // MARK: Sending
 
-  /// Starts filling packets.
   mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
     freeRoom = isFastRetransmitDue ? space.room : 0
     isFastRetransmitDue = false
