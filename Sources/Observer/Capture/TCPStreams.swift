@@ -11,7 +11,6 @@ struct TCPStreams: Sendable {
   static let heldMaximum = 16 << 20
   private static let patience: Int64 = 3_000_000_000
 
-  /// A segment's header.
   struct Segment {
     var tuple: FiveTuple
     var sequence: UInt32

@@ -225,7 +225,7 @@ package struct RefusedPackets: Hashable, Sendable {
 
 /// A transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {
-  /// A sent stream.
+  /// A sent stream and what it needs from its encoder.
   package struct Sending: Sendable {
     package var counters: OutboundStreamCounters
     /// Whether frames were dropped that later ones may depend on.

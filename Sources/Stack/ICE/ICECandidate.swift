@@ -12,7 +12,6 @@ public struct ICECandidate: Hashable, Sendable {
     case peerReflexive = "prflx"
     /// An address on a TURN server.
     case relayed = "relay"
-
   }
 
   /// A candidate's host: an address, or a name that is yet to be resolved (mDNS).

@@ -283,7 +283,6 @@ public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable
 }
 
 extension PeerConfiguration {
-  /// The ICE agent's settings.
   var iceSettings: ICESettings {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,

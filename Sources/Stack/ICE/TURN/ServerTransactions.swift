@@ -137,7 +137,7 @@ struct MappingKeeper {
   /// When the next message is due unless others are sent before.
   private(set) var deadline: Instant?
   private var sentAt = Instant.zero
-  /// A connection needs no such messages.
+  /// Whether the server is reached over TCP, where no mapping needs to be kept open.
   private let isReliable: Bool
 
   init(isReliable: Bool) { self.isReliable = isReliable }

@@ -13,7 +13,7 @@ final class G711Encoder: AudioEncoding {
 
   var wantsSamples: Bool { true }
 
-  /// Does nothing: G.711 has only one rate.
+  /// Does nothing: G.711 has no FEC and only one bit rate.
   func setPacketLoss(percent: Int32) {}
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {

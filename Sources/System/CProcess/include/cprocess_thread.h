@@ -8,8 +8,8 @@
 /// The name, which debuggers show, is cut to 15 characters.
 int cprocess_thread_start(const char *name, void (*run)(void *), void *context);
 
-/// Creates a pipe, stores its reading end and its writing end, and closes both in child processes;
-/// returns 0 or a negative errno value.
+/// Creates a pipe and stores its reading end and its writing end, both close-on-exec; returns 0 or
+/// a negative errno value.
 int cprocess_pipe(int ends[2]);
 
 /// Makes writing to a closed pipe fail with EPIPE on the calling thread, without a signal.
