@@ -308,7 +308,7 @@ package struct CoverageReport: Hashable, Sendable {
   package var transport: Int?
   /// The number of packets, or of whatever the kind counts, so far.
   package var count: UInt64
-  /// Details; may be empty.
+  /// What exactly is affected, or a hint for the user; may be empty.
   package var detail: String
 }
 
