@@ -156,7 +156,7 @@ struct SendPartTests {
     let half = meter.measure(lastReport: .max, delay: 32_768, arrival: 65_535)
     #expect(half == .milliseconds(500) && meter.newest == half)
     #expect(meter.requestSpacing == .milliseconds(625))
-    // Rounding may give slightly less than zero.
+    // Rounding may produce slightly less than zero.
     let least = meter.measure(lastReport: 100, delay: 50, arrival: 100)
     #expect(least == Interval(compactUnits: 1))
     #expect(meter.requestSpacing == .milliseconds(20))

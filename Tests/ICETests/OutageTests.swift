@@ -97,11 +97,11 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // Last heard at a consent check up to six seconds before; left eight seconds after that.
+      // The last response came up to six seconds before; the pair is left eight seconds after it.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
-      // The other side may have followed before it noticed the silence itself.
+      // The remote agent may have followed before it noticed the silence itself.
       let losses = meeting.states.map { $0.filter { $0 == .disconnected }.count }
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
       // The restored pair is not selected again: it is not of a better kind.
@@ -143,7 +143,7 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The side that can hear leaves once the other, which cannot, has left and sends no more
+      // The agent that can receive leaves once the other, which cannot, has left and sends no more
       // checks.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")

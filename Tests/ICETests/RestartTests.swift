@@ -96,7 +96,7 @@ struct RestartTests {
   @Test func theOldGenerationAnswersUntilItRetires() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     a.step(.restart(ICECredentials(from: meeting.chance)))
-    // The other side learns of it much later; its consent checks continue.
+    // The remote agent learns of it much later; its consent checks continue.
     meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)

@@ -17,7 +17,7 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=1", true),
     ("profile-level-id=42e034;level-asymmetry-allowed=1", true),
-    // Unless both sides allow asymmetry, the own level also limits what is sent.
+    // Unless both sides allow asymmetry, the local level also limits what is sent.
     ("profile-level-id=42e028", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
     // The values that browsers assume if there are none.

@@ -115,7 +115,7 @@ struct RemoteAnswerTests {
   @Test(arguments: Fault.allCases)
   func mismatchedAnswersAreRefused(fault: Fault) throws {
     let error = try #require(throws: JSEPError.self) {
-      // A section offered without a transport of its own can only be bundled.
+      // A section offered without a separate transport can only be bundled.
       let isOfBundle = fault == .noBundle || fault == .partialBundle
       return try RemoteAnswerTests.apply(isOfBundle ? .maxBundle : .balanced) { answer in
         RemoteAnswerTests.damage(&answer, fault)

@@ -79,7 +79,7 @@ struct BundleTests {
       #expect(stats(call, peer, "transport").count == 1)
       let isClosed = peer == 0 && policy != .maxBundle
       #expect(call.state("dtls 2", of: peer) == (isClosed ? "closed" : nil))
-      // Nothing remains of the transports that were given up.
+      // Nothing remains of the removed transports.
       for type in ["candidate-pair", "local-candidate"] {
         #expect(Set(stats(call, peer, type).map { $0["transportId"] }).count == 1)
       }

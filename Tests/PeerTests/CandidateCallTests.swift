@@ -76,7 +76,7 @@ struct CandidateCallTests {
     for _ in 0..<2 { #expect(call.call(0, .addICECandidate(candidate)).error == nil) }
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
     #expect(call.state("ice-connection", of: 0) == "checking")
-    // The bundled section has no transport of its own: nothing happens.
+    // The bundled section has no separate transport: nothing happens.
     let along = CandidateInit(candidate: CandidateCallTests.text, sdpMid: "1")
     #expect(call.call(0, .addICECandidate(along)).error == nil)
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])

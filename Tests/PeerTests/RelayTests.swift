@@ -159,7 +159,7 @@ struct RelayTests {
     offer.sdp = Self.without("a=rtcp-mux", whole)
     let error = try #require(call.call(1, .setRemoteDescription(offer)).error)
     #expect(error.message.contains("a=rtcp-mux"))
-    // The same leg goes on with a description that it can carry.
+    // The same leg continues with a description that it can carry.
     offer.sdp = whole
     #expect(call.call(1, .setRemoteDescription(offer)).error == nil)
   }

@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 struct SpeakerTests {
-  /// Makes two peers; the first sends a tone, and the second sends back what it hears.
+  /// Makes two peers; the first sends a tone, and the second sends back what it receives.
   private func echoedCall() throws -> VirtualCall {
     let call = VirtualCall(seed: 3, links: [LinkSettings(), LinkSettings()])
     call.call(
@@ -116,7 +116,7 @@ struct SpeakerTests {
     #expect(changes() == [true])
     call.call(1, .limitAudioSlots(nil))
     #expect(changes() == [true, false])
-    // A peer's own audio takes no slot.
+    // Local audio needs no slot.
     let local = call.events[1].filter {
       if case .audioSlot(let other, _) = $0.event { !other.isInbound } else { false }
     }

@@ -79,7 +79,7 @@ struct H264Tests {
     #expect(small.count == 2)
   }
 
-  /// Any payload gives at most its own size, plus start codes.
+  /// The output is at most as long as the payload, plus start codes.
   @Test func aPacketNeverExceedsItsUnits() {
     var state: UInt64 = 7
     for _ in 0..<20_000 {

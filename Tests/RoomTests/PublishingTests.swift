@@ -24,7 +24,7 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
-  /// Found by a million inputs: local media carried before the service named this participant was
+  /// Found by fuzzing: local media carried before the service named this participant was
   /// never reported as carried, but reported as no longer carried.
   @Test func localMediaIsCarriedOnceItsOwnerHasAName() {
     let room = VirtualRoom()

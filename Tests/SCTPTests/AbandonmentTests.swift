@@ -16,7 +16,7 @@ struct AbandonmentTests {
   private struct Journal {
     var transmissions = [Int](repeating: 0, count: AbandonmentTests.count)
     var arrivals = [Int](repeating: 0, count: AbandonmentTests.count)
-    /// When a message was last sent, with which number, and when the peer was first told to skip
+    /// When a message was last sent, with which number, and when the peer was first asked to skip
     /// that number.
     var lastSent = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var numbers = [UInt32?](repeating: nil, count: AbandonmentTests.count)

@@ -90,7 +90,7 @@ struct ChannelTests {
     link.run { $0.seen[1].messages.count == 1 }
     link.send(1, link.seen[1].announced[0], "an answer")
     link.run { $0.seen[0].messages.count == 1 }
-    // The other side resets its stream once its answer is known to have arrived.
+    // The remote side resets its stream once its answer is known to have arrived.
     link.step(0, .close(channel))
     link.run(for: .milliseconds(20))
     #expect(link.seen.allSatisfy { $0.closed.count == 1 })

@@ -28,7 +28,7 @@ struct PacketTests {
     }
     #expect(options == DataChannelInit(label: "chat", priority: .veryLow))
     var written = message.bytes
-    // aiortc's priority 0 has no class of its own.
+    // aiortc's priority 0 belongs to no class.
     written[3] = 0
     #expect(written == bytes)
   }

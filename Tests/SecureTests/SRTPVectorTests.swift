@@ -84,7 +84,7 @@ struct SRTPVectorTests {
       case (false, false): try client.unprotectRTP(&bytes)
       }
       #expect(bytes == packet.plain)
-      // Protecting the plain packet again gives the browser's packet.
+      // Protecting the plain packet again produces the browser's packet.
       guard !packet.isRTCP else { continue }
       if packet.isFromClient {
         try client.protectRTP(&bytes)

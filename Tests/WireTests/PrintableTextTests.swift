@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// Untrusted text, as it is printed.
+/// How untrusted text is printed.
 struct PrintableTextTests {
   /// U+FDD0 and U+FFFF, which a literal cannot contain.
   private static let noncharacters = String(

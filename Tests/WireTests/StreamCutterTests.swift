@@ -22,7 +22,7 @@ struct StreamCutterTests {
   private static let messages: [[UInt8]] = [[1], [], [2, 3], [4, 5, 6], [], [7]]
   private static let stream = messages.flatMap(Framing.framed)
 
-  /// However the bytes arrive, each message is returned once, as soon as it is complete.
+  /// Each message is returned once, as soon as it is complete, for any segmentation of the bytes.
   @Test(arguments: 1...stream.count)
   func messagesAreReassembledFromAnySegmentation(size: Int) throws {
     var cutter = StreamCutter(Framing.self)

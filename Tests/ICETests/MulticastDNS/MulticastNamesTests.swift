@@ -30,7 +30,7 @@ private final class Link {
           losses -= 1
           continue
         }
-        // The sender hears itself too.
+        // The sender receives its own multicast too.
         for other in hosts.indices { step(other, .received(bytes, from: address(host))) }
       case .unicast(let bytes, let asker):
         unicasts += 1

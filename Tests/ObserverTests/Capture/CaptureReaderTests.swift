@@ -314,7 +314,7 @@ struct CaptureReaderTests {
     }
   }
 
-  /// A damaged length costs its record; one too short gives the record's first bytes, and one that
+  /// A damaged length loses its record; one too short yields the record's first bytes, and one that
   /// reaches over other records hides them.
   @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 10), (200, 9), (200_000, 9)])
   func aDamagedRecordLosesOnlyItself(_ length: Int, _ frames: UInt64) throws {

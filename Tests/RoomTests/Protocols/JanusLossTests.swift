@@ -62,7 +62,7 @@ struct JanusLossTests {
       ])
   }
 
-  /// Found by a million inputs: two settings never got a reply, one that could not be sent and one
+  /// Found by fuzzing: two settings never got a reply, one that could not be sent and one
   /// whose answer says that the server no longer knows the handle.
   @Test(arguments: [true, false])
   func aSettingWithoutATransportIsAnsweredToo(isSent: Bool) throws {

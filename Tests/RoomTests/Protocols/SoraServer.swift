@@ -58,7 +58,7 @@ struct SoraServer {
     return .object(members + offerMembers)
   }
 
-  /// The offer: the client's own sections, and one for each other participant.
+  /// The offer: the client's sections, and one for each other participant.
   private var sdp: String {
     let localSections =
       section("audio", mid: "a", "recvonly", nil) + section("video", mid: "v", "recvonly", nil)

@@ -8,7 +8,7 @@ struct ZlibTests {
     String(repeating: "a=candidate:1 1 udp 2130706431 192.0.2.1 39645 typ host\r\n", count: 40).utf8
   )
 
-  /// Compression gives the same bytes in every run, because they are on the tape.
+  /// Compression must be deterministic, because its output is on the tape.
   @Test func compressedBytesAreFixedAndShorter() throws {
     #expect(Zlib.compressed([]) == [0x78, 0x01, 0x03, 0x00, 0, 0, 0, 1])
     #expect(
