@@ -22,9 +22,7 @@ package final class VirtualAudioSession {
   /// The operations that wait for `answer`.
   private var waiting: [(id: UInt32, operation: AudioDeviceOperation)] = []
 
-  /// The operations requested of the device.
   package private(set) var operations: [AudioDeviceOperation] = []
-  /// The events, in order.
   package private(set) var events: [AudioSessionEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []

@@ -109,7 +109,6 @@ package final class VirtualCall {
     return nil
   }
 
-  /// Passes any input to a peer.
   @discardableResult
   package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
     peers[peer].step(input, at: now, into: &outbox)
@@ -247,7 +246,6 @@ package final class VirtualCall {
     now = max(now, end)
   }
 
-  /// Advances virtual time by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
   /// Exchanges an offer and its answer between two peers.
@@ -289,7 +287,7 @@ package final class VirtualCall {
     return relay(call(answerer, .localDescription), over: path.reversed(), edit: edit)
   }
 
-  /// Passes a description from the first of four to the last.
+  /// Passes a description from one peer through both legs of a relay to the other peer.
   private func relay(
     _ reply: PeerReply, over path: [Int], edit: (String) -> String
   ) -> PeerError? {
@@ -329,7 +327,6 @@ package final class VirtualCall {
 package let labEpoch: Int64 = 1_767_225_600_000_000_000
 
 extension PeerEvent {
-  /// The event without its decoded media.
   fileprivate var withoutMedia: PeerEvent {
     guard case .frame(var frame) = self else { return self }
     frame.decoded = .none

@@ -23,7 +23,7 @@ package final class VirtualMeeting {
   package let chance: EntropyStream
 
   private let entropy: Entropy
-  /// Earliest first.
+  /// Scheduled actions, earliest first.
   private var events: [(at: Instant, action: Action)] = []
 
   package init(seed: UInt64) {
@@ -271,7 +271,6 @@ package struct MeetingParty {
   package var refuses: (SocketAddress) -> Bool = { _ in false }
   /// Whether its responses are lost.
   package var dropsResponses = false
-  /// Whether `trace` is recorded.
   package var keepsTrace = false
 
   package private(set) var states: [(at: Instant, state: ICEConnectionState)] = []
@@ -295,7 +294,7 @@ package struct MeetingParty {
 
   private var nextPort: UInt16
 
-  /// A path that was selected.
+  /// A selected pair, and when the agent reported it.
   package struct Selection: Hashable, Sendable {
     package let at: Instant
     package let local: SocketAddress

@@ -283,7 +283,7 @@ package struct LinkSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Temporary outages of a virtual network.
+/// Addresses that a test cuts off for a while, without removing their interfaces.
 package struct VirtualOutage: Hashable, Sendable {
   /// Addresses whose link is down in both directions.
   package var dead: [IPAddress] = []

@@ -62,11 +62,10 @@ package final class VirtualRoom {
     return replies[id]
   }
 
-  /// The number of the last call.
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Joins a room in which these participants already are.
+  /// Joins a room with these participants already present.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()
@@ -265,7 +264,7 @@ package struct ScriptedSignaling: SignalingMachine {
       }
     case .transport(_, .frame(.binary)):
       outbox.append(
-        .event(.failed(SignalingFailure(.unreadableMessage, "a message that is no text"))))
+        .event(.failed(SignalingFailure(.unreadableMessage, "a message that is not text"))))
     case .transport(_, .closed(let code, let reason)):
       outbox.append(.event(.ended(RoomEnding(.disconnected, code: Int(code), message: reason))))
     case .transport(_, .failed(let reason)):

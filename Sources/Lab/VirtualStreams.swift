@@ -11,7 +11,7 @@ package struct VirtualStreams {
     /// A listener accepted a connection.
     case accepted(local: SocketAddress, remote: SocketAddress)
     case message(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// The remote endpoint or the network closed it.
+    /// The remote endpoint or the network closed the connection.
     case lost(local: SocketAddress, remote: SocketAddress)
   }
 
@@ -22,7 +22,6 @@ package struct VirtualStreams {
     package var event: Event
   }
 
-  /// One direction of a connection.
   private struct Direction {
     let host: Int
     let local: SocketAddress
@@ -43,7 +42,7 @@ package struct VirtualStreams {
   private let chance: EntropyStream
   private var listeners: [(address: SocketAddress, host: Int)] = []
   private var directions: [Direction] = []
-  /// Earliest first.
+  /// Events not returned yet, earliest first.
   private var pending: [Delivery] = []
 
   package init(entropy: EntropyStream) { chance = entropy }

@@ -15,7 +15,7 @@ package struct CallGate {
     package var isTruncated: Bool
     /// The capture time, which lies in the past if the datagram waited.
     package var at: Instant
-    /// Its IP header's ECN field; nil if unknown.
+    /// The ECN field of the IP header; nil if unknown.
     package var ecn: ECNMark?
   }
 
@@ -23,7 +23,7 @@ package struct CallGate {
   package enum Verdict: Sendable {
     /// It belongs to a call or may lead to one.
     case admitted
-    /// Together with these earlier datagrams, it proves to be part of a call.
+    /// It and these earlier datagrams, which waited, belong to a call.
     case admittedWith([Admitted])
     /// It waits for further datagrams.
     case waiting
@@ -46,7 +46,7 @@ package struct CallGate {
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
-  /// Paths that may turn out to be a relay's or a call's DTLS association.
+  /// Undecided paths: possible channel data of TURN, and possible DTLS associations.
   private var channels = PathTrials<ContentEvidence>()
   private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
@@ -86,7 +86,7 @@ package struct CallGate {
     }
     switch kind {
     case .other: return .refused
-    // QUIC packets begin with such bytes too.
+    // The first byte of QUIC packets may be in this range too.
     case .channelData: return tryChannel(packet)
     case .stun:
       let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
@@ -108,7 +108,7 @@ package struct CallGate {
     return waited.isEmpty ? .admitted : .admittedWith(waited + [packet])
   }
 
-  /// Admits a path to a relay whose allocation is not in the capture.
+  /// Admits a path if its datagram is channel data of a TURN allocation that is not in the capture.
   private mutating func tryChannel(_ packet: Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
     return RelayTable.mayBeRelayed(bytes, packet.tuple, isTruncated: packet.isTruncated)
@@ -165,7 +165,7 @@ package struct CallGate {
       }
     }
     if isFramed {
-      // The observer detects problems with these itself.
+      // The observer parses admitted bytes again, and reports problems itself.
       verdict.bytes = wasFramed ? bytes : before + bytes
     } else {
       verdict.obstacle = outcome.obstacle.map { ($0, outcome.detail) }
@@ -197,7 +197,7 @@ struct Newcomers {
   /// The limits of waiting paths: their number, datagrams per path, datagram length, and total
   /// bytes.
   ///
-  /// Datagrams before an answer belong to the call as much as those after it.
+  /// 64 per path, because datagrams before the answer belong to the call too.
   static let waitingMaximum = 2048
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
@@ -233,13 +233,12 @@ struct Newcomers {
 
   init(unansweredMaximum: Int) { self.unansweredMaximum = unansweredMaximum }
 
-  /// The number of unanswered paths.
   var unansweredCount: Int { unanswered.count }
 
   /// Whether media in both directions of a path is worth tracking now.
   var watchesMedia: Bool { unanswered.count >= Self.watchedMinimum }
 
-  /// Records a datagram on a path that is known or was admitted for another reason.
+  /// Counts a datagram on a known path, or one admitted for another reason, as a possible answer.
   mutating func see(_ tuple: FiveTuple) {
     guard !unanswered.isEmpty else { return }
     let (key, isFromLow) = PathKey.of(tuple)

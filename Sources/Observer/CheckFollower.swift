@@ -1,7 +1,7 @@
 import ICE
 import Wire
 
-/// An end's W3C RTCIceTransportState, as deduced from its traffic.
+/// The W3C RTCIceTransportState of an endpoint, inferred from its packets.
 enum SeenICEState: String {
   case new, checking, connected, disconnected, failed, closed
 }
@@ -9,7 +9,7 @@ enum SeenICEState: String {
 /// Follows the connectivity checks of both ends of a transport (RFC 8445 section 7): successes,
 /// nominations, round trips and timeouts.
 struct CheckFollower {
-  /// A check without a response.
+  /// A check that has no response yet.
   private struct Request {
     var transaction: STUNTransactionID
     var path: Int
@@ -34,7 +34,7 @@ struct CheckFollower {
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 
-  /// The changes that a message caused.
+  /// The state changes that a message or a deadline caused.
   struct Outcome {
     var states: [(end: Int, from: SeenICEState, to: SeenICEState)] = []
     var roles: [(end: Int, isControlling: Bool)] = []
@@ -50,7 +50,6 @@ struct CheckFollower {
     return true
   }
 
-  /// Handles an end's check.
   mutating func request(_ message: STUNMessage, on path: Int, from end: Int, at now: Instant)
     -> Outcome
   {
@@ -84,8 +83,8 @@ struct CheckFollower {
     let wasConnected = states[end] == .connected || states[end] == .disconnected
     if request.nominates {
       move(end, to: .connected, &outcome)
-      // The end that responds to a nominating check has the pair as well (RFC 8445 section
-      // 7.3.1.5).
+      // The endpoint that answered the nominating check has selected the pair as well (RFC 8445
+      // section 7.3.1.5).
       move(1 - end, to: .connected, &outcome)
       if answered[1 - end] == nil { answered[1 - end] = now }
     } else if wasConnected {
@@ -98,7 +97,8 @@ struct CheckFollower {
   @inline(__always)
   mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
-  /// Returns whether an end is disconnected, so that a received packet reconnects it.
+  /// Returns whether an endpoint is disconnected, so that the next packet it receives reconnects
+  /// it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
 
   /// Reconnects an end that receives packets again.
@@ -108,7 +108,6 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Whether an end is sending checks and is not known to have a pair.
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
   /// Connects both ends if media proves that they have a pair although no nomination was seen.
@@ -262,7 +261,6 @@ struct MappedAddresses {
   /// Returns whether an address is server-reflexive.
   func isReflexive(_ address: SocketAddress) -> Bool { mapped.contains(address) }
 
-  /// Records a request to a server.
   mutating func ask(_ message: STUNMessage, from source: SocketAddress) {
     if requests.count >= MappedAddresses.requestsMaximum { requests.removeFirst() }
     requests.append((message.transactionID, source))

@@ -9,7 +9,7 @@ struct HTTPReader {
 
   private enum State {
     case head
-    /// A body with this many bytes still to come.
+    /// A body of which this many bytes are still missing.
     case body(Int)
     case chunkHead
     case chunk(Int)
@@ -38,11 +38,10 @@ struct HTTPReader {
       "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1.", "RTSP/",
     ]
     if starts.contains(where: { bytes.starts(with: $0.utf8) }) { return true }
-    // These need at most the bytes that arrive before a connection is classified.
+    // These decide by the first bytes of a line, which arrive before a connection is classified.
     return SignalingText.isSIP(bytes) || isRTSP(bytes)
   }
 
-  /// Returns whether the bytes begin an RTSP request.
   private static func isRTSP(_ bytes: [UInt8]) -> Bool {
     let methods = ["DESCRIBE", "ANNOUNCE", "SETUP", "PLAY", "RECORD", "PAUSE", "TEARDOWN"]
     return methods.contains { bytes.starts(with: "\($0) r".utf8) }
@@ -92,7 +91,7 @@ struct HTTPReader {
     return true
   }
 
-  /// Stops reading at an endless line, which would otherwise be searched again with every byte.
+  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false

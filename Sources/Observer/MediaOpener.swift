@@ -2,7 +2,6 @@ import RTP
 import Secure
 import Wire
 
-/// A packet waiting to be decrypted, while it is unknown whether a key will arrive.
 struct WaitingPacket {
   var bytes: [UInt8]
   var path: Int
@@ -12,7 +11,7 @@ struct WaitingPacket {
   var ecn: ECNMark?
 }
 
-/// Waiting packets, the oldest first.
+/// Packets that wait for keys, oldest first.
 struct WaitingPackets {
   private var items: [WaitingPacket?] = []
   private var head = 0
@@ -65,7 +64,6 @@ struct MediaOpener {
 
   enum Opening {
     case opened
-    /// A duplicate.
     case repeated
     /// No key fits.
     case refused
@@ -92,7 +90,7 @@ struct MediaOpener {
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
 
-  /// Sets the protection when something other than packets determines it.
+  /// Sets the protection when signaling or DTLS determines it rather than packets.
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
   // MARK: Waiting packets
@@ -101,7 +99,6 @@ struct MediaOpener {
 
   mutating func popWaiting() -> WaitingPacket? { waiting.popFirst() }
 
-  /// Removes and returns all waiting packets.
   mutating func removeWaiting() -> WaitingPackets {
     defer { waiting = WaitingPackets() }
     return waiting
@@ -116,7 +113,6 @@ struct MediaOpener {
     if receivers[end].count > Self.receiversMaximum { receivers[end].removeLast() }
   }
 
-  /// Decrypts a packet in place.
   mutating func open(_ packet: inout [UInt8], from end: Int, isRTCP: Bool) -> Opening {
     if receivers[end].count == 1 { return open(&packet, receivers[end][0], isRTCP) }
     guard !receivers[end].isEmpty else { return .noKey }
@@ -228,11 +224,10 @@ struct KeyRing {
   private static let givenMaximum = 4096
 
   private(set) var log = NSSKeyLog()
-  /// Supplied SRTP keys.
   private(set) var given: [SRTPKey] = []
   /// The indexes of keys that have not decrypted anything so far.
   private var unused: Set<Int> = []
-  /// Whether keys from another source decrypt packets.
+  /// Whether keys other than the supplied ones decrypted packets.
   private(set) var hasOthers = false
   /// Whether more keys may arrive.
   private(set) var areAwaited: Bool
@@ -259,7 +254,7 @@ struct KeyRing {
   /// The number of supplied keys that decrypted nothing.
   var unusedCount: Int { unused.count }
 
-  /// Records that a key decrypted packets.
+  /// Records that a key decrypted a packet.
   mutating func use(_ key: SRTPKey, isGiven: Bool) {
     if isGiven {
       for index in given.indices where given[index] == key { unused.remove(index) }
@@ -267,7 +262,7 @@ struct KeyRing {
     hasOthers = hasOthers || !isGiven
   }
 
-  /// Records that keys negotiated by DTLS decrypt packets.
+  /// Records that keys negotiated by DTLS decrypted a packet.
   mutating func useThoseOfDTLS() { hasOthers = true }
 
   /// Declares that no more keys will arrive.

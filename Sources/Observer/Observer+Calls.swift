@@ -32,7 +32,8 @@ extension Observer {
     return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
-  /// Returns the path of media or DTLS that no check preceded, which makes it a call.
+  /// Finds or creates the path of media or DTLS without earlier checks, which creates a call as
+  /// well.
   ///
   /// - Returns: nil if there are too many paths.
   mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
@@ -110,7 +111,7 @@ extension Observer {
     return index
   }
 
-  /// Sets the fragments of both ends, for the first generation or after a restart.
+  /// Sets the username fragments of both ends, at the beginning or after an ICE restart.
   private mutating func begin(_ names: CheckNames, _ index: Int, from: Int) {
     let fragments = from == 0 ? [names.sender, names.receiver] : [names.receiver, names.sender]
     guard transports[index].checks.begin(fragments) else { return }

@@ -33,7 +33,7 @@ extension Observer {
     }
   }
 
-  /// Handles an end's check (RFC 8445 section 7.2.2).
+  /// Handles a connectivity check (RFC 8445 section 7.2.2).
   private mutating func receiveCheck(
     _ message: STUNMessage, _ names: CheckNames, _ tuple: FiveTuple, _ bytes: [UInt8],
     _ isRelayed: Bool
@@ -62,7 +62,8 @@ extension Observer {
     guard let (path, from) = table.find(tuple) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    // This holds even if the check itself was not seen: a capture may have one direction only.
+    // The response proves the address even if the check was not seen, as in captures of one
+    // direction.
     if message.messageClass == .success, let mapped = message.mappedAddress {
       learnAddress(mapped, of: 1 - from, on: path)
     }
@@ -79,7 +80,7 @@ extension Observer {
     emit(outcome, index)
   }
 
-  /// Records a successful check.
+  /// Records a successful check in the transport and its pair.
   private mutating func learn(
     _ answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool), _ index: Int
   ) {
@@ -104,7 +105,7 @@ extension Observer {
     }
   }
 
-  /// Reports an end's new address.
+  /// Reports a new address of one end.
   ///
   /// - Parameter isSeenByOther: whether it is the address at which the other end sees this one,
   ///   rather than the one on the wire.
@@ -277,7 +278,7 @@ extension Observer {
     if let stated = statedCandidate(address, of: end, index) { return stated.kind }
     if mappings.isMapped(address) || address.ip.isOfPrivateNetwork { return .host }
     if mappings.isReflexive(address) { return .serverReflexive }
-    // By definition, since it was learned from checks alone (RFC 8445 section 7.3.1.3).
+    // An address that was learned from checks alone is peer-reflexive (RFC 8445 section 7.3.1.3).
     if let number = transports[index].descriptions[end],
       !descriptionTable.entries[number].candidates.isEmpty
     {
@@ -328,7 +329,8 @@ extension Observer {
     }
   }
 
-  /// Moves a relay's client to the end that was taken for its peer; unknown addresses stay unknown.
+  /// Moves a relay's client to the end that was assumed to be its peer; unknown addresses stay
+  /// unknown.
   private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
     let known = table.paths[path]
     let channel = known.pair.addresses[1 - end]

@@ -4,7 +4,6 @@ import Wire
 
 // Handles RTP and RTCP, encrypted or not.
 extension Observer {
-  /// Handles an RTP or RTCP packet.
   mutating func receiveMedia(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], _ isTruncated: Bool, isRTCP: Bool,
     _ isRelayed: Bool
@@ -177,7 +176,7 @@ extension RTPHeader {
 
 // MARK: - DTLS
 
-// DTLS: associations, their states, and the keys and SCTP packets from them.
+// Handles DTLS: associations, their states, and the keys and SCTP packets that they yield.
 extension Observer {
   /// Returns whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section
   /// 4.2).
@@ -212,7 +211,7 @@ extension Observer {
     handleDTLSEvents(index, path)
   }
 
-  /// Handles the results of DTLS.
+  /// Handles what a DTLS datagram revealed.
   mutating func handleDTLSEvents(_ index: Int, _ path: Int) {
     var events: [DTLSFollower.Event] = []
     swap(&events, &dtlsEvents)
@@ -260,7 +259,7 @@ extension Observer {
 
 // MARK: - Keys
 
-// Keys, which may arrive at any time.
+// Handles keys, which may arrive at any time.
 extension Observer {
   /// Adds bytes of a key log and processes whatever was waiting for its secrets.
   mutating func add(keyLog bytes: [UInt8]) {
@@ -278,7 +277,6 @@ extension Observer {
     }
   }
 
-  /// Adds a supplied key.
   mutating func add(_ key: SRTPKey) {
     guard keys.add(key) else { return }
     for index in transports.indices {
@@ -364,7 +362,7 @@ extension Observer {
     }
   }
 
-  /// Samples of waiting packets for trying keys: each source's first one.
+  /// Waiting packets to try keys on: the first one of each source, at most 16.
   func waitingSamples(_ index: Int) -> [WaitingPacket] {
     transports[index].media.waiting.firstOfEachSource(limit: 16)
   }

@@ -24,7 +24,7 @@ extension Observer {
     let named = Self.protected(by: packet.bytes.span.bytes, header)
     guard named != nil || streamTable.entries[place].seeksProtected else { return }
     let entry = streamTable.entries[place]
-    // A description may name the source without the format.
+    // A description may name the protected source without stating the format.
     let isNamed = entry.stream.payloads.isEmpty && entry.stream.protects == named
     guard entry.stream.protects == nil || isNamed else { return }
     var protected = named
@@ -34,7 +34,7 @@ extension Observer {
         header.contributorCount == 1
         ? packet.bytes.span.bytes.uint32(at: RTPHeader.fixedLength) : nil
     } else if !entry.seeksProtected, entry.deduction.isOver {
-      // Another source of information determines the contents.
+      // The payload type's encoding is known, and it is not FlexFEC.
       return
     }
     guard let protected, protected != header.ssrc,
@@ -72,10 +72,10 @@ extension Observer {
 
 // MARK: - Relayed
 
-// Packets in the clear out of a relay, which knows whose they are.
+// Handles unencrypted packets from a relay, which states the transports that they belong to.
 extension Observer {
-  /// Begins a path that a relay announces, or another generation of it: whatever descriptions say
-  /// of its protection, packets come in the clear.
+  /// Begins a path that a relay announced, or its next ICE generation; its packets are unencrypted,
+  /// whatever descriptions say.
   mutating func begin(clearPath tuple: FiveTuple, _ fragments: [String]) {
     guard fragments.count == 2, let names = CheckNames("\(fragments[1]):\(fragments[0])"),
       let (path, _) = place(names, tuple, false)
@@ -85,7 +85,7 @@ extension Observer {
     showClear(index)
   }
 
-  /// Handles an SCTP packet on a path in the clear.
+  /// Handles an SCTP packet on a path that a relay announced.
   mutating func receiveData(_ tuple: FiveTuple, _ bytes: [UInt8]) {
     guard let (path, from) = table.find(tuple),
       count(bytes, on: path, from: from, isRelayed: false)

@@ -2,7 +2,7 @@ import RTP
 import Secure
 import Wire
 
-// Streams, with their packets and contents.
+// Tracks streams, their packets and their contents.
 extension Observer {
   /// The maximum number of streams per transport; further sources are spoofed.
   private static let streamsMaximum = 1024
@@ -51,15 +51,15 @@ extension Observer {
     return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
   }
 
-  /// Reports a packet that waited for its source's second one.
+  /// Reports a packet that waited for a second one from its source.
   private mutating func deliver(_ waiting: UnprovenStreams.Packet) {
     deliver(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
       size: waiting.size)
   }
 
-  /// Ends the wait for second packets: single ones become streams if the transport uses their
-  /// payload type and there are few of them.
+  /// Ends the wait for second packets: a single packet becomes a stream if the transport uses its
+  /// payload type and few packets are single.
   mutating func releaseUnproven() {
     let waiting = unproven.removeAll()
     for first in waiting {
@@ -188,7 +188,7 @@ extension Observer {
       let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
       let deduced = entry.deduction.examine(
         header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      // What RED carries becomes known together with RED, because waiting packets are read at once.
+      // Set before the stream is reported, so that one report states RED and what it carries.
       if entry.deduction.inner != inner {
         entry.stream.payloads.removeAll { $0 == inner }
         if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }

@@ -26,7 +26,7 @@ package struct Observer: Machine, ~Copyable {
   var channelTrials = PathTrials<ContentEvidence>()
   var helloTrials = PathTrials<ClientHelloReader>()
   var relays = RelayTable()
-  /// The addresses of the datagram whose contents are being processed.
+  /// The path to the relay while a relayed datagram's contents are processed.
   private var carrier: PathKey?
   /// The ECN field of the datagram being processed.
   var mark: ECNMark?
@@ -180,7 +180,7 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
-    // A datagram that was also seen outside of the relay has its own row.
+    // Datagrams of this end that are seen outside of the relay have rows of their own.
     if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
       emit(
         .carried(
@@ -223,7 +223,7 @@ package struct Observer: Machine, ~Copyable {
 
   mutating func emit(_ output: consuming Output) { report.emit(output) }
 
-  /// Counts something that could not be seen.
+  /// Counts something that could not be seen or decrypted.
   mutating func countUnseen(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
@@ -231,7 +231,7 @@ package struct Observer: Machine, ~Copyable {
     report.count(kind, transport: transport, by: count, detail: detail())
   }
 
-  /// Ends the capture: reports waiting packets as they are, and what was missing.
+  /// Ends the capture: reports waiting packets without decrypting them, and what could not be seen.
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
@@ -291,15 +291,14 @@ package struct Observer: Machine, ~Copyable {
 
 // MARK: - Connections
 
-// TCP connections.
+// Handles TCP connections.
 extension Observer {
-  /// Handles the next bytes in one direction of a connection.
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
     let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
       switch message {
       case .datagram(let bytes):
-        // The framing proves that it is a connection to a relay, whatever the ports.
+        // The framing proves that the connection leads to a TURN server, whatever the ports.
         if bytes.first.map({ (0x40...0x7f).contains($0) }) == true {
           _ = relays.assume(tuple)
           turnRelays()

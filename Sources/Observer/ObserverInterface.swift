@@ -14,16 +14,15 @@ extension Observer {
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
     case keyLog([UInt8])
-    /// A supplied SRTP key.
     case srtpKey(SRTPKey)
     /// One end's session description, and its origin.
     case description(String, Knowledge = .given)
     /// Something that was dropped before it reached the observer.
     case notSeen(CoverageReport.Kind, count: UInt64, detail: String)
-    /// A path on which packets come in the clear, out of a relay, with the ICE username fragments
-    /// of its source and its destination.
+    /// A path with unencrypted packets from a relay, with the ICE username fragments of its source
+    /// and destination.
     case clearPath(FiveTuple, fragments: [String])
-    /// An SCTP packet on such a path.
+    /// An SCTP packet on a path that `clearPath` announced.
     case data(FiveTuple, [UInt8], arrival: Instant)
     /// No more keys will arrive, so nothing need wait for them.
     case noMoreKeys
@@ -36,7 +35,7 @@ extension Observer {
   package enum Output: Sendable {
     /// A call between two ends, numbered 0 and 1.
     case call(ObservedCall)
-    /// Another transport of a call, or a transport that turned out to belong to an older call.
+    /// A further transport of a call, or a transport that was reassigned to an older call.
     case transport(ObservedTransport)
     case state(ObservedState)
     case candidate(ObservedCandidate)
@@ -51,7 +50,7 @@ extension Observer {
     case stream(ObservedStream)
     /// A transport's header extensions, from descriptions or inferred.
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)
-    /// RTP, RTCP or SCTP; or SRTP that could not be decrypted.
+    /// RTP, RTCP or SCTP, decrypted if possible.
     case packet(ObservedPacket)
     /// New counters for a pair that is otherwise unchanged.
     case checked(ObservedPair)
@@ -83,7 +82,7 @@ extension Observer.Output {
   }
 }
 
-/// The origin of a piece of knowledge.
+/// How something became known.
 package enum Knowledge: String, Hashable, Sendable {
   /// Supplied by the user.
   case given
@@ -101,12 +100,12 @@ package enum Knowledge: String, Hashable, Sendable {
 package struct ObservedCall: Hashable, Sendable {
   /// Counted from 1 in order of discovery.
   package var number: Int
-  /// The evidence that it is a call.
+  /// The origin of the evidence that it is a call.
   package var how: Knowledge
   /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
   /// first check.
   package var addresses: [SocketAddress]
-  /// The time of its discovery.
+  /// The time of discovery.
   package var began = Instant.zero
 }
 
@@ -121,7 +120,7 @@ package struct ObservedTransport: Hashable, Sendable {
   package var isMoved = false
 }
 
-/// A state that an end must be in, according to its packets.
+/// A state of one end, inferred from its packets.
 package struct ObservedState: Hashable, Sendable {
   package var transport: Int
   package var end: Int
@@ -131,7 +130,7 @@ package struct ObservedState: Hashable, Sendable {
   package var to: String
 }
 
-/// An end's address.
+/// An address of one end.
 package struct ObservedCandidate: Hashable, Sendable {
   package var transport: Int
   package var end: Int
@@ -146,7 +145,7 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var how: Knowledge
 }
 
-/// A candidate pair.
+/// A candidate pair as deduced from packets, with separate values for both ends.
 package struct ObservedPair: Hashable, Sendable {
   /// Counted from 1 over all calls.
   package var number: Int
@@ -175,17 +174,16 @@ package struct ObservedPair: Hashable, Sendable {
   /// The last round trip of each end's checks, measured where they were captured: from there to the
   /// other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
-  /// The sum of all round trips.
   package var totalRoundTrips: [Interval] = [.zero, .zero]
   /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
 }
 
-/// A call's datagram that TURN or TCP carried.
+/// A datagram of a call that TURN or TCP carried.
 package struct CarriedDatagram: Hashable, Sendable {
   package var transport: Int
-  /// The end that sent it, and its pair.
+  /// The end that sent it, and its candidate pair.
   package var from: Int
   package var pair: Int
   /// The addresses within the pair.
@@ -196,7 +194,7 @@ package struct CarriedDatagram: Hashable, Sendable {
 
 /// Keys that decrypt a transport's packets from now on, including those that waited.
 package struct ObservedKeys: Hashable, Sendable {
-  /// The origin of keys.
+  /// Where keys come from: a DTLS handshake, a description (RFC 4568) or the user.
   package enum Source: String, Hashable, Sendable {
     case dtls, description, given
   }
@@ -210,11 +208,11 @@ package struct ObservedKeys: Hashable, Sendable {
   package var waitingPackets: Int
 }
 
-/// A call's packet.
+/// An RTP, RTCP or SCTP packet of a call.
 package struct ObservedPacket: Sendable {
   /// The packet's protocol; for RTP, with its parsed header.
   package enum Kind: Hashable, Sendable {
-    /// With its stream's number.
+    /// RTP, with the number of its stream.
     case rtp(RTPHeader, stream: Int)
     case rtcp
     case sctp
@@ -230,9 +228,8 @@ package struct ObservedPacket: Sendable {
   package var at: Instant
   /// The packet, decrypted if possible.
   package var bytes: [UInt8]
-  /// Whether it is decrypted or was never encrypted; the RTP header is readable in any case.
+  /// Whether the contents are readable; the RTP header always is.
   package var isClear: Bool
-  /// Its size on the wire.
   package var wireSize: Int
   /// Its IP header's ECN field where it was captured; nil if unknown.
   package var ecn: ECNMark?
@@ -247,7 +244,7 @@ package struct ObservedDescription: Hashable, Sendable {
   package var how: Knowledge
 }
 
-/// Something that could not be seen, and how much of it.
+/// Something that could not be seen or decrypted, and how often.
 package struct CoverageReport: Hashable, Sendable {
   /// The missing part, and the reason.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -265,7 +262,7 @@ package struct CoverageReport: Hashable, Sendable {
     case lateStart = "late-start"
     /// Only one end's packets were captured.
     case oneDirection = "one-direction"
-    /// Datagrams that were captured in part.
+    /// Datagrams that were captured only in part.
     case truncated
     /// Encrypted header extensions (RFC 9335), which libsrtp2 does not decrypt.
     case cryptex
@@ -273,13 +270,13 @@ package struct CoverageReport: Hashable, Sendable {
     case unsupported
     /// A relay's channel whose peer address was not seen.
     case unknownPeer = "unknown-peer"
-    /// A TLS connection.
+    /// A TLS connection, whose contents cannot be read.
     case tls
     /// A connection with missing bytes.
     case streamGap = "stream-gap"
     /// Descriptions that could not be parsed, or belong to no call.
     case description
-    /// Packets that were captured twice, through a relay and beside it.
+    /// Packets that were captured twice, inside a relay's packets and outside of them.
     case relayedTwice = "relayed-twice"
     /// Packets that belong to no call.
     case ignored
@@ -296,7 +293,7 @@ package struct CoverageReport: Hashable, Sendable {
     case unannounced
     /// Frames lost by the capturing system.
     case dropped
-    /// A capture's damaged records, and what they hide.
+    /// Damaged records, and the records that they hide.
     case damagedCapture = "damaged-capture"
     /// The capture ends in the middle of a record, or of its compressed data.
     case cutCapture = "cut-capture"
@@ -311,7 +308,7 @@ package struct CoverageReport: Hashable, Sendable {
   package var transport: Int?
   /// The number of packets, or of whatever the kind counts, so far.
   package var count: UInt64
-  /// Details; may be empty.
+  /// What exactly is affected, or a hint for the user; may be empty.
   package var detail: String
 }
 
@@ -329,18 +326,18 @@ package struct ObserverSettings: Hashable, Sendable {
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
   /// Encodings of payload types, which override all other sources.
   package var payloadTypes: [PayloadTypeMapping] = []
-  /// Whether media without keys is unencrypted even if it does not look like it.
+  /// Whether media without keys is treated as unencrypted even if it does not look like it.
   package var isClear = false
-  /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
-  /// takes.
+  /// Whether FlexFEC streams are distinguished from the streams that they protect; false in takes
+  /// recorded before that.
   package var repairsFully = true
-  /// Whether a relay may be found at the other end by more than its port, and video recognized
-  /// inside RED; false in older takes.
+  /// Whether packets may prove that a relay is at the other end than its port suggests, and whether
+  /// video inside RED is recognized; false in takes recorded before that.
   package var judgesClosely = true
 
   package init() {}
 
-  /// The limit in takes that state none: each path has two rows at the end, which had to fit into
+  /// The limit in takes that state none; with it, the final rows of all paths, two each, fit into
   /// one step.
   package static let formerPathsMaximum = 1 << 15
   /// The default limit for new takes.
@@ -360,8 +357,8 @@ package struct PayloadTypeMapping: Hashable, Sendable {
     self.clockRate = clockRate
   }
 
-  /// Parses `96=vp8,97=rtx,111=opus/48000`, with either side first; returns nil if the text is
-  /// malformed.
+  /// Parses `96=vp8,97=rtx,111=opus/48000` or, with the sides swapped, `vp8=96`; returns nil if the
+  /// text is malformed.
   package static func list(parsing text: String) -> [PayloadTypeMapping]? {
     var list: [PayloadTypeMapping] = []
     for part in text.split(separator: ",") {

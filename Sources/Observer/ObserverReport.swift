@@ -97,7 +97,7 @@ struct ReportBudget {
   }
 }
 
-/// An observer's current instant, and its next deadline.
+/// The observer's current instant and next deadline.
 struct ObserverTime {
   /// The longest that a packet can have waited for admission.
   private static let admissionMaximum = Interval.seconds(60)

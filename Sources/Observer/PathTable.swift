@@ -25,7 +25,7 @@ extension SocketAddress {
   }
 }
 
-/// A path between a call's ends.
+/// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
   /// The first relay path that carries it.
@@ -37,7 +37,7 @@ struct ObservedPath {
   private(set) var hasSeveralWays = false
   /// The end behind a relay, whose local address stands for the relayed one until that is known.
   var relayedEnd: Int?
-  /// The ends whose candidate address was not seen.
+  /// The ends whose candidate address is not known.
   var isUnknown = [false, false]
   /// 1 for RTP with RTCP, 2 for separate RTCP, as checks announce it.
   var component: UInt8 = 1
@@ -83,10 +83,10 @@ struct RecentContents {
   }
 }
 
-/// The known paths on the wire.
+/// The paths that were seen so far, and what each was found to be.
 struct PathTable {
   enum Place: Equatable {
-    /// With the end that has the lower address.
+    /// A path, with the end that has the lower address.
     case path(Int, endOfLow: Int)
     case ignored
   }
@@ -145,13 +145,13 @@ struct PathTable {
       places[key] = .path(index, endOfLow: isFromLow ? 0 : 1)
       return true
     }
-    // The numbering of its ends may be swapped.
+    // The two paths may number their ends in opposite order.
     let isFlipped = endOfLow != (isFromLow ? 0 : 1)
     places[oldKey] = .path(other, endOfLow: (oldIsFromLow ? 0 : 1) ^ (isFlipped ? 1 : 0))
     return false
   }
 
-  /// Marks a path as belonging to no call; that may change.
+  /// Marks a path as belonging to no call, until a later packet proves otherwise.
   mutating func ignore(_ tuple: FiveTuple) {
     let key = PathKey.of(tuple).key
     guard places[key] == nil else { return }

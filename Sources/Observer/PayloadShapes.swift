@@ -89,7 +89,7 @@ struct PayloadShapes {
     ("vp9", isVP9), ("av1", isAV1),
   ]
 
-  /// A packet with information from its neighbours.
+  /// A packet, and how it relates to the previous one.
   private struct Sample {
     var header: RTPHeader
     var spacing: StreamClock.Spacing
@@ -112,7 +112,8 @@ struct PayloadShapes {
     let type: UInt8
     var packets = 0
     var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
-    /// The last payload's duration if it is Opus, in ticks, and how many payloads lasted that long.
+    /// The duration of the last payload in ticks, read as Opus, and the number of payloads that
+    /// lasted as long as stated.
     var duration = 0
     var lasting = 0
     /// Packets with redundant payloads (RFC 2198), and the payload type inside.
@@ -159,7 +160,7 @@ struct PayloadShapes {
   }
 
   private var counts: [Counts] = []
-  /// Whether aggregates must be complete and RED is looked into; false in older takes.
+  /// Whether aggregates must be complete and blocks inside RED are examined; false in older takes.
   private let isClose: Bool
 
   init(isClose: Bool = true) { self.isClose = isClose }
@@ -170,8 +171,8 @@ struct PayloadShapes {
   /// The most frequent payload type.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec of a key frame with a start code; those of H.264 and AV1 are short, and audio
-  /// sometimes contains them by chance.
+  /// The codec proved by a key frame's start code; those of H.264 and AV1 are so short that audio
+  /// contains them by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }
@@ -234,7 +235,7 @@ struct PayloadShapes {
     if isClose { Self.lookInside(&counts[place], payload, sample) }
   }
 
-  /// Examines the single block that a payload has if it is RED.
+  /// Examines the block inside a payload that is RED with a single block.
   private static func lookInside(_ counts: inout Counts, _ payload: RawSpan, _ sample: Sample) {
     guard let block = RED.primary(payload, in: 0..<payload.byteCount), block.redundantBlocks == 0,
       block.payload.count > 2

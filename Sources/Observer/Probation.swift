@@ -86,7 +86,6 @@ struct Probation {
   }
 
   enum Verdict {
-    /// A call, with its packets so far.
     case call([Packet])
     case notYet
     /// Not a call, or beyond the limits.
@@ -94,13 +93,12 @@ struct Probation {
   }
 
   private var trials: [PathKey: Candidate] = [:]
-  /// In order of their beginnings; may include decided trials.
+  /// Paths in order of their first packets; may include decided ones.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
   /// The bytes waiting on all paths.
   private var bytes = 0
 
-  /// Examines a packet on a path without a call.
   mutating func examine(_ packet: Packet) -> Verdict {
     // The ports of DNS, mDNS and NTP.
     let ports = [packet.tuple.source.port, packet.tuple.destination.port]
@@ -108,12 +106,12 @@ struct Probation {
     let kind = DatagramClass(packet.bytes.span.bytes)
     guard kind == .rtp || kind == .rtcp else { return .ignored }
     let (key, isFromLow) = PathKey.of(packet.tuple)
-    // Moved out during the change, so that its packets are not copied.
+    // Removed during the change, so that its packets are not copied.
     var candidate = trials.removeValue(forKey: key) ?? begin(key)
     bytes -= candidate.bytes
     candidate.attempts += 1
     let isCall = kind == .rtp && candidate.follows(packet, isFromLow)
-    // The packet that proves the call is part of it, whatever its length, since it need not wait.
+    // The packet that proves the call need not wait, so no limit applies to it.
     if isCall || candidate.mayHold(packet) {
       candidate.packets.append(packet)
       candidate.bytes += packet.bytes.count
@@ -181,7 +179,7 @@ struct PathTrials<State> {
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]
-  /// In order of their beginnings; may include ended ones.
+  /// Paths in order of their first packets; may include decided ones.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
 

@@ -25,13 +25,13 @@ struct RelayTable {
     /// The relayed address; the client's own until it is seen.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
-    /// Channel requests without a response.
+    /// ChannelBind requests without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
     /// Whether the relay was guessed from addresses and ports.
     var isGuessed = false
   }
 
-  /// A relay that turned out to be at the end that was taken for the client.
+  /// A relay whose client and server had been confused.
   struct Correction {
     var client: SocketAddress
     var server: SocketAddress
@@ -45,7 +45,7 @@ struct RelayTable {
   /// The clients by relayed address, and those whose relayed address was not seen.
   private var clients: [SocketAddress: SocketAddress] = [:]
   private var bareClients: Set<SocketAddress> = []
-  /// The relays' hosts.
+  /// The IP addresses of known relays.
   private var servers: Set<IPAddress> = []
   /// Whether a wrong guess about which end is the relay is corrected; false in older takes.
   private let corrects: Bool
@@ -159,11 +159,11 @@ struct RelayTable {
     return true
   }
 
-  /// Returns the end that a known TCP relay's connection shares with another one: it is the server,
-  /// since a client opens a new port for each.
+  /// Returns the end that this TCP connection shares with the connection of a known relay; it is
+  /// the server, because a client opens a new port for each connection.
   ///
-  /// Over UDP, a client may use one port for several servers. If the end was taken for a client,
-  /// the guess is corrected.
+  /// Over UDP, a client may use one port for several servers. If a known relay's client turns out
+  /// to be the server, that guess is corrected.
   private mutating func sharedEnd(_ tuple: FiveTuple) -> SocketAddress? {
     guard tuple.transport == .tcp, tuple.source != tuple.destination else { return nil }
     for place in relays.indices where relays[place].transport == .tcp {
@@ -176,7 +176,7 @@ struct RelayTable {
     return nil
   }
 
-  /// Records which end is a relay's client, which was only a guess until now.
+  /// Replaces a guess about which end is the client with certainty.
   private mutating func settle(_ place: Int, client: SocketAddress) {
     guard relays[place].isGuessed else { return }
     relays[place].isGuessed = false

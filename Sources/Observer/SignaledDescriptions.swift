@@ -18,7 +18,6 @@ struct SignaledDescriptions {
     var protectsMedia: Bool?
     /// The keys for its author's packets (RFC 4568).
     var srtpKeys: [SRTPKey] = []
-    /// Its sources by SSRC.
     var sources: [UInt32: Source] = [:]
   }
 
@@ -116,7 +115,7 @@ struct SignaledDescriptions {
 }
 
 extension SignaledDescriptions {
-  /// A source in a description.
+  /// A media source that a description announces.
   struct Source {
     var mid: String?
     /// The source whose packets it retransmits.
@@ -154,7 +153,7 @@ extension SignaledDescriptions {
     return sources
   }
 
-  /// Caches the fields that packets need.
+  /// Extracts the fields that packets need.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }

@@ -19,7 +19,7 @@ struct StreamDeduction {
   private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
   private(set) var meaning: PayloadMeaning?
-  /// Whether payloads identify the codec; otherwise it is the clock's usual codec.
+  /// Whether payloads identify the codec; otherwise it is the usual one for the clock rate.
   private(set) var isSure = false
   private(set) var isOver = false
   /// The video that RED carries, if any.
@@ -28,7 +28,6 @@ struct StreamDeduction {
   /// - Parameter isClose: whether payloads are examined as closely as in current takes.
   init(isClose: Bool = true) { shapes = PayloadShapes(isClose: isClose) }
 
-  /// Stops inferring, because the contents are now stated.
   mutating func stop() { isOver = true }
 
   /// Examines a packet; returns its payload type's encoding once it is clear enough, and again
@@ -218,7 +217,6 @@ struct StreamClock {
   /// Whether packets repeatedly share a timestamp, as those of a video frame do.
   private var sharesTimes: Bool { sameTimes >= 2 && sameTimes * 50 > stepCount }
 
-  /// Whether the clock seems to be a video clock.
   var isVideo: Bool { sharesTimes || rate == 90_000 }
 
   /// The clock rate in Hz; nil if it is unusual or not known yet.
@@ -263,11 +261,11 @@ struct ExtensionDeduction {
   private static let packetsMaximum = 600
   private static let packetsMinimum = 60
 
-  /// An identifier's counters.
+  /// Counters of one extension identifier.
   private struct Element {
     var count = 0
     var lengths: Set<Int> = []
-    /// By the sending end.
+    /// The last 16-bit number by sending end.
     var numbers: [UInt16?] = [nil, nil]
     var counting = 0
     var times: [(value: UInt32, at: Instant)?] = [nil, nil]
@@ -311,12 +309,11 @@ struct ExtensionDeduction {
     }
   }
 
-  /// By identifier; a call has few.
+  /// Counters by extension identifier; a call uses few.
   private var elements: [Int: Element] = [:]
   private var packets = 0
   private(set) var isOver = false
 
-  /// Stops inferring, because the extensions are now stated.
   mutating func stop() {
     isOver = true
     elements = [:]

@@ -44,7 +44,6 @@ struct StreamTable {
     var ssrc: UInt32
   }
 
-  /// A stream with its counters.
   struct Entry {
     var stream: ObservedStream {
       didSet {
@@ -68,7 +67,7 @@ struct StreamTable {
     var hasExtensions = false
     /// The number of names that RTCP has assigned to it.
     var names = 0
-    /// Packets that could not be decrypted.
+    /// The number of packets that could not be decrypted.
     var sealedPackets: UInt64 = 0
 
     init(_ stream: ObservedStream, judgesClosely: Bool) {
@@ -237,7 +236,6 @@ package struct SourceReception: Sendable {
 
   package private(set) var packets: UInt64 = 0
   package private(set) var bytes: UInt64 = 0
-  /// The number of duplicates.
   package private(set) var duplicates: UInt64 = 0
   /// The number of restarts of the sequence numbers.
   package private(set) var restarts: UInt64 = 0
@@ -258,7 +256,7 @@ package struct SourceReception: Sendable {
   private var partPackets: UInt64 = 0
   private var before: (base: Int64, highest: Int64)?
   private var nearRestarts = NearRestarts()
-  /// The previous packet if numbers may restart with it: its number, and the step to it.
+  /// The previous packet if numbers may restart with it: its number and the step that led to it.
   private var doubtful: (number: Int64, step: Int)?
   /// The previous packet: unwrapped sequence number, timestamp and arrival.
   private var lastNumber: Int64 = 0
@@ -273,7 +271,8 @@ package struct SourceReception: Sendable {
     packets == 0 ? 0 : expectedBefore &+ UInt64(highest - base + 1)
   }
 
-  /// The number of missing packets, which late and duplicate ones reduce (appendix A.3).
+  /// The number of missing packets; late and duplicate packets count as received (RFC 3550 appendix
+  /// A.3).
   package var lost: Int64 { Int64(expected) - Int64(packets) }
 
   /// The mean jitter over all packets.
@@ -295,7 +294,7 @@ package struct SourceReception: Sendable {
     settleDoubt(step: Int(step))
     if mayBegin { doubtful = (number, Int(step)) }
     if let before, partPackets == 1, (1..<Int64(Self.jump)).contains(number - before.highest) {
-      // The part consisted of a single stray packet.
+      // A single stray packet had begun the part.
       expectedBefore -= UInt64(before.highest - before.base + 1)
       expectedBefore += 1
       (base, highest, partPackets) = (before.base, before.highest, 2)

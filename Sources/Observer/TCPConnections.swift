@@ -4,7 +4,6 @@ import Wire
 
 /// The contents of TCP connections: ICE and TURN messages, and unencrypted signaling.
 struct TCPConnections {
-  /// A message from a connection.
   enum Message {
     /// Equivalent to a datagram.
     case datagram([UInt8])
@@ -12,7 +11,7 @@ struct TCPConnections {
     case text([UInt8])
   }
 
-  /// What newly received bytes yielded.
+  /// The result of newly received bytes.
   struct Outcome {
     var messages: [Message] = []
     /// The reason that the rest cannot be read.
@@ -33,8 +32,8 @@ struct TCPConnections {
   private static let heldMaximum = 32 << 20
 
   private var contents: [FiveTuple: Content] = [:]
-  /// In order of their beginnings, with numbers: addresses may be reused, and removing an ended
-  /// connection must not affect a newer one.
+  /// Connections in order of their beginnings, with numbers: addresses may be reused, and removing
+  /// an ended connection must not affect a newer one.
   private var order = Deque<(tuple: FiveTuple, number: UInt64)>()
   private var numbers: [FiveTuple: UInt64] = [:]
   private var begun: UInt64 = 0
@@ -65,7 +64,7 @@ struct TCPConnections {
     return outcome
   }
 
-  /// Continues after missing bytes.
+  /// Skips missing bytes.
   private func pass(over content: inout Content, _ tuple: FiveTuple, _ outcome: inout Outcome) {
     switch content {
     case .opaque: return
@@ -221,7 +220,7 @@ struct FramedStream {
   /// The number of bytes at the last search.
   private var searched = 0
 
-  /// Starts at the bytes read so far, presumably at the beginning of a frame.
+  /// Begins at the start of a frame.
   init(_ framing: Framing) { self.framing = framing }
 
   /// Starts within a stream, at the first frames that are hardly a coincidence; fails if there are
@@ -305,7 +304,6 @@ struct FramedStream {
     }
   }
 
-  /// Returns whether bytes may begin with a frame.
   static func mayBegin(_ bytes: [UInt8], _ framing: Framing) -> Bool {
     if case .none = head(bytes.span.bytes, framing) { false } else { true }
   }

@@ -2,7 +2,7 @@ import DequeModule
 import Secure
 import Wire
 
-/// The state of a call's transport.
+/// What is known about a transport of a call.
 struct TransportFollower {
   private(set) var facts: ObservedTransport
   var checks = CheckFollower()
@@ -10,11 +10,10 @@ struct TransportFollower {
   var dtlsStates = DTLSStates()
   var media = MediaOpener()
   var extensions = ExtensionDeduction()
-  /// The numbers of both ends' descriptions.
+  /// The indexes of both ends' descriptions.
   private(set) var descriptions: [Int?] = [nil, nil]
-  /// Both ends' reported addresses, with their candidates' priorities.
+  /// The reported addresses of both ends, with the priorities of their candidates.
   private var addresses: [EndAddress: UInt32] = [:]
-  /// Both ends' hosts.
   private(set) var hosts: Set<IPAddress> = []
   /// The selected paths by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
@@ -22,9 +21,7 @@ struct TransportFollower {
   private(set) var firstPath: Int?
   /// Both ends' streams, by index.
   private(set) var streams: [Int] = []
-  /// Whether each end sent anything.
   private(set) var hasSent = [false, false]
-  /// Whether each end sent RTP or RTCP.
   var hasSentMedia = [false, false]
   /// Whether the start was seen: a check or a ClientHello before media.
   private(set) var hasBeginning = false
@@ -66,10 +63,9 @@ struct TransportFollower {
 
   // MARK: Pairs
 
-  /// The selected path.
+  /// The path selected for RTP, or the one for separate RTCP if there is none.
   var selectedPath: Int? { choices[0].selected ?? choices[1].selected }
 
-  /// Returns a component's selected path.
   func selectedPath(_ component: UInt8) -> Int? { choices[component == 2 ? 1 : 0].selected }
 
   /// Returns the priority of an end's candidate; 0 if unknown.
@@ -157,7 +153,6 @@ struct CallTable {
   /// The time at which the next call is named even without a response.
   var namingDeadline: Instant? { unnamed.first.map { calls[$0 - 1].began + Self.patience } }
 
-  /// Returns whether a call is named by its final addresses.
   func isNamed(_ call: Int) -> Bool { isNamed[call - 1] }
 
   /// Names a call's ends by their addresses.
@@ -178,7 +173,6 @@ struct CallTable {
 
   // MARK: Transports by name
 
-  /// The transport with these fragments.
   subscript(names: CheckNames) -> Int? { byFragments[names.key] }
 
   mutating func name(_ transport: Int, _ names: CheckNames) {

@@ -48,7 +48,7 @@ struct AudioModeTests {
   ]
 
   @Test(arguments: table)
-  func aModeIsTheseOperations(_ row: Row) {
+  func aModePerformsItsOperations(_ row: Row) {
     #expect(row.mode.operations(current: row.current) == row.operations)
     // The same with one session call.
     let session = VirtualAudioSession()
@@ -58,7 +58,7 @@ struct AudioModeTests {
     #expect(session.operations == row.operations)
   }
 
-  @Test func givenOptionsTakeThePlaceOfTheDefaultOnes() {
+  @Test func givenOptionsReplaceTheDefaultOnes() {
     let operations = AudioMode.voiceChat(output: .speaker)
       .operations(options: [.mixWithOthers], current: .ambient)
     #expect(
@@ -66,7 +66,7 @@ struct AudioModeTests {
         == .setCategory(.playAndRecord, options: [.mixWithOthers, .defaultToSpeaker]))
   }
 
-  @Test func theSessionAsksForThemUnderALockOfItsOwn() {
+  @Test func modesAreAppliedUnderTheSessionLock() {
     let session = VirtualAudioSession()
     #expect(
       session.call(.applyMode(.voiceChat(output: .speaker), options: .modeDefaults)) == .done)
@@ -79,7 +79,7 @@ struct AudioModeTests {
   }
 
   @Test(arguments: [("setCategory", 1), ("setMode", 2), ("overridePort", 3)])
-  func aModeThatIsRefusedEndsThereWithAnErrorAndWithoutTheLock(name: String, count: Int) {
+  func aRefusedModeStopsWithAnErrorAndUnlocks(name: String, count: Int) {
     let session = VirtualAudioSession()
     session.failures = [name: -50]
     let reply = session.call(
@@ -96,7 +96,7 @@ struct AudioModeTests {
   }
 
   /// A sending connection overwrites a category set before it.
-  @Test func aSendingConnectionWritesItsCategoryOverEarlierOnes() {
+  @Test func aSendingConnectionOverwritesTheCategory() {
     let session = VirtualAudioSession()
     session.call(.applyMode(.default(category: .ambient, output: .default), options: []))
     #expect(session.snapshot.category == "ambient")
@@ -108,7 +108,7 @@ struct AudioModeTests {
     #expect(session.snapshot.mode == "videoChat")
   }
 
-  @Test func aSendingConnectionWritesItsCategoryOnceMoreWhenItIsConnected() {
+  @Test func aSendingConnectionSetsItsCategoryAgainWhenConnected() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: false, receives: true))
     session.call(.openConnection(2, sends: true, receives: true))
@@ -120,7 +120,7 @@ struct AudioModeTests {
     #expect(session.snapshot.category == "playAndRecord" && session.snapshot.mode == "voiceChat")
   }
 
-  @Test func settingsNeedTheLockAndItCounts() {
+  @Test func settingsNeedTheRecursiveLock() {
     let session = VirtualAudioSession()
     let settings: [AudioSessionCall] = [
       .configure(AudioSessionConfiguration()), .setCategory(.playback, options: []),
@@ -167,7 +167,7 @@ struct AudioModeTests {
 
   /// The session requests a profile; the device decides the result.
   @Test(arguments: [AudioProcessingProfile.voice, .music, .custom(0x72_696f_63)])
-  func processingIsAskedOfTheDevice(_ profile: AudioProcessingProfile) {
+  func processingIsRequestedFromTheDevice(_ profile: AudioProcessingProfile) {
     let session = VirtualAudioSession()
     #expect(session.call(.setProcessing(profile)) == .done)
     #expect(session.operations == [.setProcessing(profile)])

@@ -84,7 +84,7 @@ struct AudioUnitTests {
 
   // MARK: Permission
 
-  @Test func onlySendingAsksForTheMicrophone() {
+  @Test func onlySendingRequestsMicrophonePermission() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: false, receives: true))
     #expect(!session.operations.contains(.requestPermission))
@@ -95,7 +95,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.recording == "recording")
   }
 
-  @Test func anOptionAsksOnReceivingToo() {
+  @Test func anOptionRequestsPermissionOnReceivingToo() {
     var policy = AudioSessionPolicy()
     policy.requestsInputOnReceiveOnly = true
     let session = VirtualAudioSession(policy)
@@ -109,7 +109,7 @@ struct AudioUnitTests {
   }
 
   @Test(arguments: [AudioPermission.denied, .undetermined])
-  func withoutPermissionACallGoesOnWithoutAMicrophone(_ answer: AudioPermission) {
+  func withoutPermissionACallContinuesWithoutAMicrophone(_ answer: AudioPermission) {
     let session = VirtualAudioSession()
     session.permission = answer
     #expect(
@@ -123,7 +123,7 @@ struct AudioUnitTests {
     #expect((session.snapshot.recording == "recording") == isAsked)
   }
 
-  @Test func theMicrophoneCanBeAskedForExplicitly() {
+  @Test func theMicrophoneCanBeRequestedExplicitly() {
     var policy = AudioSessionPolicy()
     policy.inputRequest = .explicitly
     let session = VirtualAudioSession(policy)
@@ -134,7 +134,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.recording == "recording")
   }
 
-  @Test func whoDoesNotSayWhatForIsRefusedBeforeAnybodyIsAsked() {
+  @Test func withoutAUsageDescriptionPermissionIsNotRequested() {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = false
     let session = VirtualAudioSession(policy)
@@ -145,7 +145,7 @@ struct AudioUnitTests {
   // MARK: Faults
 
   @Test(arguments: ["setActive", "initializeUnit", "startUnit"])
-  func aDeviceThatDoesNotStartIsReportedAndTriedAgain(_ name: String) {
+  func aDeviceThatFailsToStartIsReportedAndRetried(_ name: String) {
     let session = VirtualAudioSession()
     session.failures = [name: 7]
     let reply = session.call(.openConnection(1, sends: false, receives: true))
@@ -159,7 +159,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func whatTheDeviceOnlyPrefersNotIsPassedOver() {
+  @Test func refusedPreferencesAreReportedAndIgnored() {
     let session = VirtualAudioSession()
     session.failures = ["setPreferredSampleRate": 3]
     #expect(session.call(.openConnection(1, sends: false, receives: true)) == .done)
@@ -167,7 +167,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func callsWaitForADeviceThatTakesItsTime() {
+  @Test func callsWaitForASlowDevice() {
     let session = VirtualAudioSession()
     session.answersAtOnce = false
     #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == nil)

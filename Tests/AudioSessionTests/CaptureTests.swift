@@ -67,7 +67,7 @@ struct CaptureTests {
     #expect(session.snapshot.counters.resampledDeliveries == 50)
   }
 
-  @Test func highBytesFirstAreSwapped() {
+  @Test func bigEndianSamplesAreSwapped() {
     let session = VirtualAudioSession()
     let samples = Self.ramp(480)
     var chunk = PCMChunk(samples: samples)
@@ -104,7 +104,7 @@ struct CaptureTests {
     #expect(session.snapshot.counters.drops == table.count && session.blocks.isEmpty)
   }
 
-  @Test func whatIsHandedInWhileTheDeviceRunsIsDropped() {
+  @Test func deliveredAudioIsDroppedWhileTheDeviceRuns() {
     let session = VirtualAudioSession()
     let chunk = PCMChunk(samples: Self.ramp(480))
     #expect(session.deliver(chunk) == .success(480))
@@ -120,7 +120,7 @@ struct CaptureTests {
     #expect(session.deliver(chunk, from: .unit) == .failure(.audioUnitInactive))
   }
 
-  @Test func anotherFormatLosesWhatDidNotFillABlock() {
+  @Test func anotherFormatDropsAnIncompleteBlock() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(700)))
     #expect(session.blocks.count == 1)
@@ -137,7 +137,7 @@ struct CaptureTests {
 
   /// Audio in a format other than the route's is dropped, and the device is initialized again for
   /// the new format.
-  @Test func aDeviceThatGivesAnotherFormatIsMadeAnew() {
+  @Test func aDeviceWithAnotherFormatIsRecreated() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: true, receives: true))
     session.deliver(PCMChunk(samples: Self.ramp(480)), from: .unit)
@@ -154,7 +154,7 @@ struct CaptureTests {
 
   // MARK: Several sources
 
-  @Test func sourcesAreMixedAndCutOffWhereTheyAreTooLoud() {
+  @Test func sourcesAreMixedAndClipped() {
     let session = VirtualAudioSession()
     let microphone = AudioSourceID(1)
     let application = AudioSourceID(2, tag: .application)
@@ -179,7 +179,7 @@ struct CaptureTests {
 
   // MARK: Starvation
 
-  @Test func silenceTakesThePlaceOfASourceThatStarves() {
+  @Test func silenceReplacesAStarvingSource() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(500)))
     #expect(session.deadline == Instant(nanoseconds: 20_416_666))
@@ -204,7 +204,7 @@ struct CaptureTests {
     #expect(session.snapshot.counters.silentBlocks == 3)
   }
 
-  @Test func aSourceThatComesInTimeNeverStarves() {
+  @Test func aTimelySourceNeverStarves() {
     for milliseconds in [10, 20, 60] {
       let session = VirtualAudioSession()
       for _ in 0..<20 {
@@ -215,7 +215,7 @@ struct CaptureTests {
     }
   }
 
-  @Test func whoeverStoodStillMakesUpForASecondAtMost() {
+  @Test func afterAStallAtMostASecondIsCaughtUp() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(480)))
     session.oversleep(.seconds(3_600))
@@ -225,7 +225,7 @@ struct CaptureTests {
     #expect(session.blocks.count == 10)
   }
 
-  @Test func nobodyWaitsForAMutedMicrophone() {
+  @Test func aMutedMicrophoneIsNotAwaited() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: true, receives: true))
     session.deliver(PCMChunk(samples: Self.ramp(480)), from: .unit)

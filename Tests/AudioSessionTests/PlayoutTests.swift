@@ -18,7 +18,7 @@ struct PlayoutTests {
     AudioBlock(samples: Array(repeating: value, count: frames * channels), channels: channels)
   }
 
-  @Test func withoutATransportTheDeviceGetsSilence() {
+  @Test func withoutATransportTheDevicePlaysSilence() {
     let session = VirtualAudioSession()
     session.receive(block(5), on: 1)
     session.pull(3)
@@ -27,7 +27,7 @@ struct PlayoutTests {
     #expect(session.snapshot.counters.silentUnits == 3)
   }
 
-  @Test func blocksOfTracksAreMixedInTheirOrder() {
+  @Test func blocksOfTracksAreMixedInOrder() {
     let session = playing()
     session.receive(block(100), on: 1)
     session.receive(block(32_760, 240), on: 2)
@@ -42,7 +42,7 @@ struct PlayoutTests {
     #expect(session.snapshot.counters.silentUnits == 1)
   }
 
-  @Test func channelsAreThoseOfTheRoute() {
+  @Test func channelsMatchTheRoute() {
     let session = playing()
     session.receive(
       AudioBlock(samples: (0..<1_920).map { $0.isMultiple(of: 2) ? 10 : 20 }, channels: 2), on: 1)
@@ -57,7 +57,7 @@ struct PlayoutTests {
     #expect(session.played[1].block.samples == Array(repeating: 7, count: 960))
   }
 
-  @Test func aDeviceThatPullsNothingKeepsASecond() {
+  @Test func atMostASecondIsQueuedForTheDevice() {
     let session = playing()
     for value in 0..<100 { session.receive(block(Int16(value)), on: 1) }
     #expect(session.snapshot.counters.overflowedFrames == 48_000)

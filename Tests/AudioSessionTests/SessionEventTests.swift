@@ -49,7 +49,7 @@ struct SessionEventTests {
     #expect(session.events.contains(.didEndInterruption(shouldResumeSession: shouldResume)))
   }
 
-  @Test func activationEndsAnInterruptionThatNobodyEnded() {
+  @Test func activationEndsAnOpenInterruption() {
     let session = running()
     session.handle(.interruptionBegan)
     session.clear()
@@ -84,7 +84,7 @@ struct SessionEventTests {
   }
 
   /// After an activation by the system, the session's own activation requests nothing.
-  @Test func anExternalActivationIsKnown() {
+  @Test func anExternalActivationIsRecognized() {
     let session = VirtualAudioSession()
     session.call(.useManualAudio(true))
     session.call(.openConnection(1, sends: true, receives: true))
@@ -98,7 +98,7 @@ struct SessionEventTests {
     #expect(!session.snapshot.isActive && session.snapshot.activationCount == 1)
   }
 
-  @Test func aRouteWithOtherFormatsMakesTheDeviceAnew() {
+  @Test func aRouteWithOtherFormatsRecreatesTheDevice() {
     let session = running()
     let route = AudioRoute(
       input: "headset", output: "headset", captureFormat: AudioFormat(sampleRate: 16_000),
@@ -121,7 +121,7 @@ struct SessionEventTests {
   }
 
   /// A route change during an interruption takes effect after it.
-  @Test func aRouteOfAnInterruptionIsTakenAfterIt() {
+  @Test func aRouteChangeDuringAnInterruptionIsAppliedAfterIt() {
     let session = running()
     session.handle(.interruptionBegan)
     let route = AudioRoute(captureFormat: AudioFormat(sampleRate: 44_100))
@@ -135,7 +135,7 @@ struct SessionEventTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func aServerThatEndsTakesTheDeviceAlong() {
+  @Test func aTerminatedMediaServerReleasesTheDevice() {
     let session = running()
     session.handle(.mediaServerTerminated)
     #expect(session.events.contains(.mediaServerTerminated))
@@ -149,7 +149,7 @@ struct SessionEventTests {
     #expect(session.operations.contains(.setPreferredSampleRate(48_000)))
   }
 
-  @Test func aHardMuteStopsTheMicrophoneAndTwiceIsAsGoodAsOnce() {
+  @Test func aHardMuteStopsTheMicrophoneAndIsIdempotent() {
     let session = running()
     for _ in 0..<2 { #expect(session.call(.pauseRecording) == .done) }
     #expect(session.operations == [.pauseRecording])

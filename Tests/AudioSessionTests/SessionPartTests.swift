@@ -4,7 +4,7 @@ import Testing
 
 /// An audio session's parts, one by one.
 struct SessionPartTests {
-  @Test func theLastActivationThatIsGivenBackEndsTheSession() {
+  @Test func removingTheLastActivationEndsTheSession() {
     var activations = SessionActivations()
     #expect(!activations.isLast && activations.count == 0)
     activations.add()
@@ -32,21 +32,21 @@ struct SessionPartTests {
     #expect(activations.count == 1 && activations.isLast && !activations.isLastOfUnit)
   }
 
-  @Test func audioThatTheApplicationDecidesOnIsReportedWhenThatChanges() {
+  @Test func changesOfManualAudioAreReported() {
     var manual = ManualAudio()
-    var told: [Bool?] = [manual.consumeChange()]
+    var changes: [Bool?] = [manual.consumeChange()]
     manual.setEnabled(true)
     manual.setEnabled(false)
-    told.append(manual.consumeChange())
+    changes.append(manual.consumeChange())
     manual.setManual(true)
-    told += [manual.consumeChange(), manual.consumeChange()]
+    changes += [manual.consumeChange(), manual.consumeChange()]
     manual.setEnabled(true)
-    told.append(manual.consumeChange())
-    #expect(told == [nil, nil, false, nil, true])
+    changes.append(manual.consumeChange())
+    #expect(changes == [nil, nil, false, nil, true])
     #expect(manual.isManual && manual.isEnabled && manual.canPlayOrRecord)
   }
 
-  @Test func aConnectionTakesThePlaceOfOneOfItsNumber() {
+  @Test func aConnectionReplacesOneWithTheSameNumber() {
     var connections = SessionConnections()
     #expect(connections.isEmpty && !connections.sends && !connections.receives)
     connections.open(SessionConnections.Connection(id: 1, sends: true, receives: false))
@@ -59,7 +59,7 @@ struct SessionPartTests {
     #expect(connections.isEmpty)
   }
 
-  @Test func thereAreOnlySoManyConnections() {
+  @Test func connectionsAreLimited() {
     var connections = SessionConnections()
     for id in 0..<1_023 as Range<UInt32> {
       connections.open(SessionConnections.Connection(id: id, sends: true, receives: true))
@@ -69,13 +69,13 @@ struct SessionPartTests {
     #expect(connections.isFull)
   }
 
-  @Test func thatAudioRunsIsReportedWhenItChanges() {
+  @Test func changesOfRunningAudioAreReported() {
     var connections = SessionConnections()
-    let told = [false, true, true, false, true].map { connections.consumeChange(runs: $0) }
-    #expect(told == [nil, true, nil, false, true])
+    let changes = [false, true, true, false, true].map { connections.consumeChange(runs: $0) }
+    #expect(changes == [nil, true, nil, false, true])
   }
 
-  @Test func theMicrophoneIsAllowedAndPausedApart() {
+  @Test func permissionAndPauseOfTheMicrophoneAreSeparate() {
     var input = SessionInput()
     #expect(!input.isAllowed && !input.isPaused)
     input.pause(true)

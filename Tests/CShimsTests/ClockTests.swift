@@ -5,7 +5,7 @@ import Testing
 
 /// The `gettimeofday` that replaces libc's.
 struct ClockTests {
-  @Test func gettimeofdayNeedsNoPlaceForTheTime() throws {
+  @Test func gettimeofdayAcceptsANullTime() throws {
     // libc's header does not allow this call from Swift.
     typealias Ask = @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32
     let symbol = try #require(dlsym(dlopen(nil, RTLD_NOW), "gettimeofday"))
@@ -21,7 +21,7 @@ struct ClockTests {
     #expect(frozen == 0)
   }
 
-  @Test func aPipeIsNotThatOfChildren() {
+  @Test func aPipeIsNotInheritedByChildren() {
     var ends: [Int32] = [-1, -1]
     #expect(cprocess_pipe(&ends) == 0)
     for end in ends {

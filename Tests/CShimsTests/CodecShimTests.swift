@@ -55,7 +55,7 @@ struct CodecShimTests {
     #expect(vpx_codec_destroy(&decoder) == VPX_CODEC_OK)
   }
 
-  @Test func processorFeaturesAreNamed() {
+  @Test func processorFeaturesAreReported() {
     let features = String(cString: cdtls_cpu_features()).split(separator: " ")
     #expect(features.count > 1)
     #expect(Set(features).count == features.count)

@@ -62,7 +62,7 @@ struct NetTests {
     #expect(two.receive(upTo: 64).isEmpty)
   }
 
-  @Test func kernelTellsWhenADatagramCame() throws {
+  @Test func kernelReportsArrivalTimes() throws {
     let one = try Socket()
     let two = try Socket()
     let before = csockets_monotonic_ns()
@@ -76,7 +76,7 @@ struct NetTests {
 
   /// Covers both address families, with one datagram and with several that the kernel splits.
   @Test(arguments: [4 as UInt8, 6], [0 as UInt16, 3])
-  func codePointsGoWithEachDatagram(family: UInt8, segment: UInt16) throws {
+  func codePointsAreSetPerDatagram(family: UInt8, segment: UInt16) throws {
     let one = try Socket(family: family)
     let two = try Socket(family: family)
     for mark: UInt8 in [0, 46, 34, 0, 8] {
@@ -107,7 +107,7 @@ struct NetTests {
     }
   }
 
-  @Test func cutDatagramsAreMarked() throws {
+  @Test func truncatedDatagramsAreMarked() throws {
     let one = try Socket()
     let two = try Socket()
     #expect(one.send([1, 2, 3, 4], to: two) == 0)
@@ -118,14 +118,14 @@ struct NetTests {
 
   @Test func failuresAreNegativeErrorNumbers() throws {
     let socket = try Socket()
-    var taken = socket.address
+    var occupied = socket.address
     var bound = csockets_address()
-    #expect(csockets_udp_open(&taken, 1 << 20, &bound) == -EADDRINUSE)
+    #expect(csockets_udp_open(&occupied, 1 << 20, &bound) == -EADDRINUSE)
     #expect(socket.send(Array(repeating: 0, count: 70_000), to: socket) == -EMSGSIZE)
     #expect(csockets_close(-1) == -EBADF)
   }
 
-  @Test func pollingTellsSocketsTimersAndWakeUpsApart() throws {
+  @Test func pollingDistinguishesSocketsTimersAndWakeUps() throws {
     let socket = try Socket()
     let poll = csockets_poll_create()
     let timer = csockets_timer_create()

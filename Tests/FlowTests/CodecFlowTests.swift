@@ -37,7 +37,7 @@ struct CodecFlowTests {
   }
 
   /// H.264 does not mark a frame's first packet: the packets before it decide.
-  @Test func slicesBeginAFrameWhereAnotherOneEnded() {
+  @Test func aSliceStartsAFrameAfterAnotherEnded() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.h264)[1]])
     // A key frame's parameter sets and two slices, each in a packet; then two frames of two slices.
     let packets = [
@@ -79,7 +79,7 @@ struct CodecFlowTests {
     #expect(receiver.frames.map(\.isKey) == [true, false])
   }
 
-  @Test func aUnitThatMayNotBeCutIsCountedAsDiscarded() {
+  @Test func aUnitThatMayNotBeFragmentedIsCountedAsDiscarded() {
     var sections = Agreed.video(.h264)
     sections[0].sending?.codec.fragments = false
     let pair = Pair(sections: sections.map { [$0] }, seed: 1)

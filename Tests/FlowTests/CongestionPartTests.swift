@@ -13,7 +13,7 @@ struct CongestionPartTests {
 
   // MARK: Arrivals
 
-  @Test func aRateIsReportedWhenArrivalsSpanEnoughTime() {
+  @Test func anArrivalRateNeedsEnoughTime() {
     var arrivals = ArrivalRate()
     #expect(arrivals.bitrate == nil)
     arrivals.receive(arrived(0, 1000))
@@ -39,7 +39,7 @@ struct CongestionPartTests {
 
   // MARK: Loss
 
-  @Test func aShareOfFewPacketsDoesNotCountYet() {
+  @Test func aLossFractionNeedsEnoughPackets() {
     var loss = LossFraction()
     loss.receive(arrived: 9, missing: 10)
     #expect(loss.value == 0)
@@ -52,7 +52,7 @@ struct CongestionPartTests {
     #expect(loss.value == 0.25)
   }
 
-  @Test func aReceiverReportTellsTheShareItself() {
+  @Test func aReceiverReportSetsTheLossFraction() {
     var loss = LossFraction()
     loss.receive(64)
     #expect(loss.value == 0.25)
@@ -62,7 +62,7 @@ struct CongestionPartTests {
 
   // MARK: Bounds
 
-  @Test func aRateIsKeptBetweenItsBounds() {
+  @Test func aRateIsKeptWithinItsBounds() {
     var bounds = BitrateBounds()
     #expect([0, 60_000, 3e6].map(bounds.clamp) == [50_000, 60_000, 2_500_000])
     bounds.set(maximum: 1_000_000, minimum: 100)
@@ -74,7 +74,7 @@ struct CongestionPartTests {
     #expect(bounds.minimum == Double(1 << 40 as UInt64) && bounds.maximum == bounds.minimum)
   }
 
-  @Test func whatThePeerAllowsIsABoundOfItsOwn() {
+  @Test func thePeersLimitIsASeparateBound() {
     var bounds = BitrateBounds()
     #expect(!bounds.isLimitedByPeer && bounds.clampToPeer(9e6) == 9e6)
     bounds.set(remoteMaximum: 300_000)
@@ -88,7 +88,7 @@ struct CongestionPartTests {
 
   // MARK: Capacity
 
-  @Test func aCutIsFollowedByNoneBeforeItsEffectIsSeen() {
+  @Test func decreasesWaitForTheEffectOfThePreviousOne() {
     var capacity = PathCapacity()
     #expect(capacity.mayCut(at: at(0)))
     capacity.cut(from: 1_000_000, arrivalRate: 800_000, at: at(100))
@@ -98,7 +98,7 @@ struct CongestionPartTests {
   }
 
   /// More may arrive than the estimate: the path's capacity is never set above it.
-  @Test func aPathIsFullAtTheEstimateAtTheMost() {
+  @Test func thePathsCapacityNeverExceedsTheEstimate() {
     var capacity = PathCapacity()
     capacity.cut(from: 500_000, arrivalRate: 800_000, at: at(0))
     #expect(capacity.fullAt == 500_000 && capacity.carriedAtCut == 0.85 * 800_000)
@@ -106,7 +106,7 @@ struct CongestionPartTests {
     #expect(capacity.fullAt == 400_000 && capacity.carriedAtCut == 0.85 * 400_000)
   }
 
-  @Test func aRateGrowsSlowlyNearWhereThePathWasFullOfLate() {
+  @Test func aRateGrowsSlowlyNearTheLastKnownCapacity() {
     var capacity = PathCapacity()
     #expect(capacity.growth(of: 1, at: at(0)) == 1)
     capacity.cut(from: 1_000_000, arrivalRate: nil, at: at(0))

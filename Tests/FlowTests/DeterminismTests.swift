@@ -19,7 +19,7 @@ struct DeterminismTests {
     }
   }
 
-  @Test func aCopyTakenInTheMiddleGoesOnAlike() {
+  @Test func aCopyMadeInTheMiddleContinuesIdentically() {
     // A flow is a value: the copy and the original respond to the same input in the same way.
     let pair = call(seed: 6)
     var copy = pair.flows[1]

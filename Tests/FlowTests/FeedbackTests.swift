@@ -22,7 +22,7 @@ struct FeedbackTests {
     #expect(abs((inbound.roundTripTime ?? 0) - expected) < 0.001)
   }
 
-  @Test func statisticsEqualWhatWasSentAndLost() throws {
+  @Test func statisticsMatchWhatWasSentAndLost() throws {
     // Without retransmissions, each side's counts can be compared with the network's.
     let sections = (0..<2).map {
       [Agreed.audio()[$0], Agreed.video(feedback: ["nack pli", "transport-cc"])[$0]]
@@ -73,7 +73,7 @@ struct FeedbackTests {
     #expect(!reports.isEmpty)
   }
 
-  @Test func onACleanPathTheTargetReachesItsMaximumWithinSeconds() throws {
+  @Test func theTargetReachesItsMaximumWithinSecondsOnACleanPath() throws {
     let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
     pair.step(0, .bitrateLimits(start: 600_000, maximum: 4_000_000))
     let targets = film(pair, milliseconds: 8000)
@@ -134,7 +134,7 @@ struct FeedbackTests {
     #expect(feedbackTimes.count > 30 && feedbackTimes.count < 90)
   }
 
-  @Test func feedbackThatMustNotStandAloneFollowsAReport() {
+  @Test func withoutReducedSizeFeedbackFollowsAReport() {
     let pair = Pair(sections: Agreed.video(reducedSize: false).map { [$0] })
     pair.links[0].loss = 0.05
     pair.film(Camera(), milliseconds: 1000)
@@ -149,7 +149,7 @@ struct FeedbackTests {
     }
   }
 
-  @Test func anIdleFlowWantsNoWake() {
+  @Test func anIdleFlowHasNoDeadline() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     #expect(pair.flows.allSatisfy { $0.deadline == nil })
     pair.film(Camera(), milliseconds: 2000, settle: 5000)
@@ -158,7 +158,7 @@ struct FeedbackTests {
     #expect(last < .zero + .seconds(5))
   }
 
-  @Test func aSteadyCallNeedsFewWakes() {
+  @Test func aSteadyCallHasFewDeadlines() {
     let sections = (0..<2).map { [Agreed.audio()[$0], Agreed.video()[$0]] }
     let pair = Pair(sections: sections)
     let camera = Camera()

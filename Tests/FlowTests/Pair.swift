@@ -293,7 +293,7 @@ extension Instant {
 }
 
 extension Pair {
-  /// Sends a video frame every 40 ms for some time, with key frames when the other side requests
+  /// Sends a video frame every 40 ms for some time, with key frames when the receiver requests
   /// them.
   func film(_ camera: Camera, milliseconds: Int64, settle: Int64 = 2000) {
     onOutput = { side, output in

@@ -24,7 +24,7 @@ struct PartsTests {
     #expect(block.fractionLost == 0)
   }
 
-  @Test func aJumpIsBelievedOnlyWhenTheNextPacketFollows() {
+  @Test func aSequenceJumpIsAcceptedOnlyWithAConsecutivePacket() {
     var reception = ReceptionStatistics()
     #expect(receive(&reception, 100) == 100)
     #expect(receive(&reception, 20_000) == nil)
@@ -49,7 +49,7 @@ struct PartsTests {
     #expect((880...900).contains(reception.jitter))
   }
 
-  @Test func theWindowTellsNewFromSeen() {
+  @Test func theWindowDistinguishesNewFromSeen() {
     var window = SequenceWindow()
     #expect(window.insert(10) == .new)
     #expect(window.insert(12) == .new)
@@ -68,7 +68,7 @@ struct PartsTests {
 
   // MARK: - Retransmission requests
 
-  @Test func aGapIsAskedForOnceThreePacketsHavePassedOrTimeHas() {
+  @Test func aGapIsRequestedAfterThreePacketsOrSomeTime() {
     var missing = MissingPackets()
     missing.canRequest = true
     var now = Instant.zero
@@ -93,7 +93,7 @@ struct PartsTests {
   }
 
   @Test(arguments: [(Int64(20), 10), (100, 10), (400, 5), (1500, 3)])
-  func whatNeverComesIsGivenUp(spacing: Int64, expected: Int) {
+  func aPacketThatNeverArrivesIsAbandoned(spacing: Int64, expected: Int) {
     var missing = MissingPackets()
     missing.canRequest = true
     _ = missing.receive(1, at: .zero)
@@ -120,7 +120,7 @@ struct PartsTests {
 
   // MARK: - The path
 
-  @Test func feedbackIsMatchedWithWhatWasSent() {
+  @Test func feedbackIsMatchedWithSentPackets() {
     var log = SentLog()
     for sequence in Int64(65_530)..<65_550 {
       log.append(sequence, bytes: 100, at: .zero + .milliseconds(sequence))
@@ -152,7 +152,7 @@ struct PartsTests {
     #expect(news.arrived.isEmpty)
   }
 
-  @Test func growingQueuesAreNoticed() {
+  @Test func growingQueuesAreDetected() {
     for (drift, expected) in [(0.0, DelayTrend.Signal.steady), (0.3, .growing)] {
       var trend = DelayTrend()
       var signals: Set<DelayTrend.Signal> = []
@@ -169,7 +169,7 @@ struct PartsTests {
     }
   }
 
-  @Test func arrivalsFarApartGoIntoSeveralFeedbacks() {
+  @Test func arrivalsFarApartAreReportedSeparately() {
     var log = ArrivalLog()
     let times: [Int64] = [0, 1, 9000, 9001]
     for (index, time) in times.enumerated() {

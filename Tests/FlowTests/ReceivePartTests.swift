@@ -21,7 +21,7 @@ struct ReceivePartTests {
   }
 
   /// Returns the reports about streams, as text.
-  private func told(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
+  private func descriptions(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
     outbox.drain().map {
       switch $0 {
       case .streamBegan(let mid, let ssrc): "began \(mid) \(ssrc)"
@@ -33,7 +33,7 @@ struct ReceivePartTests {
 
   // MARK: Sections
 
-  @Test func aPayloadTypeOfTwoSectionsTellsNothing() throws {
+  @Test func aPayloadTypeOfTwoSectionsIsAmbiguous() throws {
     var other = Agreed.video(announced: false)[1]
     let one = other
     other.mid = "w"
@@ -46,7 +46,7 @@ struct ReceivePartTests {
     #expect(announced.section(of: try header(), mid: nil)?.mid == "v")
   }
 
-  @Test func whatOneSectionDoesNotAllowNoneMayUse() {
+  @Test func featuresNeedTheAgreementOfAllSections() {
     let sections = [Agreed.video()[1], Agreed.video(reducedSize: false)[1]]
     #expect(FlowAgreement([sections[0]]).usesReducedSize)
     #expect(!FlowAgreement(sections).usesReducedSize && !FlowAgreement().usesReducedSize)
@@ -59,7 +59,7 @@ struct ReceivePartTests {
 
   // MARK: Streams
 
-  @Test func aStreamThatSaidGoodbyeComesBackWithItsNextPacket() throws {
+  @Test func aStreamAfterABYEReturnsWithItsNextPacket() throws {
     let agreement = FlowAgreement([Agreed.video()[1]])
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
@@ -77,10 +77,10 @@ struct ReceivePartTests {
       try header(3), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(again?.index == 0 && streams.routes.count == 1)
     let ssrc = Agreed.videoSSRC
-    #expect(told(&outbox) == ["began v \(ssrc)", "ended v \(ssrc)", "began v \(ssrc)"])
+    #expect(descriptions(&outbox) == ["began v \(ssrc)", "ended v \(ssrc)", "began v \(ssrc)"])
   }
 
-  @Test func retransmissionsGoToTheStreamThatWasAnnouncedWithThem() throws {
+  @Test func retransmissionsGoToTheAnnouncedStream() throws {
     let agreement = FlowAgreement([Agreed.video()[1]])
     let type = try #require(Agreed.videoFrame(.vp8).rtxPayloadType)
     var streams = ReceiveStreams()
@@ -97,7 +97,7 @@ struct ReceivePartTests {
     #expect(streams.all.isEmpty && streams.routes.isEmpty)
   }
 
-  @Test func ofFormerStreamsOnlyTheLastIsKept() throws {
+  @Test func onlyTheLastFormerStreamIsKept() throws {
     let agreement = FlowAgreement([Agreed.video(announced: false)[1]])
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
@@ -115,7 +115,7 @@ struct ReceivePartTests {
 
   // MARK: Reports
 
-  @Test func aSourceIsReportedOnWhenSomethingCame() throws {
+  @Test func onlySourcesWithPacketsAreReported() throws {
     var reports = ReceptionReports()
     #expect(reports.extended(1) == nil)
     let numbers = [1, 2, 4].map { sequence in
@@ -136,7 +136,7 @@ struct ReceivePartTests {
     #expect(silent.isEmpty)
   }
 
-  @Test func aKeyframeIsAskedForInTheFormThatWasAgreedOn() {
+  @Test func keyFrameRequestsUseTheNegotiatedForm() {
     var requests = KeyframeRequests()
     func next(_ feedback: [String], _ milliseconds: Int64) -> RTCPPacket? {
       requests.next(

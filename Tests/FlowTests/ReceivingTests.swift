@@ -15,7 +15,7 @@ struct ReceivingTests {
     // A payload type of two sections, an unknown one, an unknown mid.
     ("", 79, 96, nil), ("", 80, 42, nil), ("nowhere", Agreed.videoSSRC, 96, nil),
   ])
-  func packetsFindTheirSection(mid: String, ssrc: UInt32, payloadType: UInt8, expected: String?) {
+  func packetsReachTheirSection(mid: String, ssrc: UInt32, payloadType: UInt8, expected: String?) {
     var second = Agreed.video(announced: false)[1]
     second.mid = "w"
     var receiver = Receiver([Agreed.audio()[1], Agreed.video()[1], second])
@@ -50,7 +50,7 @@ struct ReceivingTests {
     #expect(receiver.frames.map(\.firstSequence) == [1, 2])
   }
 
-  @Test func anotherSourceTakesTheSectionOver() {
+  @Test func anotherSourceTakesOverTheSection() {
     var receiver = Receiver([Agreed.video(announced: false)[1]])
     receiver.rtp(packet(ssrc: 5, sequence: 1, mid: "v"))
     receiver.rtp(packet(ssrc: 6, sequence: 100, mid: "v"))
@@ -69,7 +69,7 @@ struct ReceivingTests {
     #expect(receiver.flow.receivers.routes.count <= 2)
   }
 
-  @Test func aSourceMayComeBackAfterGoodbye() {
+  @Test func aSourceMayReturnAfterABYE() {
     var receiver = Receiver([Agreed.video()[1]])
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 30_000))
     var writer = ByteWriter()
@@ -100,7 +100,7 @@ struct ReceivingTests {
     #expect(receiver.flow.inbound[0].packetsLost == 0)
   }
 
-  @Test func lostPaddingHoldsNothingUpWherePictureIdentifiersGoOn() {
+  @Test func lostPaddingDelaysNothingWherePictureIDsContinue() {
     var receiver = Receiver([Agreed.video()[1]])
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 1, isKey: true, pictureID: 127))
     // 2 is padding that arrives, 4 is padding that does not.
@@ -142,7 +142,7 @@ struct ReceivingTests {
     #expect(inbound.framesReceived == 3 && inbound.keyFramesReceived == 3)
   }
 
-  @Test func whatIsHeldIsBounded() {
+  @Test func heldFramesAreLimited() {
     var receiver = Receiver([Agreed.video()[1]])
     // Frames that never end, over more numbers than are kept.
     for index in 0..<20_000 {

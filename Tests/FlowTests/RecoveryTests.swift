@@ -50,7 +50,7 @@ struct RecoveryTests {
     #expect(pair.received(1).count > camera.frames.count / 3)
   }
 
-  @Test func aLostPacketIsAskedForAtOnceAndAgainAfterARoundTrip() throws {
+  @Test func aLostPacketIsRequestedImmediatelyAndAgainAfterARoundTrip() throws {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     var blocked = 0
     var lostSequence: UInt16?
@@ -82,7 +82,7 @@ struct RecoveryTests {
     #expect(pair.received(1).map(\.bytes) == camera.frames.map(\.bytes))
   }
 
-  @Test func whatIsGivenUpLeadsToAKeyFrameRequest() {
+  @Test func anAbandonedPacketLeadsToAKeyFrameRequest() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     var hidden: UInt16?
@@ -108,7 +108,7 @@ struct RecoveryTests {
     #expect(inbound.framesDropped > 0)
   }
 
-  @Test func keyFramesAreDemandedByFIRWhereOnlyThatWasAgreed() {
+  @Test func keyFramesAreRequestedByFIRWhereOnlyThatIsNegotiated() {
     let pair = Pair(sections: Agreed.video(feedback: ["ccm fir"]).map { [$0] })
     let camera = Camera()
     pair.film(camera, milliseconds: 1000)
@@ -120,7 +120,7 @@ struct RecoveryTests {
     #expect(camera.frames.filter(\.isKey).count == 2)
   }
 
-  @Test func keyFrameRequestsAreRepeatedUntilOneComes() {
+  @Test func keyFrameRequestsAreRepeatedUntilAKeyFrameArrives() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     pair.film(camera, milliseconds: 400, settle: 0)
@@ -158,7 +158,7 @@ struct RecoveryTests {
     #expect(repeated == Int(pair.flows[0].outbound[0].retransmittedPacketsSent))
   }
 
-  @Test func aStreamJoinedInTheMiddleAsksForAKeyFrame() {
+  @Test func aStreamJoinedInTheMiddleRequestsAKeyFrame() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     pair.drop = { _, isRTP, _ in isRTP && camera.frames.count < 20 }

@@ -24,7 +24,7 @@ struct SendPartTests {
 
   // MARK: Sent streams
 
-  @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
+  @Test func keyFrameRequestsAreServedOncePerNumberAndLimited() {
     var demands = KeyframeDemands()
     let takings = [(1, 0), (1, 400), (2, 299), (nil, 300), (2, 900), (3, 900)].map {
       demands.classify($0.0, at: at($0.1))
@@ -42,7 +42,7 @@ struct SendPartTests {
     #expect(naming.name == nil && naming.rtxName == [118])
   }
 
-  @Test func numbersGoOnWhateverIsAgreedOn() {
+  @Test func sequenceNumbersContinueAcrossAgreements() {
     let sections = Agreed.video()
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
@@ -61,13 +61,13 @@ struct SendPartTests {
     #expect(first != nil && number() == first.map { $0 + 1 })
   }
 
-  @Test func lostFramesAreReportedOnceAndOnlyOfWhatIsSent() {
+  @Test func lostFramesAreReportedOnceAndOnlyForSentStreams() {
     let sections = Agreed.video()
     var streams = SendStreams(entropy())
     streams.configure([SectionState(sections[0])])
     streams.loseFrames()
-    let told = [streams.consumeLosses(), streams.consumeLosses()]
-    #expect(told == [[StreamName("v", nil)], []])
+    let reported = [streams.consumeLosses(), streams.consumeLosses()]
+    #expect(reported == [[StreamName("v", nil)], []])
     streams.discardFrame(0)
     #expect(streams.all[0].snapshot.framesDiscarded == 1 && streams.all[0].lostFrames)
     streams.configure([])
@@ -100,22 +100,22 @@ struct SendPartTests {
 
   // MARK: Rate
 
-  @Test func encodersHearOfATargetThatChangedEnough() {
+  @Test func significantTargetChangesAreReportedToEncoders() {
     var rate = RateControl()
     rate.setLimits(start: 500_000, maximum: 1_000_000)
-    var told = [rate.announce(at: .zero)]
+    var reported = [rate.announce(at: .zero)]
     rate.setLimits(start: 510_000, maximum: 1_000_000)
-    told.append(rate.announce(at: at(1000)))
+    reported.append(rate.announce(at: at(1000)))
     rate.setLimits(start: 600_000, maximum: 1_000_000)
-    told.append(rate.announce(at: at(149)))
-    told.append(rate.announce(at: at(150)))
-    #expect(told == [500_000, nil, nil, 600_000])
+    reported.append(rate.announce(at: at(149)))
+    reported.append(rate.announce(at: at(150)))
+    #expect(reported == [500_000, nil, nil, 600_000])
     // Retransmissions reduce the encoders' share.
     rate.spend(bytes: 12_500, at: at(1000))
     #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)
   }
 
-  @Test func onlyNumberedPacketsTakeATransportWideNumber() {
+  @Test func onlyNumberedPacketsConsumeTransportWideNumbers() {
     var rate = RateControl()
     #expect(rate.nextSequence == 0)
     rate.earn(bytes: 100)
@@ -127,7 +127,7 @@ struct SendPartTests {
 
   // MARK: RTCP
 
-  @Test func theFirstReportComesEarlyAndTheOthersInTheirTime() {
+  @Test func theFirstReportIsEarlyAndTheOthersAreOnSchedule() {
     var schedule = ReportSchedule(entropy())
     #expect(schedule.due == nil && schedule.deadline == nil)
     schedule.begin(at: .zero)
@@ -143,7 +143,7 @@ struct SendPartTests {
     #expect(schedule.due.map { (at(1500)..<at(2500)).contains($0) } == true)
   }
 
-  @Test func aRoundTripIsMeasuredWhenItCanBeTrue() {
+  @Test func implausibleRoundTripsAreIgnored() {
     var meter = RoundTripMeter()
     #expect(meter.requestSpacing == .milliseconds(100))
     #expect(meter.resendSpacing == .milliseconds(20))
@@ -156,14 +156,14 @@ struct SendPartTests {
     let half = meter.measure(lastReport: .max, delay: 32_768, arrival: 65_535)
     #expect(half == .milliseconds(500) && meter.newest == half)
     #expect(meter.requestSpacing == .milliseconds(625))
-    // Rounding may give slightly less than zero.
+    // Rounding may produce slightly less than zero.
     let least = meter.measure(lastReport: 100, delay: 50, arrival: 100)
     #expect(least == Interval(compactUnits: 1))
     #expect(meter.requestSpacing == .milliseconds(20))
     #expect(meter.resendSpacing == .milliseconds(5))
   }
 
-  @Test func referenceTimesAreAnsweredOnceAndTheOldestGiveWay() {
+  @Test func referenceTimesAreAnsweredOnceAndTheOldestEvicted() {
     var meter = RoundTripMeter()
     for ssrc in 1...9 {
       meter.recordReference(UInt64(ssrc) << 16, of: UInt32(ssrc), arrival: .zero)
@@ -177,7 +177,7 @@ struct SendPartTests {
     #expect(rest.isEmpty)
   }
 
-  @Test func feedbackGoesBehindAReportUnlessItMayGoAlone() {
+  @Test func feedbackFollowsAReportUnlessReducedSizeIsAllowed() {
     let composer = RTCPComposer(cname: "me")
     let loss = RTCPPacket.pictureLoss(PictureLoss(senderSSRC: 1, mediaSSRC: 2))
     #expect(composer.feedback(loss, localSSRC: 7, isAlone: true) == [loss])
@@ -192,7 +192,7 @@ struct SendPartTests {
         == [.receiverReport(ReceiverReport(ssrc: 7, blocks: [block(2)])), names, loss])
   }
 
-  @Test func whoSendsReportsOnTheFirstOfItsSources() {
+  @Test func aSenderReportsWithItsFirstSource() {
     let composer = RTCPComposer(cname: "me")
     let blocks = (0..<40).map { block($0) }
     func report(_ ssrc: UInt32, _ blocks: [ReportBlock] = []) -> SenderReport {

@@ -5,7 +5,7 @@ import Wire
 @testable import Flow
 
 struct SendingTests {
-  @Test func packetsStayBelowTheirLimitAndHaveRoomForProtection() {
+  @Test func packetsStayBelowTheirLimitWithRoomForProtection() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     pair.links[0].loss = 0.1
     let camera = Camera()
@@ -19,7 +19,7 @@ struct SendingTests {
     #expect(largest > 1100)
   }
 
-  @Test func theMarkerEndsAFrameAndTimesAndNumbersGoOn() {
+  @Test func theMarkerEndsAFrameAndTimesAndNumbersIncrease() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     pair.film(camera, milliseconds: 400)
@@ -94,7 +94,7 @@ struct SendingTests {
   }
 
   /// Packets above the target wait for half a second at most, however long the excess lasts.
-  @Test func whatWaitsIsBoundedWhateverComes() {
+  @Test func theSendQueueIsLimited() {
     let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
     // Feedback would raise the target.
     pair.drop = { side, _, _ in side == 1 }
@@ -127,7 +127,7 @@ struct SendingTests {
     #expect(pair.received(1, mid: "a").count == 10)
   }
 
-  @Test func theMarkerOfAudioShowsWhereSpeechBegins() {
+  @Test func theAudioMarkerMarksTheStartOfSpeech() {
     let pair = Pair(sections: Agreed.audio().map { [$0] })
     for index in 0..<12 {
       pair.step(0, .frame(mid: "a", audio(at: pair.now, isVoice: index % 6 > 2)))
@@ -157,7 +157,7 @@ struct SendingTests {
     #expect(pair.received(1).count == 10)
   }
 
-  @Test func closingSaysGoodbye() {
+  @Test func closingSendsABYE() {
     let sections = (0..<2).map { [Agreed.audio()[$0], Agreed.video()[$0]] }
     let pair = Pair(sections: sections)
     pair.step(0, .frame(mid: "a", audio(at: pair.now)))
@@ -174,7 +174,7 @@ struct SendingTests {
     #expect(pair.packets[0].count == count)
   }
 
-  @Test func aPausedStreamGoesOnWithItsNumbers() {
+  @Test func aPausedStreamContinuesItsNumbers() {
     let video = Agreed.video()
     let pair = Pair(sections: video.map { [$0] })
     let camera = Camera()

@@ -84,7 +84,7 @@ struct SimulcastTests {
     }
   }
 
-  @Test func aKeyFrameIsAskedOfTheLayerThatLacksOne() {
+  @Test func keyFrameRequestsReachTheirLayer() {
     let pair = pair()
     film(pair, frames: 3)
     let compound = RTCPComposer.bytes([
@@ -101,7 +101,7 @@ struct SimulcastTests {
     #expect(asked == [StreamName("v", "h"), StreamName("v", "f")])
   }
 
-  @Test func packetsTellTheTemporalLayersOfVP8() throws {
+  @Test func packetsCarryVP8TemporalLayers() throws {
     var streams = SendStreams(Entropy(seed: [5]).stream("rtp"))
     streams.configure([SectionState(sections[0])])
     let camera = Camera()
@@ -122,7 +122,7 @@ struct SimulcastTests {
     #expect(Set(descriptors.map(\.pictureID)).count == 5)
   }
 
-  @Test func layersAreReceivedBesideEachOther() {
+  @Test func layersAreReceivedInParallel() {
     let pair = pair()
     film(pair, frames: 10)
     let inbound = pair.flows[1].inbound
@@ -134,7 +134,7 @@ struct SimulcastTests {
     #expect(pair.flows[0].outbound.allSatisfy { $0.remote != nil })
   }
 
-  @Test func anotherSourceOfALayerTakesItsPlaceAlone() {
+  @Test func anotherSourceReplacesOnlyItsLayer() {
     let pair = pair()
     film(pair, frames: 3)
     var other = sections[0]
@@ -145,7 +145,7 @@ struct SimulcastTests {
     #expect(live.map(\.ssrc) == [10, 12, 99] && live.map(\.rid) == ["q", "f", "h"])
   }
 
-  @Test func moreLayersThanAnybodySendsAreRefused() {
+  @Test func tooManyLayersAreRefused() {
     var receiver = MediaFlow(
       entropy: Entropy(seed: [5]).stream("rtp"),
       wallClock: WallClock(unixNanosecondsAtZero: 0), cname: "c")

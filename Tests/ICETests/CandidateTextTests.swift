@@ -25,7 +25,7 @@ struct CandidateTextTests {
       nil
     ),
   ])
-  func candidatesOfOtherStacksRoundTrip(text: String, changed: String?) throws {
+  func candidatesFromOtherStacksRoundTrip(text: String, changed: String?) throws {
     let candidate = try ICECandidate(attribute: text)
     if let changed {
       #expect(candidate.host.description == changed)

@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 struct ChoiceTests {
-  @Test func aMuchBetterPathThatAppearsLaterIsTakenOnce() throws {
+  @Test func aMuchBetterLaterPathIsSelectedOnce() throws {
     let meeting = VirtualMeeting.nearby(seed: 1)
     let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)
     meeting.serve("203.0.113.1:3478")
@@ -36,7 +36,7 @@ struct ChoiceTests {
     #expect(b.agent.selectedPair?.nominated == true)
   }
 
-  @Test func aSlightlyBetterPathThatAppearsLaterChangesNothing() throws {
+  @Test func aSlightlyBetterLaterPathChangesNothing() throws {
     let meeting = VirtualMeeting.nearby(seed: 7)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     meeting.start(a, b)
@@ -53,7 +53,7 @@ struct ChoiceTests {
     #expect(a.selections.count == 1 && b.selections.count == 1)
   }
 
-  @Test func aNominationWaitsALittleForABetterPair() throws {
+  @Test func aNominationWaitsBrieflyForABetterPair() throws {
     for (delay, expected) in [(40, "192.0.2.1"), (900, "10.0.0.1")] {
       let meeting = VirtualMeeting.nearby(seed: 8)
       let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
@@ -70,7 +70,7 @@ struct ChoiceTests {
     }
   }
 
-  @Test func pairsThatShareAFoundationWaitOnlyForTheFirstRetry() throws {
+  @Test func pairsWithTheSameFoundationWaitOnlyForTheFirstRetry() throws {
     let meeting = VirtualMeeting.nearby(seed: 9)
     let node = meeting.addEnd(["192.0.2.1"])
     node.gather()
@@ -89,7 +89,7 @@ struct ChoiceTests {
     #expect(meeting.run(for: .seconds(2)) { _ in node.isConnected })
   }
 
-  @Test func aDeadPathIsLeftForAnotherThatWorks() throws {
+  @Test func aDeadPathIsReplacedByAWorkingOne() throws {
     let (meeting, a, b) = VirtualMeeting.connected(
       ["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
     let first = try #require(a.agent.selectedPair)
@@ -108,7 +108,7 @@ struct ChoiceTests {
     #expect(a.selections.last?.local == b.selections.last?.remote)
   }
 
-  @Test func mediaMayFlowBeforeNomination() throws {
+  @Test func mediaMayBeSentBeforeNomination() throws {
     let meeting = VirtualMeeting.nearby(seed: 2)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     // The controlling side is behind: it does not know the answer yet.
@@ -177,7 +177,7 @@ struct ChoiceTests {
     }
   }
 
-  @Test func theLatestChoiceOfThePeerIsFollowed() throws {
+  @Test func thePeersLatestNominationIsFollowed() throws {
     let meeting = VirtualMeeting.nearby(seed: 3)
     let node = meeting.addEnd(["192.0.2.1"])
     node.gather()
@@ -212,7 +212,7 @@ struct ChoiceTests {
     #expect(node.sent.filter { $0.bytes.starts(with: [1, 1]) }.count == 5)
   }
 
-  @Test func thePeersChoiceCountsAgainWhenItsPairWorksAgain() throws {
+  @Test func thePeersNominationAppliesAgainWhenItsPairRecovers() throws {
     let meeting = VirtualMeeting.nearby(seed: 10)
     let node = meeting.addEnd(["192.0.2.1"])
     node.gather()
@@ -237,7 +237,7 @@ struct ChoiceTests {
     #expect(node.selections.last?.remote == chosen && node.isConnected)
   }
 
-  @Test func aPeerThatNominatesEverythingDoesNotMakeItFlap() throws {
+  @Test func nominatingEveryPairCausesNoFlapping() throws {
     let meeting = VirtualMeeting.nearby(seed: 4)
     let node = meeting.addEnd(["192.0.2.1"])
     node.gather()
@@ -253,7 +253,7 @@ struct ChoiceTests {
     #expect(node.selections.last?.remote == peer.addresses[0])
   }
 
-  @Test func aChoiceMadeBeforeThePairWorksIsRemembered() throws {
+  @Test func aNominationBeforeThePairWorksIsRemembered() throws {
     let meeting = VirtualMeeting.nearby(seed: 5)
     let node = meeting.addEnd(["192.0.2.1"])
     node.gather()

@@ -62,7 +62,7 @@ struct ConnectTests {
   }
 
   @Test(arguments: [ICERole.controlling, .controlled])
-  func equalRolesAreSettledByTheTieBreaker(role: ICERole) {
+  func theTieBreakerResolvesEqualRoles(role: ICERole) {
     for seed in 0..<40 {
       let meeting = VirtualMeeting.nearby(seed: seed)
       meeting.link.lossPerMille = 100
@@ -81,7 +81,7 @@ struct ConnectTests {
     }
   }
 
-  @Test func checksBeforeTheAnswerAreAnsweredAndTakenUpLater() throws {
+  @Test func checksBeforeTheAnswerAreAnsweredAndUsedLater() throws {
     let meeting = VirtualMeeting.nearby(seed: 3)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     // The answer is slow: its side knows everything, the offering side nothing yet.
@@ -115,7 +115,7 @@ struct ConnectTests {
     #expect(a.agent.counters.duplicates == 1)
   }
 
-  @Test func candidatesMayTrickleInLongAfterTheDescriptions() {
+  @Test func candidatesMayTrickleLongAfterTheDescriptions() {
     let meeting = VirtualMeeting.nearby(seed: 4)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     a.signalingDelay = .seconds(4)
@@ -131,7 +131,7 @@ struct ConnectTests {
       })
   }
 
-  @Test func candidatesMayComeBeforeTheCredentials() {
+  @Test func candidatesMayArriveBeforeTheCredentials() {
     let meeting = VirtualMeeting.nearby(seed: 5)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     a.gather()
@@ -153,7 +153,7 @@ struct ConnectTests {
     #expect(a.agent.pairs.allSatisfy { $0.state == .succeeded })
   }
 
-  @Test func anUnansweringFamilyDelaysLittle() {
+  @Test func anUnresponsiveFamilyDelaysOnlySlightly() {
     let meeting = VirtualMeeting.nearby(seed: 6)
     let (a, b) = meeting.addPair(["192.0.2.1", "2001:db8::1"], ["192.0.2.2", "2001:db8::2"])
     meeting.network.passes = { from, _ in from.ip.isIPv4 }
@@ -164,12 +164,12 @@ struct ConnectTests {
       })
     #expect(meeting.now < .zero + .milliseconds(200))
     #expect(a.agent.connectionState == .connected)
-    // Completed only once the other pair is given up.
+    // Completed only once the other pair has failed.
     #expect(meeting.run(for: .seconds(30)) { _ in a.agent.connectionState == .completed })
     #expect(a.agent.pairs.contains { $0.state == .failed })
   }
 
-  @Test func namesAreResolvedAndUnresolvableOnesForgotten() throws {
+  @Test func namesAreResolvedAndUnresolvableOnesDropped() throws {
     let meeting = VirtualMeeting.nearby(seed: 7)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false

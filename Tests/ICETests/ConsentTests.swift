@@ -26,7 +26,7 @@ struct ConsentTests {
     #expect(a.agent.deadline == nil && b.agent.deadline == nil)
   }
 
-  @Test func aPathThatComesBackIsConnectedAgainAtOnce() throws {
+  @Test func aRecoveredPathIsConnectedImmediately() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     meeting.network.passes = { _, _ in false }
     meeting.run(for: .seconds(15))
@@ -41,7 +41,7 @@ struct ConsentTests {
     #expect(a.states.map(\.state).suffix(3) == [.disconnected, .connected, .completed])
   }
 
-  @Test func anIdleCallStaysConnectedAndItsChecksAreSpread() throws {
+  @Test func anIdleCallStaysConnectedWithSpreadChecks() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     let from = a.sent.count
     meeting.run(for: .seconds(600))
@@ -61,7 +61,7 @@ struct ConsentTests {
     #expect(pair.requestsSent == pair.responsesReceived)
   }
 
-  @Test func ordinaryLossDoesNotMakeAnIdleCallFlap() {
+  @Test func ordinaryLossDoesNotDisconnectAnIdleCall() {
     for seed in 0..<20 {
       let meeting = VirtualMeeting.nearby(seed: seed)
       meeting.link.lossPerMille = 50
@@ -74,7 +74,7 @@ struct ConsentTests {
     }
   }
 
-  @Test func aPeerThatOnlyAsksStaysConnected() throws {
+  @Test func aPeerThatOnlySendsRequestsStaysConnected() throws {
     // Some stacks stop answering on a path while they continue checking it themselves.
     let (meeting, a, b) = VirtualMeeting.connected()
     let target = try #require(a.agent.selectedPair)
@@ -85,7 +85,7 @@ struct ConsentTests {
     #expect(a.agent.selectedPair?.id == target.id)
   }
 
-  @Test func mediaCountsAsLifeButNotAsConsent() throws {
+  @Test func mediaIsASignOfLifeButNotConsent() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     let pair = try #require(a.agent.selectedPair)
     let remote = try #require(pair.remote.address)
@@ -105,7 +105,7 @@ struct ConsentTests {
     #expect(try #require(a.time(of: .failed)) - cut <= .seconds(30))
   }
 
-  @Test func trafficAloneEndsSilence() throws {
+  @Test func receivedTrafficEndsTheDisconnectedState() throws {
     let (meeting, a, _) = VirtualMeeting.connected()
     let pair = try #require(a.agent.selectedPair)
     meeting.network.passes = { _, _ in false }
@@ -115,7 +115,7 @@ struct ConsentTests {
     #expect(a.isConnected)
   }
 
-  @Test func aFailedCallRevivesWhenThePeerChecks() {
+  @Test func aPeersCheckRevivesAFailedCall() {
     let meeting = VirtualMeeting.nearby(seed: 9)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     meeting.network.passes = { _, _ in false }
@@ -129,7 +129,7 @@ struct ConsentTests {
     #expect(a.states.map(\.state) == [.checking, .failed, .checking, .connected])
   }
 
-  @Test func aFailedCallRevivesWithALateCandidate() throws {
+  @Test func aLateCandidateRevivesAFailedCall() throws {
     let meeting = VirtualMeeting.nearby(seed: 10)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
@@ -147,7 +147,7 @@ struct ConsentTests {
     #expect(meeting.run(for: .milliseconds(100)) { _ in a.isConnected && b.isConnected })
   }
 
-  @Test func withoutTheNewsThatNoCandidateComesPatienceLasts() throws {
+  @Test func withoutEndOfCandidatesFailureTakesLonger() throws {
     let meeting = VirtualMeeting.nearby(seed: 11)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false

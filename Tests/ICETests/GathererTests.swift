@@ -13,7 +13,7 @@ struct GathererTests {
     SocketAddress(IPAddress(ipv4: last), port: port)
   }
 
-  @Test func aSocketIsBoundOnceAndPreferencesFall() {
+  @Test func aSocketIsBoundOnceWithDecreasingPreferences() {
     var sockets = LocalSockets()
     let preferences = [sockets.nextPreference(), sockets.nextPreference()]
     #expect(preferences == [65535, 65534])
@@ -30,7 +30,7 @@ struct GathererTests {
     #expect(closed == [address(9)] && sockets.all.isEmpty)
   }
 
-  @Test func namesOfServersAreAskedForOnceAndWaitedForAWhile() {
+  @Test func serverNamesAreResolvedOnceWithATimeout() {
     var servers = ServerList([
       ICEServer(host: .name("a"), port: 3478), ICEServer(host: .address(server.ip), port: 3478),
     ])
@@ -46,7 +46,7 @@ struct GathererTests {
     #expect(!isWaitingStill && servers.server(at: address(7, 3478)) != nil)
   }
 
-  @Test func aQuestionIsAskedAgainUntilItIsAnsweredAndThenKeptAlive() {
+  @Test func aBindingIsRequestedUntilAnsweredAndThenKeptAlive() {
     var queries = ServerQueries()
     let transaction = STUNTransactionID(from: entropy)
     queries.useTurn(at: .zero)
@@ -58,9 +58,9 @@ struct GathererTests {
     #expect(due(at(19)) == .nothing && queries.deadline(keepsAlive: true) == at(20))
     #expect([due(at(20)), due(at(20))] == [.request, .nothing] && queries.isWaiting)
     let wrong = queries.receive(transaction, address(9), address(9))
-    let taken = [queries.receive(transaction, address(9), server), nil]
+    let outcomes = [queries.receive(transaction, address(9), server), nil]
     let repeated = queries.receive(transaction, address(9), server)
-    #expect(wrong == nil && taken == [true, nil] && repeated == false && !queries.isWaiting)
+    #expect(wrong == nil && outcomes == [true, nil] && repeated == false && !queries.isWaiting)
     queries.keepAlive(address(9), server, at: .zero)
     #expect(due(at(15_000), keepsAlive: false) == .nothing)
     #expect(due(at(15_000)) == .keepAlive && queries.deadline(keepsAlive: true) == at(30_000))
@@ -71,7 +71,7 @@ struct GathererTests {
     #expect(queries.all.isEmpty)
   }
 
-  @Test func aQuestionThatCannotBeSentIsGivenUp() {
+  @Test func aRequestThatCannotBeSentIsAbandoned() {
     var queries = ServerQueries()
     queries.add(address(9), server, STUNTransactionID(from: entropy), at: .zero)
     for _ in 0..<2 { queries.refuse(address(9), server) }
@@ -81,7 +81,7 @@ struct GathererTests {
     #expect(queries.all.isEmpty)
   }
 
-  @Test func candidatesOfOneKindAndBaseShareTheirFoundation() {
+  @Test func candidatesOfOneTypeAndBaseShareTheirFoundation() {
     var candidates = LocalCandidates()
     let keys: [LocalCandidates.FoundationKey] = [
       .init(kind: .host, base: address(1).ip, server: nil),
@@ -106,7 +106,7 @@ struct GathererTests {
     #expect(candidates.all.isEmpty && candidates.foundation(keys[1]) == "2")
   }
 
-  @Test func strangersAreBoundedAndLeaveAfterAWhile() {
+  @Test func connectionsOfUnknownPeersAreLimitedAndExpire() {
     var connections = PeerConnections()
     var checklist = Checklist(after: 0)
     for port in 0..<16 as Range<UInt16> {
@@ -124,7 +124,7 @@ struct GathererTests {
     #expect(early == [] && late.count == 15 && connections.all.isEmpty)
   }
 
-  @Test func aLostAllocationIsAskedForAnewFiveTimesWithGrowingPauses() {
+  @Test func aLostAllocationIsRetriedFiveTimesWithGrowingPauses() {
     var relays = Relays()
     var numbers = RequestNumbers(ordinal: 0)
     let credentials = TURNCredentials(username: "u", password: "p")
@@ -136,7 +136,7 @@ struct GathererTests {
     #expect(relays[0].base.port == 0 && relays[0].localPreference == 65535 - 0x4000)
     #expect(relays.isKnown(turn, at: server, from: address(9, 1), of: 0))
     guard case .begin = relays.removeDue(0, at: .zero) else {
-      Issue.record("it does not begin")
+      Issue.record("gathering does not begin")
       return
     }
     relays.connect(0, at: .zero)
@@ -161,12 +161,12 @@ struct GathererTests {
     }
     #expect(redirections == 3 && relays[0].address == address(62))
     guard case .lost = relays.refuse(0) else {
-      Issue.record("a connection that takes nothing is gone")
+      Issue.record("a connection that accepts no data was removed")
       return
     }
   }
 
-  @Test func gatheringShowsNamesAndBeginsAnew() {
+  @Test func addressesAreHiddenByNamesAndGatheringRestarts() {
     var gatherer = Gatherer(ICESettings(hidesAddresses: true))
     let shown = (0..<2).map { _ in gatherer.shown(address(1).ip, entropy) }
     #expect(shown[0].published != nil && shown[1].published == nil)

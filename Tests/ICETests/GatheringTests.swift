@@ -10,7 +10,7 @@ struct GatheringTests {
     return ICEServer(host: .address(address.ip), port: address.port)
   }
 
-  @Test func hostsBehindNATsMeetByTheAddressesAServerSaw() throws {
+  @Test func hostsBehindNATsConnectOverReflexiveCandidates() throws {
     for seed in 0..<30 {
       let meeting = VirtualMeeting.nearby(seed: seed)
       meeting.link.lossPerMille = 150
@@ -54,7 +54,7 @@ struct GatheringTests {
     #expect(kept.count == 3 && kept.allSatisfy { $0.messageClass == .indication })
   }
 
-  @Test func aMappingThatChangesNothingIsNoCandidate() throws {
+  @Test func aMappingToTheSameAddressIsNotACandidate() throws {
     let meeting = VirtualMeeting.nearby(seed: 2)
     meeting.serve("203.0.113.1:3478")
     let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
@@ -65,7 +65,7 @@ struct GatheringTests {
     #expect(a.agent.deadline == nil)
   }
 
-  @Test func aSilentServerIsGivenUp() throws {
+  @Test func aSilentServerIsAbandoned() throws {
     let meeting = VirtualMeeting.nearby(seed: 3)
     let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
     a.gather()
@@ -78,7 +78,7 @@ struct GatheringTests {
     #expect(a.sent.count == 7)
   }
 
-  @Test func namesOfServersAreResolved() throws {
+  @Test func serverNamesAreResolved() throws {
     let meeting = VirtualMeeting.nearby(seed: 4)
     meeting.serve("203.0.113.1:19302")
     let servers = ["stun.example.org", "missing.example.org"].map {
@@ -93,7 +93,7 @@ struct GatheringTests {
     #expect(a.agent.gatheringState == .complete)
   }
 
-  @Test func aNameThatIsNeverAnsweredDoesNotHoldGatheringUp() {
+  @Test func anUnansweredNameDoesNotDelayGathering() {
     let source = Entropy(seed: [1]).stream("ice")
     var agent = ICEAgent(
       ICESettings(servers: [ICEServer(host: .name("lost.example.org"), port: 3478)]),
@@ -105,7 +105,7 @@ struct GatheringTests {
     #expect(agent.gatheringState == .complete)
   }
 
-  @Test func aServerThatCannotBeReachedIsGivenUpEarly() throws {
+  @Test func anUnreachableServerIsAbandonedEarly() throws {
     let meeting = VirtualMeeting.nearby(seed: 5)
     let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
     a.refuses = { _ in true }
@@ -115,14 +115,14 @@ struct GatheringTests {
     #expect(a.agent.counters.sendFailures == 3)
   }
 
-  @Test func nothingToGatherIsCompleteAtOnce() {
+  @Test func gatheringWithoutSourcesIsCompleteImmediately() {
     let meeting = VirtualMeeting.nearby(seed: 6)
     let a = meeting.addEnd([])
     a.step(.gather([]))
     #expect(a.gatheringStates == [.gathering, .complete])
   }
 
-  @Test func aSocketThatDoesNotOpenIsLeftOut() throws {
+  @Test func aSocketThatFailsToOpenIsSkipped() throws {
     let source = Entropy(seed: [1]).stream("ice")
     var agent = ICEAgent(entropy: source)
     var outbox = Outbox<ICEAgent.Output>()
@@ -144,9 +144,9 @@ struct GatheringTests {
     #expect(agent.localCandidates.isEmpty)
   }
 
-  @Test func addressesAreOrderedFairly() {
-    let given = ["127.0.0.1", "192.0.2.1", "fe80::1", "192.0.2.2", "2001:db8::1", "::1"]
-    let ordered = ICEPriority.ordered(given.compactMap { IPAddress($0) })
+  @Test func globalAddressesPrecedeLocalOnesAndFamiliesAlternate() {
+    let texts = ["127.0.0.1", "192.0.2.1", "fe80::1", "192.0.2.2", "2001:db8::1", "::1"]
+    let ordered = ICEPriority.ordered(texts.compactMap { IPAddress($0) })
     #expect(
       ordered.map(\.description)
         == ["2001:db8::1", "192.0.2.1", "192.0.2.2", "fe80::1", "::1", "127.0.0.1"])

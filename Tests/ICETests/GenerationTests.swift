@@ -17,12 +17,12 @@ struct GenerationTests {
       port: 9, kind: kind)
   }
 
-  @Test func credentialsAreOfThePresentGenerationOrAnnounceARestart() {
+  @Test func credentialsAreCurrentOrAnnounceARestart() {
     var generations = Generations(own)
     let long = ICECredentials(
       usernameFragment: String(repeating: "x", count: 257), password: "p")
-    let taken = [long, peer, peer, next].map { generations.apply($0, lite: false) }
-    #expect(taken == [.unusable, .present(isNew: true), .present(isNew: false), .upcoming])
+    let results = [long, peer, peer, next].map { generations.apply($0, lite: false) }
+    #expect(results == [.unusable, .present(isNew: true), .present(isNew: false), .upcoming])
     #expect(generations.present.remote == peer && generations.isUpcoming(nil))
     #expect(generations.isUpcoming("next") && !generations.isUpcoming("peer"))
     let kept = (0...60).map { generations.hold(candidate($0)) }
@@ -36,7 +36,7 @@ struct GenerationTests {
     #expect(isKept == [false, false] && !generations.isUpcoming(nil))
   }
 
-  @Test func theGenerationOfThePairInUseCountsUntilItRetires() {
+  @Test func theSelectedPairsGenerationIsValidUntilItRetires() {
     var generations = Generations(own)
     _ = generations.apply(peer, lite: true)
     _ = generations.restart(next, keeping: 0)
@@ -56,7 +56,7 @@ struct GenerationTests {
     #expect(generations.retireAt == nil)
   }
 
-  @Test func whatWasLearnedFromACheckGetsItsRealNameOnce() {
+  @Test func aPeerReflexiveCandidateIsRenamedOnce() {
     var side = RemoteSide()
     let address = SocketAddress(IPAddress(ipv4: 5), port: 9)
     let reflexive = side.reflexive(address, priority: 7, isTCP: false)
@@ -68,7 +68,7 @@ struct GenerationTests {
     #expect(rest.last == .full && side.candidates.count == 60)
   }
 
-  @Test func whatComesBeforeTheCredentialsIsKeptWithinBounds() {
+  @Test func inputBeforeTheCredentialsIsKeptWithinLimits() {
     var side = RemoteSide()
     func check(_ port: UInt16, uses: Bool) -> RemoteSide.EarlyCheck {
       let address = SocketAddress(IPAddress(ipv4: 1), port: port)
@@ -86,7 +86,7 @@ struct GenerationTests {
     #expect(rest.checks.isEmpty && rest.candidates.isEmpty)
   }
 
-  @Test func namesAreWaitedForUntilTheyAreResolved() {
+  @Test func namesArePendingUntilTheyAreResolved() {
     var side = RemoteSide()
     var numbers = RequestNumbers(ordinal: 0)
     #expect(!side.hasChanges)
@@ -95,13 +95,13 @@ struct GenerationTests {
     #expect(asked == [.asked(1), .known] && side.hasChanges)
     side.end()
     #expect(!side.isComplete)
-    let taken = [side.removeNamed(1), side.removeNamed(1)]
-    #expect(taken == [named, nil] && side.isComplete)
+    let results = [side.removeNamed(1), side.removeNamed(1)]
+    #expect(results == [named, nil] && side.isComplete)
     let rest = (0..<33).map { side.resolve(candidate(0, name: "\($0).local"), &numbers) }
     #expect(rest.last == .full && numbers.last == 33)
   }
 
-  @Test func countersCountByTheirNames() {
+  @Test func countersAreCountedByName() {
     var counters = ICECounters()
     counters.count(.malformed)
     counters.count(.foreignFragment, 3)

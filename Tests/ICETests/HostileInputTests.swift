@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 struct HostileInputTests {
-  private let stranger = SocketAddress(IPAddress(ipv4: 0xc000_0263), port: 7777)
+  private let unknownPeer = SocketAddress(IPAddress(ipv4: 0xc000_0263), port: 7777)
 
   /// Makes a check for a node, changed before it is signed.
   private func check(
@@ -24,7 +24,7 @@ struct HostileInputTests {
   private func answer(_ node: MeetingEnd, _ bytes: [UInt8]) throws -> STUNMessage? {
     let count = node.sent.count
     let local = try #require(node.sockets.first)
-    node.step(.datagram(local: local, remote: stranger, bytes: bytes))
+    node.step(.datagram(local: local, remote: unknownPeer, bytes: bytes))
     return try node.sent[count...].map { try STUNMessage($0.bytes) }
       .first { $0.messageClass != .request }
   }
@@ -65,7 +65,7 @@ struct HostileInputTests {
 
     #expect(a.agent.pairs.count == pairs)
     let good = try #require(try answer(a, check(of: a)))
-    #expect(good.messageClass == .success && good.mappedAddress == stranger)
+    #expect(good.messageClass == .success && good.mappedAddress == unknownPeer)
     #expect(good.verifiesIntegrity(key: key))
     #expect(a.agent.pairs.count == pairs + 1)
     _ = b
@@ -86,12 +86,12 @@ struct HostileInputTests {
       writer.xorMappedAddress(local)
       return writer.finish(key: key)
     }
-    a.step(.datagram(local: local, remote: stranger, bytes: response(key)))
+    a.step(.datagram(local: local, remote: unknownPeer, bytes: response(key)))
     #expect(a.agent.counters.asymmetricResponses == 1)
     a.step(.datagram(local: local, remote: remote, bytes: response([1])))
     #expect(a.agent.counters.badIntegrity == 1)
     #expect(!a.isConnected)
-    a.step(.datagram(local: stranger, remote: remote, bytes: response(key)))
+    a.step(.datagram(local: unknownPeer, remote: remote, bytes: response(key)))
     #expect(a.agent.counters.unknownSocket == 1)
     a.step(.datagram(local: local, remote: remote, bytes: response(key)))
     #expect(a.isConnected)
@@ -99,7 +99,7 @@ struct HostileInputTests {
     #expect(a.agent.counters.unmatchedResponses == 1)
   }
 
-  @Test func floodsOfCandidatesAndChecksAreBounded() throws {
+  @Test func floodsOfCandidatesAndChecksAreLimited() throws {
     let meeting = VirtualMeeting.nearby(seed: 2)
     let (a, b) = meeting.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
     a.gather()
@@ -144,7 +144,7 @@ struct HostileInputTests {
     #expect(!a.agent.pairs.contains { $0.remote.port == 1 })
   }
 
-  @Test func refusedSendsEndAPairGently() throws {
+  @Test func aPairFailsAfterSeveralRefusedSends() throws {
     let meeting = VirtualMeeting.nearby(seed: 4)
     let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
     meeting.network.passes = { from, to in from.ip.bytes[0] == to.ip.bytes[0] }

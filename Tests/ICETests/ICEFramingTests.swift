@@ -8,7 +8,7 @@ struct ICEFramingTests {
   ]
 
   @Test(arguments: [1, 2, 3, 7, 1000, 100_000])
-  func messagesComeOutWholeHoweverTheStreamIsCut(size: Int) throws {
+  func messagesAreReassembledFromAnySegmentation(size: Int) throws {
     let stream = messages.flatMap(ICEFraming.framed)
     var cutter = StreamCutter(ICEFraming.self)
     var found: [[UInt8]] = []
@@ -19,7 +19,7 @@ struct ICEFramingTests {
     #expect(found == messages)
   }
 
-  @Test func lengthsStandInFrontInNetworkOrder() {
+  @Test func messagesArePrefixedWithBigEndianLengths() {
     #expect(ICEFraming.framed([9, 8, 7]) == [0, 3, 9, 8, 7])
     #expect(ICEFraming.framed([UInt8](repeating: 0, count: 258)).prefix(2) == [1, 2])
     #expect(ICEFraming.framed([UInt8](repeating: 0, count: 65_536)).isEmpty)

@@ -87,13 +87,13 @@ struct InputFuzzer {
 
   private func request() -> [UInt8] {
     var writer = STUNWriter(.request, transactionID: STUNTransactionID(from: entropy))
-    let (own, other) = (agent.localCredentials, right)
-    writer.username("\(own.usernameFragment):\(other.usernameFragment)")
+    let (present, other) = (agent.localCredentials, right)
+    writer.username("\(present.usernameFragment):\(other.usernameFragment)")
     writer.priority(entropy.integer(UInt32.self))
     if draw(2) == 0 { writer.useCandidate() }
     if draw(2) == 0 { writer.iceControlling(entropy.integer(UInt64.self)) }
     if draw(2) == 0 { writer.iceControlled(entropy.integer(UInt64.self)) }
-    return writer.finish(key: Array(own.password.utf8))
+    return writer.finish(key: Array(present.password.utf8))
   }
 
   private func response(to bytes: [UInt8]) -> [UInt8] {

@@ -27,7 +27,7 @@ struct InterfaceTests {
     }
   }
 
-  @Test func anAddressThatGoesIsReplacedByAnotherPair() throws {
+  @Test func aRemovedAddressIsReplacedByAnotherPair() throws {
     let meeting = connected([wired, mobile])
     #expect(meeting.agents[0].selectedPair?.base.ip == wired)
     meeting.change(0, to: [mobile])
@@ -41,7 +41,7 @@ struct InterfaceTests {
     #expect(!meeting.states[0].contains(.disconnected))
   }
 
-  @Test func theOnlyAddressGoesAndAnotherComes() throws {
+  @Test func theOnlyAddressIsReplacedByAnother() throws {
     for seed in 0..<10 {
       let meeting = connected(seed: UInt64(seed), [wired])
       let signaled = meeting.candidates[0].count
@@ -49,7 +49,7 @@ struct InterfaceTests {
       #expect(meeting.agents[0].selectedPair == nil)
       #expect(meeting.agents[0].connectionState == .disconnected)
       meeting.run(for: .seconds(2))
-      let came = meeting.now
+      let addedAt = meeting.now
       meeting.change(0, to: [mobile])
       #expect(meeting.run(for: .seconds(5)) { $0.agents[0].selectedPair?.base.ip == mobile })
       // The peer waits a little before it leaves the old path, which is silent.
@@ -57,7 +57,7 @@ struct InterfaceTests {
         meeting.run(for: .seconds(12)) {
           $0.agents[1].selectedPair?.remote.address?.ip == mobile && isUp($0)
         })
-      #expect(meeting.now - came < .seconds(12))
+      #expect(meeting.now - addedAt < .seconds(12))
       // No candidates follow the end of candidates, until a restart.
       #expect(meeting.candidates[0].count == signaled)
       #expect(meeting.agents[1].pairs.contains { $0.remote.kind == .peerReflexive })
@@ -67,7 +67,7 @@ struct InterfaceTests {
     }
   }
 
-  @Test func withoutAnyAddressTheCallFailsInTheEnd() {
+  @Test func withoutAnyAddressTheCallEventuallyFails() {
     let meeting = connected([wired])
     meeting.change(0, to: [])
     meeting.run(for: .seconds(29))
@@ -77,7 +77,7 @@ struct InterfaceTests {
     #expect(meeting.agents[0].deadline == nil)
   }
 
-  @Test func aRestartUsesWhatIsThereThen() throws {
+  @Test func aRestartUsesTheAddressesOfThatTime() throws {
     let meeting = connected([wired])
     meeting.change(0, to: [])
     meeting.run(for: .seconds(40))
@@ -87,7 +87,7 @@ struct InterfaceTests {
     #expect(meeting.agents[0].selectedPair?.base.ip == mobile)
   }
 
-  @Test func whatComesWhileGatheringIsSignaled() {
+  @Test func addressesThatAppearWhileGatheringAreSignaled() {
     let meeting = VirtualMeeting(seed: 4)
     let server = ICEServer(host: .address(IPAddress(ipv4: 0xcb00_7109)), port: 3478)
     meeting.add([wired], settings: ICESettings(servers: [server]))
@@ -100,7 +100,7 @@ struct InterfaceTests {
     #expect(meeting.candidates[0].compactMap { $0.address?.ip } == [wired, mobile])
   }
 
-  @Test func connectionsMoveToo() {
+  @Test func tcpCallsMoveToAnotherAddressToo() {
     let settings = ICESettings(usesUDP: false, usesTCP: true)
     let meeting = connected([wired, mobile], settings: settings)
     meeting.change(0, to: [mobile])
@@ -111,14 +111,14 @@ struct InterfaceTests {
       })
   }
 
-  @Test func anInterfaceThatComesBeforeGatheringChangesNothing() {
+  @Test func anInterfaceAddedBeforeGatheringChangesNothing() {
     var agent = ICEAgent(entropy: Entropy(seed: [1]).stream("ice"))
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(.interfaces([wired]), at: .zero, into: &outbox)
     #expect(outbox.drain().isEmpty)
   }
 
-  @Test func linkLocalAddressesReachEachOtherWithoutAZone() throws {
+  @Test func linkLocalAddressesConnectWithoutAZone() throws {
     let left = try #require(IPAddress("fe80::1"))
     let right = try #require(IPAddress("fe80::2"))
     let meeting = VirtualMeeting(seed: 2)

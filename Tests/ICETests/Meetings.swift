@@ -18,7 +18,7 @@ extension VirtualMeeting {
     network.server = SocketAddress(address).map { VirtualTURNServer(address: $0) }
   }
 
-  /// Adds an agent with fast signaling, behind a NAT of its own if one is given.
+  /// Adds an agent with fast signaling, behind a separate NAT if one is given.
   func addEnd(_ addresses: [String], servers: [ICEServer] = [], nat: String? = nil) -> MeetingEnd {
     let end = add(
       addresses.compactMap { IPAddress($0) },

@@ -14,7 +14,7 @@ struct NameTests {
     return meeting
   }
 
-  @Test(arguments: [false, true]) func namesStandForAddressesAndAreResolved(tcp: Bool) throws {
+  @Test(arguments: [false, true]) func namesReplaceAddressesAndAreResolved(tcp: Bool) throws {
     let meeting = meeting(
       ICESettings(usesUDP: !tcp, usesTCP: tcp, hidesAddresses: true))
     meeting.begin()
@@ -22,7 +22,7 @@ struct NameTests {
     #expect(meeting.names.count == 2)
     for candidate in meeting.candidates.joined() {
       guard case .name(let name) = candidate.host else {
-        Issue.record("\(candidate) tells an address")
+        Issue.record("\(candidate) reveals an address")
         continue
       }
       #expect(name.hasSuffix(".local") && name.count == 42)
@@ -33,7 +33,7 @@ struct NameTests {
     #expect(pair.remote.address?.ip == addresses[1])
   }
 
-  @Test func theNameOfAnAddressStaysForTheSession() {
+  @Test func theNameOfAnAddressIsStableForTheSession() {
     let meeting = meeting(ICESettings(hidesAddresses: true))
     meeting.begin()
     meeting.run(for: .seconds(2))
@@ -43,7 +43,7 @@ struct NameTests {
     #expect(meeting.candidates[0].count == 2)
   }
 
-  @Test func nothingElseShowsTheAddress() throws {
+  @Test func nothingElseRevealsTheAddress() throws {
     let server = try #require(SocketAddress("203.0.113.1:3478"))
     let meeting = meeting(
       ICESettings(

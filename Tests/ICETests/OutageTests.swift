@@ -43,7 +43,7 @@ struct OutageTests {
   }
 
   @Test(arguments: [0, 100] as [UInt64], [1, 12])
-  func deadPortsDelayAConnectionLittle(lossPerMille: UInt64, count: UInt16) throws {
+  func deadPortsDelayAConnectionOnlySlightly(lossPerMille: UInt64, count: UInt16) throws {
     for seed in 0..<10 {
       let meeting = meeting(seed, lossPerMille: lossPerMille)
       meeting.begin()
@@ -67,7 +67,7 @@ struct OutageTests {
     }
   }
 
-  @Test func aPeerAtDeadPortsAloneIsGivenUp() {
+  @Test func aPeerWithOnlyDeadPortsFails() {
     let meeting = VirtualMeeting(seed: 1)
     meeting.add(OutageTests.left)
     let agent = { meeting.agents[0] }
@@ -84,7 +84,7 @@ struct OutageTests {
     #expect(agent().deadline == nil)
   }
 
-  @Test func aPairThatFallsSilentIsLeftForTheOther() throws {
+  @Test func aSilentPairIsReplacedByTheOther() throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting))
@@ -97,11 +97,11 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // Last heard at a consent check up to six seconds before; left eight seconds after that.
+      // The last response came up to six seconds before; the pair is left eight seconds after it.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
-      // The other side may have followed before it noticed the silence itself.
+      // The remote agent may have followed before it noticed the silence itself.
       let losses = meeting.states.map { $0.filter { $0 == .disconnected }.count }
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
       // The restored pair is not selected again: it is not of a better kind.
@@ -112,7 +112,7 @@ struct OutageTests {
     }
   }
 
-  @Test func aShortOutageMovesNothing() throws {
+  @Test func aShortOutageChangesNoPair() throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = meeting.agents.map(\.selectedPair?.id)
@@ -131,7 +131,7 @@ struct OutageTests {
     }
   }
 
-  @Test(arguments: [0, 1]) func aPathThatIsDeadOneWayIsLeftByBoth(muted: Int) throws {
+  @Test(arguments: [0, 1]) func bothEndsLeaveAPathThatIsDeadInOneDirection(muted: Int) throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting, muted))
@@ -143,7 +143,7 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The side that can hear leaves once the other, which cannot, has left and sends no more
+      // The agent that can receive leaves once the other, which cannot, has left and sends no more
       // checks.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")
@@ -153,7 +153,7 @@ struct OutageTests {
   }
 
   @Test(arguments: [9, 15, 22])
-  func bothSidesThatLoseAllPathsAreBackAtOnceWithin(seconds: Int) throws {
+  func bothEndsReconnectWhenAllPathsRecoverWithin(seconds: Int) throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
       meeting.network.outage.dead = OutageTests.left
@@ -174,7 +174,7 @@ struct OutageTests {
     }
   }
 
-  @Test func withoutConsentForHalfAMinuteOnlyARestartHelps() {
+  @Test func afterThirtySecondsWithoutConsentOnlyARestartHelps() {
     for seed in 0..<20 {
       let meeting = settled(seed)
       meeting.network.outage.dead = OutageTests.left

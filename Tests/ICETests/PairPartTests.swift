@@ -26,7 +26,7 @@ struct PairPartTests {
     #expect(round.checks.map(\.sentAt).prefix(2) == [at(2), at(4)])
   }
 
-  @Test func aRoundGoesOnUntilItIsAnswered() {
+  @Test func aRoundContinuesUntilItIsAnswered() {
     var round = CheckRound()
     round.goOn(at: at(500))
     round.goOn(at: at(1_500))
@@ -41,7 +41,7 @@ struct PairPartTests {
     #expect(round.attempts == 1 && round.nextAttempt == nil)
   }
 
-  @Test func aConnectionIsAskedForOnce() {
+  @Test func aConnectionIsRequestedOnce() {
     var round = CheckRound()
     round.connect(7, until: at(900))
     #expect(round.connectionID == 7 && round.attempts == 1 && round.nextAttempt == at(900))
@@ -55,7 +55,7 @@ struct PairPartTests {
     #expect(round.connectionID == nil && round.attempts == 0 && round.nextAttempt == nil)
   }
 
-  @Test func threeRefusalsWithoutAnAnswerAreTooMany() {
+  @Test func threeConsecutiveRefusalsAreTooMany() {
     var round = CheckRound()
     #expect([round.isRefusedTooOften(), round.isRefusedTooOften()] == [false, false])
     round.forgetRefusals()
@@ -74,7 +74,7 @@ struct PairPartTests {
     #expect(nomination.isNominated)
   }
 
-  @Test func aChoiceBeforeThePairWorksIsReportedOnce() {
+  @Test func anEarlyNominationIsReportedOnce() {
     var nomination = PairNomination()
     nomination.choose(at: at(1), works: true)
     let early = nomination.removeEarlyChoice()
@@ -86,7 +86,7 @@ struct PairPartTests {
     #expect(nomination.timesChosen == 0 && nomination.chosenAt == at(2))
   }
 
-  @Test func whoeverChangesRolesForgetsWhoWantedThePair() {
+  @Test func aRoleChangeForgetsNominations() {
     var nomination = PairNomination()
     nomination.begin()
     nomination.choose(at: at(1), works: false)
@@ -101,7 +101,7 @@ struct PairPartTests {
 
   // MARK: Traffic
 
-  @Test func trafficCountsChecksAndSignsOfLife() throws {
+  @Test func trafficCountsChecksAndTimesOfArrival() throws {
     var traffic = PairTraffic()
     traffic.countRequest()
     traffic.countRequest()

@@ -38,7 +38,7 @@ struct PartTests {
     arguments: [
       (.tls, .secureServer, "turn.example"), (.tcp, .server, "turn.example"), (nil, .peer, ""),
     ] as [(ICEServer.Transport?, StreamTarget.Kind, String)])
-  func aConnectionSaysWhomItLeadsTo(
+  func aConnectionNamesItsTarget(
     transport: ICEServer.Transport?, kind: StreamTarget.Kind, name: String
   ) {
     let server = transport.map { ICEServer(host: .name("turn.example"), port: 443, transport: $0) }
@@ -63,7 +63,7 @@ struct PartTests {
     #expect(roles.role == .controlling && roles.tieBreaker == 10)
   }
 
-  @Test func aRefusedRoleIsGivenUpOnceAndTheTieBreakerDrawnAnew() {
+  @Test func aRoleConflictSwitchesOnceWithANewTieBreaker() {
     var roles = RoleSettlement(tieBreaker: 10)
     let gaveWay = [
       roles.concede(.controlling, entropy), roles.concede(.controlling, entropy),
@@ -75,7 +75,7 @@ struct PartTests {
 
   // MARK: Consent
 
-  @Test func aPairIsSilentBeforeItsConsentExpires() {
+  @Test func aPairBecomesSilentBeforeItsConsentExpires() {
     var list = checklist([1])
     var consent = Consent()
     consent.select(11)
@@ -104,7 +104,7 @@ struct PartTests {
 
   /// With a shorter disconnection timeout, the peer is checked more often, so that one that sends
   /// nothing else does not seem silent.
-  @Test func aShorterSilenceAsksMoreOften() {
+  @Test func aShorterSilenceTimeoutChecksMoreOften() {
     let list = checklist([1])
     var consent = Consent(silence: .milliseconds(1_500))
     consent.select(11)
@@ -154,8 +154,8 @@ struct PartTests {
     progress.restart()
     #expect(
       progress.settle(.init(isPresent: false, isSilent: false), isDone: false) == [.connected])
-    let told = [1, 1, nil, 1, 2].map { progress.isNew($0) }
-    #expect(told == [true, false, false, true, true])
+    let areNew = [1, 1, nil, 1, 2].map { progress.isNew($0) }
+    #expect(areNew == [true, false, false, true, true])
   }
 
   // MARK: Names and numbers
@@ -169,16 +169,16 @@ struct PartTests {
     #expect(first.name == again.name && first.name != other.name && first.name.hasSuffix(".local"))
   }
 
-  @Test func agentsOfOnePeerHaveNumbersOfTheirOwn() {
+  @Test func agentsOfOnePeerUseSeparateRequestNumbers() {
     var numbers = [RequestNumbers(ordinal: 0), RequestNumbers(ordinal: 3)]
-    let given = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
-    #expect(given == [1, 2, 0x0300_0001])
-    #expect(given.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
+    let ids = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
+    #expect(ids == [1, 2, 0x0300_0001])
+    #expect(ids.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
   }
 
   // MARK: Checklist
 
-  @Test func triggeredPairsComeFirstThenTheBestThatWaitsThenOneThatThaws() {
+  @Test func triggeredPairsPrecedeWaitingAndFrozenOnes() {
     var list = checklist([1, 3, 2, 9], foundations: ["a", "b", "a", "b"])
     #expect(list.pairs.map(\.state) == [.waiting, .waiting, .frozen, .frozen])
     list.trigger(2)
@@ -207,7 +207,7 @@ struct PartTests {
     #expect(!turn && list.deadline == nil && list.pairs.allSatisfy { $0.state == .failed })
   }
 
-  @Test func aFullChecklistGivesUpTheWorstPairButNotTheOneInUse() {
+  @Test func aFullChecklistEvictsTheWorstPairButNotTheSelectedOne() {
     var list = checklist((1...100).map { UInt32($0) })
     func add(_ priority: UInt32, keeping kept: UInt32?) -> Checklist.Addition {
       let remote = candidate(1000 + priority, priority: priority)
@@ -231,7 +231,7 @@ struct PartTests {
     #expect(list.count == 0 && list.generation == 1)
   }
 
-  @Test func reportsTellWhatChangedOnce() {
+  @Test func changesAreReportedOnce() {
     var list = checklist([1, 2])
     #expect(list.removeChanges(selected: 12).map(\.selected) == [false, true])
     list.change(0) { $0.setNominated() }
@@ -241,7 +241,7 @@ struct PartTests {
 
   // MARK: Nomination
 
-  @Test func aBetterPairThatIsOpenDelaysTheNominationForAWhile() {
+  @Test func aPendingBetterPairDelaysTheNomination() {
     var list = checklist([1, 2])
     list.succeed(0)
     var nomination = Nomination()
@@ -259,7 +259,7 @@ struct PartTests {
     #expect(gone == nil && nomination.pairID == nil)
   }
 
-  @Test func theControlledSideFollowsALowerChoiceOnlyWhenThePeerInsists() {
+  @Test func aLowerNominationIsFollowedOnlyWhenThePeerInsists() {
     var list = checklist([1, 2])
     for index in 0..<2 { list.succeed(index) }
     var nomination = Nomination()

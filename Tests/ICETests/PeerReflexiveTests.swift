@@ -25,7 +25,7 @@ struct PeerReflexiveTests {
   }
 
   @Test(arguments: VirtualNAT.Kind.allCases, [0, 1])
-  func anAddressThatNobodySignaledIsLearnedAndUsed(kind: VirtualNAT.Kind, hidden: Int) throws {
+  func anUnsignaledAddressIsLearnedAndUsed(kind: VirtualNAT.Kind, hidden: Int) throws {
     for seed in 0..<20 {
       let meeting = meeting(kind, hidden: hidden, seed: seed)
       meeting.link.lossPerMille = seed < 10 ? 0 : 200
@@ -40,9 +40,9 @@ struct PeerReflexiveTests {
       #expect(seen.remote.kind == .peerReflexive && seen.remote.address?.ip == Self.outside)
       // Its priority is the one in the checks: that of its type, below any host's (section 5.1.2).
       #expect(seen.remote.priority >> 24 == 110)
-      let own = try #require(meeting.agents[hidden].selectedPair)
-      #expect(own.local.kind == .peerReflexive && own.local.address == seen.remote.address)
-      #expect(own.base.ip == Self.inside && own.local.related == own.base)
+      let pair = try #require(meeting.agents[hidden].selectedPair)
+      #expect(pair.local.kind == .peerReflexive && pair.local.address == seen.remote.address)
+      #expect(pair.base.ip == Self.inside && pair.local.related == pair.base)
       meeting.send([0x80, 1], from: 0)
       meeting.send([0x81, 2], from: 1)
       meeting.run(for: .seconds(120))

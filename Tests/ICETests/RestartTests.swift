@@ -55,7 +55,7 @@ struct RestartTests {
     #expect(a.gatheringStates == [.gathering, .complete, .gathering, .complete])
   }
 
-  @Test func aRestartBringsAFailedCallBack() {
+  @Test func aRestartRecoversAFailedCall() {
     let (meeting, a, b) = VirtualMeeting.connected()
     meeting.network.passes = { _, _ in false }
     meeting.run(for: .seconds(60))
@@ -93,17 +93,17 @@ struct RestartTests {
     #expect(a.agent.connectionState == .completed)
   }
 
-  @Test func theOldEpochAnswersUntilItIsOver() throws {
+  @Test func theOldGenerationAnswersUntilItRetires() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     a.step(.restart(ICECredentials(from: meeting.chance)))
-    // The other side learns of it much later; its consent checks continue.
+    // The remote agent learns of it much later; its consent checks continue.
     meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)
     #expect(a.agent.counters == ICECounters())
   }
 
-  @Test func candidatesOfAnotherEpochAreIgnored() throws {
+  @Test func candidatesOfAnotherGenerationAreIgnored() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     var stale = try #require(b.candidates.first)
     stale.port = 4444
@@ -114,7 +114,7 @@ struct RestartTests {
     _ = meeting
   }
 
-  @Test func aSocketThatComesTooLateIsClosed() throws {
+  @Test func aSocketOpenedTooLateIsClosed() throws {
     let meeting = VirtualMeeting.nearby(seed: 1)
     let a = meeting.addEnd(["192.0.2.1"])
     a.gather()

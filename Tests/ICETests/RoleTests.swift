@@ -6,7 +6,7 @@ import Wire
 
 /// Which agent chooses the pair: role conflicts, and lite peers.
 struct RoleTests {
-  @Test func aConflictIsRepairedWhoeverAsksFirst() throws {
+  @Test func aConflictIsResolvedWhicheverEndChecksFirst() throws {
     for role in [ICERole.controlling, .controlled] {
       for seed in 0..<50 {
         let meeting = VirtualMeeting.nearby(seed: seed)
@@ -46,7 +46,7 @@ struct RoleTests {
   }
 
   @Test(arguments: [ICERole.controlling, .controlled])
-  func aLitePeerIsControlledWhateverWasAgreed(role: ICERole) throws {
+  func aLitePeerIsAlwaysControlled(role: ICERole) throws {
     let meeting = VirtualMeeting.nearby(seed: 4)
     let node = meeting.addEnd(["192.0.2.1"])
     let address = try #require(SocketAddress("192.0.2.9:5000"))

@@ -20,7 +20,7 @@ struct TCPTests {
     return meeting
   }
 
-  @Test func whereUDPIsBlockedAConnectionCarriesTheCall() throws {
+  @Test func tcpCarriesTheCallWhereUDPIsBlocked() throws {
     for seed in 0..<20 {
       let meeting = meeting(seed: UInt64(seed), blocked: true)
       meeting.begin()
@@ -41,7 +41,7 @@ struct TCPTests {
     }
   }
 
-  @Test func whereUDPWorksItIsPreferred() throws {
+  @Test func udpIsPreferredWhereItWorks() throws {
     let meeting = meeting()
     meeting.begin()
     #expect(meeting.run(for: .seconds(2)) { $0.isConnected })
@@ -50,7 +50,7 @@ struct TCPTests {
     #expect(meeting.agents.allSatisfy { $0.connectionState == .completed })
   }
 
-  @Test func candidatesSayWhoConnects() throws {
+  @Test func tcpCandidatesHaveTypesAndLowerPriorities() throws {
     let meeting = meeting()
     meeting.begin()
     meeting.run(for: .seconds(1))
@@ -63,7 +63,7 @@ struct TCPTests {
     #expect(try ICECandidate(attribute: tcp[1].attribute) == tcp[1])
   }
 
-  @Test func whoGathersNoneUsesNone() {
+  @Test func withoutTCPCandidatesNoConnectionIsMade() {
     let meeting = meeting(ICESettings(usesTCP: true), ICESettings(), blocked: true)
     meeting.begin()
     meeting.run(for: .seconds(40))
@@ -72,7 +72,7 @@ struct TCPTests {
     #expect(meeting.streams.count == 0)
   }
 
-  @Test func onlyMeansOnly() {
+  @Test func tcpOnlyUsesNoUDP() {
     let settings = ICESettings(usesUDP: false, usesTCP: true)
     let meeting = meeting(settings, settings)
     meeting.begin()
@@ -81,7 +81,7 @@ struct TCPTests {
     #expect(meeting.agents.allSatisfy { $0.pairs.allSatisfy { $0.local.isTCP } })
   }
 
-  @Test func aBrokenConnectionIsMadeAnew() throws {
+  @Test func aBrokenConnectionIsReopened() throws {
     let meeting = meeting(blocked: true)
     meeting.begin()
     meeting.run(for: .seconds(5))
@@ -103,7 +103,7 @@ struct TCPTests {
     #expect(meeting.agents[0].selectedPair?.base != before)
   }
 
-  @Test func lossOnlyDelaysWhatAConnectionCarries() {
+  @Test func lossOnlyDelaysDataOverTCP() {
     for seed in 0..<20 {
       let meeting = meeting(seed: UInt64(seed), blocked: true)
       meeting.streams.lossPerMille = 300
@@ -114,14 +114,14 @@ struct TCPTests {
     }
   }
 
-  @Test func strangersAreClosedInTheirTime() {
+  @Test func connectionsOfUnknownPeersAreClosed() {
     let meeting = meeting()
     meeting.begin()
     meeting.run(for: .seconds(1))
     let passive = meeting.candidates[0].first { $0.tcpType == .passive }?.address
     for port in 0..<40 {
-      let stranger = SocketAddress(addresses[3], port: UInt16(1000 + port))
-      meeting.step(0, .answer(.streamAccepted(local: passive ?? stranger, remote: stranger)))
+      let unknownPeer = SocketAddress(addresses[3], port: UInt16(1000 + port))
+      meeting.step(0, .answer(.streamAccepted(local: passive ?? unknownPeer, remote: unknownPeer)))
     }
     // Connections over the limit are closed at once, the others after their silence.
     #expect(meeting.agents[0].counters.overflows >= 24)
@@ -149,7 +149,7 @@ struct TCPTests {
     #expect(meeting.streams.count == 0)
   }
 
-  @Test func aThousandCallsOverConnectionsConnect() {
+  @Test func aThousandCallsOverTCPConnect() {
     var slowest = Instant.zero
     for seed in 0..<1000 {
       let meeting = meeting(seed: UInt64(seed), blocked: true)

@@ -43,7 +43,7 @@ struct TraversalTests {
   }
 
   @Test(arguments: ends, ends)
-  func withoutARelayTheyMeetWhereTheoryAllows(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
+  func withoutARelayTheyConnectWherePossible(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
     for seed in 0..<4 {
       let meeting = meeting(left, right, seed: UInt64(seed), hasRelay: false)
       meeting.begin()
@@ -53,7 +53,7 @@ struct TraversalTests {
   }
 
   @Test(arguments: ends, ends)
-  func withARelayTheyAlwaysMeet(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
+  func withARelayTheyAlwaysConnect(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
     for seed in 0..<4 {
       let meeting = meeting(left, right, seed: UInt64(seed), hasRelay: true)
       meeting.link.lossPerMille = seed < 2 ? 0 : 100
@@ -76,7 +76,7 @@ struct TraversalTests {
   }
 
   /// Checks of both sides cause each other for longer than a second before one is answered.
-  @Test(arguments: [300, 700, 1_500]) func theyMeetOverSlowPaths(milliseconds: Int64) {
+  @Test(arguments: [300, 700, 1_500]) func theyConnectOverSlowPaths(milliseconds: Int64) {
     for seed in 0..<4 {
       let meeting = meeting(nil, nil, seed: UInt64(seed), hasRelay: false)
       meeting.link.delay = .milliseconds(milliseconds)
@@ -101,7 +101,7 @@ struct TraversalTests {
   }
 
   @Test(arguments: [[true, true], [true, false], [false, true]])
-  func whoWantsRelaysOnlyTellsAndUsesNothingElse(relayOnly: [Bool]) throws {
+  func relayOnlySignalsAndUsesNothingElse(relayOnly: [Bool]) throws {
     for left in Self.ends {
       let meeting = meeting(left, nil, seed: 9, hasRelay: true, relayOnly: relayOnly)
       meeting.begin()
@@ -122,7 +122,7 @@ struct TraversalTests {
   }
 
   @Test(arguments: [ICEServer.Transport.tcp, .tls])
-  func aServerMayBeReachedOverAConnection(transport: ICEServer.Transport) throws {
+  func aServerMayBeReachedOverTCP(transport: ICEServer.Transport) throws {
     // No NAT, so that the server sees the connection's address as the agent does.
     let meeting = meeting(
       nil, nil, seed: 5, hasRelay: true, relayOnly: [true, true], transport: transport)
@@ -144,7 +144,7 @@ struct TraversalTests {
     #expect(meeting.serverFailures == [[0], [0]])
   }
 
-  @Test func aServerThatTakesNoConnectionsIsGivenUp() {
+  @Test func aServerThatRefusesConnectionsIsAbandoned() {
     let meeting = meeting(.fullCone, nil, seed: 6, hasRelay: true, transport: .tcp)
     meeting.streams.refuses = true
     meeting.begin()
@@ -153,7 +153,7 @@ struct TraversalTests {
     #expect(meeting.agents.allSatisfy { $0.gatheringState == .complete })
   }
 
-  @Test func closingGivesTheAllocationsBack() {
+  @Test func closingReleasesTheAllocations() {
     let meeting = meeting(.symmetric, .symmetric, seed: 1, hasRelay: true)
     meeting.begin()
     meeting.run(for: .seconds(5)) { $0.isConnected }
@@ -176,7 +176,7 @@ struct TraversalTests {
   }
 
   @Test(arguments: [ICEServer.Transport.udp, .tcp])
-  func anAllocationThatTheServerForgotIsMadeAnew(transport: ICEServer.Transport) throws {
+  func anAllocationTheServerForgotIsRenewed(transport: ICEServer.Transport) throws {
     let meeting = meeting(
       nil, nil, seed: 6, hasRelay: true, relayOnly: [true, false], transport: transport)
     meeting.begin()
@@ -203,7 +203,7 @@ struct TraversalTests {
     #expect(meeting.received == [[[0x81, 6]], [[0x80, 5]]])
   }
 
-  @Test func aRestartMovesToAnAllocationOfItsOwn() throws {
+  @Test func aRestartUsesANewAllocation() throws {
     let meeting = meeting(.symmetric, .symmetric, seed: 3, hasRelay: true)
     meeting.begin()
     meeting.run(for: .seconds(5)) { $0.isConnected }
@@ -217,7 +217,7 @@ struct TraversalTests {
     #expect(meeting.network.server?.allocations.count == 2)
   }
 
-  @Test func wrongCredentialsAreReportedAndTheRestGoesOn() {
+  @Test func wrongCredentialsAreReportedAndOtherCandidatesUsed() {
     let meeting = meeting(.fullCone, .fullCone, seed: 4, hasRelay: true)
     meeting.network.server?.password = "changed"
     meeting.begin()

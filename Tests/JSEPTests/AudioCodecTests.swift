@@ -55,13 +55,13 @@ struct AudioCodecTests {
     ("9 0", "a=rtpmap:9 G722/8000\r\n", ["0"], "pcmu"),
     ("111 0", "a=rtpmap:111 opus/48000/2\r\n", ["111", "0"], "opus"),
   ])
-  func whatTelephonesOfferIsAnswered(
+  func offersOfTelephonesAreAnswered(
     formats: String, lines: String, answered: [String], sent: String
   ) throws {
     let offer = Self.offer("m=audio 9 UDP/TLS/RTP/SAVPF \(formats)\r\na=mid:0\r\n" + lines)
     var side = Side("a", capabilities: .offered)
     _ = try side.add(.audio, byAddTrack: true)
-    try side.take(.offer, offer.replacing("\r\n\r\n", with: "\r\n"))
+    try side.apply(.offer, offer.replacing("\r\n\r\n", with: "\r\n"))
     let answer = try document(try side.answer())
     #expect(answer.sections[0].formats == answered && !answer.sections[0].isRejected)
     let section = try #require(side.negotiation.sections.first)
@@ -72,11 +72,11 @@ struct AudioCodecTests {
       ).isEmpty)
   }
 
-  @Test func eventsAloneAreNoAudio() throws {
+  @Test func eventsAloneAreNotAudio() throws {
     let offer = Self.offer(
       "m=audio 9 UDP/TLS/RTP/SAVPF 101\r\na=mid:0\r\na=rtpmap:101 telephone-event/8000")
     var side = Side("a", capabilities: .offered)
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     #expect(try document(try side.answer()).sections[0].isRejected)
     let id = try side.add(.audio)
     let error = #expect(throws: JSEPError.self) {
@@ -97,10 +97,10 @@ struct AudioCodecTests {
     #expect(try document(offer).sections[0].formats == ["8", "126", "111"])
     _ = try answerer.add(.audio, byAddTrack: true)
     try answerer.negotiation.setCodecPreferences(Self.named("opus") + Self.named("PCMA"), of: 1)
-    try answerer.take(offer)
+    try answerer.apply(offer)
     let answer = try answerer.answer()
     #expect(try document(answer).sections[0].formats == ["111", "8"])
-    try offerer.take(answer)
+    try offerer.apply(answer)
     for side in [offerer, answerer] {
       #expect(side.negotiation.sections[0].sentCodec?.name == "opus")
       #expect(side.negotiation.sections[0].sentCodec?.payloadType == 111)

@@ -39,7 +39,7 @@ struct BundlePolicyTests {
   ]
 
   @Test(arguments: transports)
-  func candidatesAreGatheredForWhatCouldStandAlone(
+  func candidatesAreGatheredForSectionsThatMayBeUnbundled(
     policy: BundlePolicy, kinds: [MediaKind], numbers: [Int]
   ) throws {
     var side = try side(policy, kinds)
@@ -52,13 +52,13 @@ struct BundlePolicyTests {
     #expect(side.negotiation.transportNumbers.sorted() == numbers)
     // The peer may reject the sections that could stand alone.
     var answerer = Side("b")
-    try answerer.take(try #require(side.negotiation.pendingLocal))
-    try side.take(try answerer.answer())
+    try answerer.apply(try #require(side.negotiation.pendingLocal))
+    try side.apply(try answerer.answer())
     #expect(side.negotiation.transportNumbers == [0])
     #expect(try document(try side.offer()).sections.allSatisfy { !$0.has(.bundleOnly) })
   }
 
-  @Test func aSectionThatIsStoppedGivesItsPlaceToTheNextOfItsKind() throws {
+  @Test func aStoppedSectionIsReplacedByTheNextOfItsKind() throws {
     var side = try side(.balanced, [.audio, .video])
     _ = try side.offer()
     try side.negotiation.stop(transceiver: 2)
@@ -80,14 +80,14 @@ struct BundlePolicyTests {
     let offer = try offerer.offer().sdp
     for (group, expected) in [("", accepted), ("a=group:BUNDLE 0 1 2 3\r\n", [0, 1, 2, 3])] {
       var answerer = try side(policy, [])
-      try answerer.take(.offer, offer.with("a=group:BUNDLE 0 1 2 3\r\n", group))
+      try answerer.apply(.offer, offer.with("a=group:BUNDLE 0 1 2 3\r\n", group))
       let answer = try document(try answerer.answer())
       #expect(answer.sections.indices.filter { !answer.sections[$0].isRejected } == expected)
       #expect(answerer.negotiation.sections.map(\.mid) == expected.map(String.init))
     }
     // A partial group: the sections that share it with the first of their kind are accepted.
     var answerer = try side(policy, [])
-    try answerer.take(.offer, offer.with("BUNDLE 0 1 2 3", "BUNDLE 0 2 3"))
+    try answerer.apply(.offer, offer.with("BUNDLE 0 1 2 3", "BUNDLE 0 2 3"))
     let some =
       switch policy {
       case .balanced: ["0", "1", "3"]
@@ -115,8 +115,8 @@ struct BundlePolicyTests {
     // Without the group, the peer reads port 0 as a rejected section.
     let offer = try offerer.offer().sdp.with("a=group:BUNDLE 0 1\r\n", "")
       .with("a=bundle-only\r\n", "")
-    try answerer.take(.offer, offer)
-    try offerer.take(try answerer.answer())
+    try answerer.apply(.offer, offer)
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["0 audio sendonly"])
     #expect(offerer.negotiation.transceivers.map(\.kind) == [.audio])
   }

@@ -26,7 +26,7 @@ struct CapabilitiesTests {
     }
   }
 
-  @Test func withoutAListTheUsualIsOffered() throws {
+  @Test func withoutAListTheDefaultsAreOffered() throws {
     var plain = Side("a")
     var named = side("a", ["opus", "VP8", "VP9", "H264"])
     for kind in [MediaKind.audio, .video] {
@@ -46,21 +46,21 @@ struct CapabilitiesTests {
     // Codecs that are only passed through are last, wherever the list has them.
     (["H264", "VP8"], ["VP8", "H264"]),
   ])
-  func aListIsOfferedInItsOrder(list: [String], offered: [String]) throws {
+  func aListIsOfferedInOrder(list: [String], offered: [String]) throws {
     var offerer = side("a", list)
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
     #expect(try codecs(offer) == offered)
     // A codec that is not offered is not accepted.
     var answerer = side("b", ["VP8"])
-    try answerer.take(offer)
+    try answerer.apply(offer)
     let answer = try answerer.answer()
     #expect(try codecs(answer) == ["VP8"])
-    try offerer.take(answer)
+    try offerer.apply(answer)
     #expect(offerer.negotiation.sections.first?.codecs.map(\.name) == ["vp8"])
   }
 
-  @Test func av1IsOfferedAndAcceptedWhereItIsNamed() throws {
+  @Test func av1IsOfferedAndAcceptedWhenListed() throws {
     var offerer = side("a", ["opus", "VP8", "AV1"])
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
@@ -72,7 +72,7 @@ struct CapabilitiesTests {
     for (list, expected) in [(nil, false), (["opus", "VP8", "AV1"], true)] {
       for name in ["chromium-offer", "firefox-offer"] {
         var answerer = side("b", list)
-        try answerer.take(.offer, try sample(name))
+        try answerer.apply(.offer, try sample(name))
         let answer = try answerer.answer().sdp
         #expect(answer.contains(" AV1/90000") == expected, "\(name)")
         let agreed = answerer.negotiation.sections.flatMap(\.codecs).filter { $0.name == "av1" }
@@ -82,16 +82,16 @@ struct CapabilitiesTests {
   }
 
   /// A different profile or level is no obstacle for media that is only passed through.
-  @Test func av1OfAnyLevelIsAnsweredAsItIs() throws {
+  @Test func av1IsAnsweredWithTheOfferedLevel() throws {
     var offerer = side("a", ["AV1"])
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
     var answerer = side("b", ["AV1"])
-    try answerer.take(.offer, offer.sdp.with("level-idx=5;profile=0;tier=0", "profile=1;tier=x"))
+    try answerer.apply(.offer, offer.sdp.with("level-idx=5;profile=0;tier=0", "profile=1;tier=x"))
     #expect(try answerer.answer().sdp.contains("a=fmtp:45 level-idx=5;profile=1;tier=0\r\n"))
   }
 
-  @Test func whatNoCodecIsNamedForIsRefused() throws {
+  @Test func mediaWithoutAListedCodecIsRefused() throws {
     var audio = side("a", ["opus"])
     let error = #expect(throws: JSEPError.self) { _ = try audio.add(.video) }
     #expect(error?.reason.contains("video") == true)
@@ -99,23 +99,23 @@ struct CapabilitiesTests {
     var offerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try audio.take(try offerer.offer())
+    try audio.apply(try offerer.offer())
     let answer = try document(try audio.answer())
     #expect(answer.sections.map(\.isRejected) == [false, true])
   }
 
-  @Test func extensionsAreThoseThatAreNamed() throws {
+  @Test func onlyListedExtensionsAreUsed() throws {
     let uris = ["urn:ietf:params:rtp-hdrext:sdes:mid", "urn:none", ExtensionCapability.all[0].uri]
     var offerer = side("a", nil, extensions: uris)
     _ = try offerer.add(.audio)
     let offer = try document(try offerer.offer())
     #expect(offer.sections[0].extensionMaps.map(\.uri) == [uris[0], uris[2]])
     var answerer = side("b", nil, extensions: [])
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try document(try answerer.answer()).sections[0].extensionMaps.isEmpty)
   }
 
-  @Test func preferencesNameWhatThePeerOffers() throws {
+  @Test func preferencesApplyToThePeersCodecs() throws {
     var peer = side("a", ["VP9"])
     let id = try peer.add(.video)
     let vp9 = RTPCodec.capabilities(.video, offering: ["VP9"])

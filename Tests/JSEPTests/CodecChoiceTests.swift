@@ -15,9 +15,9 @@ struct CodecChoiceTests {
     let answered = try #require(answer.sections.first { $0.kind == .video })
     return section.codecs.map { codec in
       let rtx = codec.rtxPayloadType.map { "/\($0)" } ?? ""
-      let own = answered.formatParameters.first { $0.format == "\(codec.payloadType)" }
+      let parametersLine = answered.formatParameters.first { $0.format == "\(codec.payloadType)" }
       return "\(codec.payloadType)\(rtx) \(codec.displayName)"
-        + (own.map { " " + $0.parameters } ?? "")
+        + (parametersLine.map { " " + $0.parameters } ?? "")
     }
   }
 
@@ -97,11 +97,11 @@ struct CodecChoiceTests {
       ], ["99 VP9 profile-id=0"]
     ),
   ])
-  func formatsAreToldApartByTheirParameters(lines: [String], expected: [String]) throws {
+  func formatsAreDistinguishedByTheirParameters(lines: [String], expected: [String]) throws {
     #expect(try choice(publisher(lines)) == expected)
   }
 
-  @Test func aVariantOfThePeerStaysInLaterOffers() throws {
+  @Test func thePeersVariantStaysInLaterOffers() throws {
     let offer = publisher([
       "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=0;profile-level-id=64001f",
     ])
@@ -117,10 +117,10 @@ struct CodecChoiceTests {
     _ = try offerer.add(.video)
     var answerer = Side("b")
     _ = try answerer.add(.video, byAddTrack: true)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     let answer = try answerer.answer()
     let text = answer.sdp.with("a=fmtp:102 level-asymmetry-allowed=1;", "a=fmtp:102 ")
-    try offerer.take(.answer, text.with("profile-level-id=42e01f", "profile-level-id=42C034"))
+    try offerer.apply(.answer, text.with("profile-level-id=42e01f", "profile-level-id=42C034"))
     let codec = offerer.negotiation.sections[0].codecs.first { $0.payloadType == 102 }
     #expect(codec?.parameters == "packetization-mode=1;profile-level-id=42C034")
     // The encodable codec is sent, even if the peer prefers H.264.

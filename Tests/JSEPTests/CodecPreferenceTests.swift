@@ -19,7 +19,7 @@ struct CodecPreferenceTests {
   /// The offer without preferences: VP8, VP9, four variants of H.264, each with its RTX.
   private static let allFormats = ["96", "97", "98", "99"] + (102...109).map { String($0) }
 
-  @Test func theCapabilitiesAreWhatIsOffered() {
+  @Test func theCapabilitiesMatchTheOffer() {
     #expect(RTPCodec.capabilities(.audio).first == Self.opus)
     let video = RTPCodec.capabilities(.video)
     #expect(video.first == Self.vp8 && video[1] == Self.vp9 && video.last == Self.rtx)
@@ -46,10 +46,10 @@ struct CodecPreferenceTests {
     var other = Side("c")
     _ = try other.add(.video)
     try answerer.negotiation.setCodecPreferences(codecs, of: 1)
-    try answerer.take(try other.offer())
+    try answerer.apply(try other.offer())
     let answer = try answerer.answer()
     #expect(try document(answer).sections[0].formats == formats)
-    try other.take(answer)
+    try other.apply(answer)
     let rtx = other.negotiation.sections[0].codecs[0].rtxPayloadType
     #expect((rtx == nil) == (formats.count == 1))
   }
@@ -58,7 +58,7 @@ struct CodecPreferenceTests {
     [rtx], [opus], [RTPCodec(mimeType: "video/H264", clockRate: 90_000)],
     [vp8, RTPCodec(mimeType: "video/VP8", clockRate: 48_000)],
   ])
-  func whatCannotBeSentIsRefused(codecs: [RTPCodec]) throws {
+  func codecsThatCannotBeSentAreRefused(codecs: [RTPCodec]) throws {
     var side = Side("a")
     let id = try side.add(.video)
     let error = #expect(throws: JSEPError.self) {

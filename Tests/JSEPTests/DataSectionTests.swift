@@ -11,9 +11,9 @@ struct DataSectionTests {
     ("firefox-offer", "2", 5000, 1_073_741_823),
     ("aiortc-offer", "2", 5000, 262_144),
   ])
-  func offersOfOthersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
+  func otherStacksOffersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
     var side = Side("a")
-    try side.take(.offer, try sample(name))
+    try side.apply(.offer, try sample(name))
     let answer = try document(try side.answer())
     #expect(
       side.negotiation.data
@@ -26,7 +26,7 @@ struct DataSectionTests {
     #expect(!side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func anOfferOfDataAloneGetsItsTransportFromIt() throws {
+  @Test func aDataOnlyOfferDeterminesTheTransport() throws {
     let (side, answer) = try RemoteOfferTests.answer(try sample("chromium-datachannel-offer"))
     #expect(side.negotiation.sections.isEmpty)
     #expect(side.negotiation.remoteTransport?.usernameFragment != nil)
@@ -40,7 +40,7 @@ struct DataSectionTests {
     ("DTLS/SCTP 5001", [], "DTLS/SCTP"),
     ("UDP/DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 256"], "UDP/DTLS/SCTP"),
   ])
-  func anOfferOfTheFormerFormIsAnsweredInIt(
+  func anOfferInTheOldFormatIsAnsweredInIt(
     head: String, lines: [String], profile: String
   ) throws {
     let text = try sample("chromium-datachannel-offer")
@@ -49,7 +49,7 @@ struct DataSectionTests {
       .replacing("a=max-message-size:262144\r\n", with: "")
     try #require(former.contains(head) && !former.contains("a=sctp-port"))
     var side = Side("a")
-    try side.take(.offer, former)
+    try side.apply(.offer, former)
     let answer = try document(try side.answer())
     #expect(
       side.negotiation.data
@@ -62,18 +62,18 @@ struct DataSectionTests {
     let again = try document(try side.offer())
     #expect(again.sections.first?.formats == ["5000"])
     #expect(again.sections.first?.transport == profile)
-    try side.take(.answer, former.replacing("a=setup:actpass", with: "a=setup:active"))
+    try side.apply(.answer, former.replacing("a=setup:actpass", with: "a=setup:active"))
     #expect(side.negotiation.data?.remotePort == 5001)
   }
 
   @Test(arguments: ["DTLS/SCTP 0", "DTLS/SCTP x", "UDP/DTLS/SCTP 5000", "DTLS/SCTP 5000"])
-  func whatIsNoDataChannelIsRefused(head: String) throws {
+  func otherApplicationSectionsAreRefused(head: String) throws {
     let other = head == "DTLS/SCTP 5000" ? "a=sctpmap:5000 t38 16\r\n" : ""
     let text = try sample("chromium-datachannel-offer")
       .replacing("UDP/DTLS/SCTP webrtc-datachannel", with: head)
       .replacing("a=sctp-port:5000\r\n", with: other)
     var side = Side("a")
-    try side.take(.offer, text)
+    try side.apply(.offer, text)
     let answer = try document(try side.answer())
     #expect(answer.sections.map(\.isRejected) == [true] && side.negotiation.data == nil)
     #expect(
@@ -82,7 +82,7 @@ struct DataSectionTests {
       })
   }
 
-  @Test func channelsAskForASectionAndGetIt() throws {
+  @Test func channelsRequestASection() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
@@ -93,8 +93,8 @@ struct DataSectionTests {
     let offer = try document(try left.offer())
     #expect(offer.sections.map(\.kind) == [.audio, .application])
     #expect(offer.bundles == [["0", "1"]] && offer.sections[1].sctpPort == 5000)
-    try right.take(try #require(left.negotiation.pendingLocal))
-    try left.take(try right.answer())
+    try right.apply(try #require(left.negotiation.pendingLocal))
+    try left.apply(try right.answer())
     for side in [left, right] {
       #expect(
         side.negotiation.data
@@ -107,7 +107,7 @@ struct DataSectionTests {
     #expect(left.negotiation.data?.mid == "1" && right.negotiation.sections.count == 2)
   }
 
-  @Test func anAnswerMayLeaveTheSizeAndThePortOut() throws {
+  @Test func anAnswerMayOmitTheSizeAndThePort() throws {
     // Janus omits the size; the usual port may be omitted as well.
     let side = try DataSectionTests.answered { section in
       section.lines.removeAll { line in
@@ -134,24 +134,24 @@ struct DataSectionTests {
 
   @Test func aPeerMayEndTheAssociation() throws {
     var side = Side("a")
-    try side.take(.offer, try sample("chromium-offer"))
+    try side.apply(.offer, try sample("chromium-offer"))
     _ = try side.answer()
     side.negotiation.wantData()
     let without = try sample("chromium-offer").with("m=application 56847", "m=application 0")
     #expect(without.contains("m=application 0"))
-    try side.take(.offer, without)
+    try side.apply(.offer, without)
     let answer = try document(try side.answer())
     #expect(side.negotiation.data == nil && !side.negotiation.wantsData)
     #expect(answer.sections[2].isRejected && !side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aRollbackForgetsTheOfferButNotTheWish() throws {
+  @Test func aRollbackUndoesTheOfferButDataStaysWanted() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     side.negotiation.wantData()
     _ = try side.offer()
     #expect(side.negotiation.mayHaveData)
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     #expect(!side.negotiation.mayHaveData && side.negotiation.negotiationIsNeeded)
   }
 
@@ -159,7 +159,7 @@ struct DataSectionTests {
     ("UDP/DTLS/SCTP", "DTLS/SCTP"), ("webrtc-datachannel", "5000"),
     ("a=sctp-port:5000", "a=sctp-port:0"),
   ])
-  func whatIsNoDataChannelSectionIsRejected(part: String, replacement: String) throws {
+  func unsupportedApplicationSectionsAreRejected(part: String, replacement: String) throws {
     let offer = try sample("chromium-offer").with(part, replacement)
     let (side, answer) = try RemoteOfferTests.answer(offer)
     #expect(side.negotiation.data == nil && answer.sections[2].isRejected)
@@ -179,7 +179,7 @@ struct DataSectionTests {
     #expect(answer.sections.map(\.isRejected) == [false, false, false, true])
   }
 
-  @Test func anAnswerOfSomethingElseIsRefused() throws {
+  @Test func anAnswerWithAnotherFormatIsRefused() throws {
     #expect(throws: JSEPError.self) {
       _ = try DataSectionTests.answered { section in section.formats = ["t38"] }
     }
@@ -190,11 +190,11 @@ struct DataSectionTests {
     var side = Side("a")
     var other = Side("b")
     side.negotiation.wantData()
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     var first = try document(try other.answer())
     change(&first.sections[0])
     if first.sections[0].port == 0 { first.lines.removeAll { $0.text.hasPrefix("a=group") } }
-    try side.take(.answer, first.text)
+    try side.apply(.answer, first.text)
     return side
   }
 }

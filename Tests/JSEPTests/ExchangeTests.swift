@@ -27,12 +27,12 @@ struct ExchangeTests {
     var offerer = Side("a")
     var answerer = Side("b")
     for kind in kinds { _ = try offerer.add(kind, row.0) }
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     for transceiver in answerer.negotiation.transceivers {
       #expect(transceiver.direction == .recvonly)
       try answerer.negotiation.setDirection(row.1, of: transceiver.id)
     }
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     let mids = kinds.indices.map { "\($0) \(kinds[$0].rawValue) " }
     #expect(offerer.agreed == mids.map { $0 + row.2 })
     #expect(answerer.agreed == mids.map { $0 + row.3 })
@@ -110,7 +110,7 @@ struct ExchangeTests {
       ])
   }
 
-  @Test func anOfferWithoutTransceiversIsAnsweredByNothing() throws {
+  @Test func anEmptyOfferGetsAnEmptyAnswer() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     try exchange(&offerer, &answerer)
@@ -131,12 +131,12 @@ struct ExchangeTests {
     #expect(try make() == make())
   }
 
-  @Test func changesComeInOrder() throws {
+  @Test func changesAreReportedInOrder() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio, streams: ["x", "y"])
     let offer = try offerer.offer()
-    try answerer.take(offer)
+    try answerer.apply(offer)
     #expect(
       offerer.changes == [
         .signalingState(from: .stable, to: .haveLocalOffer), .localDescriptionSet,
@@ -149,7 +149,7 @@ struct ExchangeTests {
     #expect(answerer.negotiation.remoteTransport?.localIsDTLSClient == nil)
     answerer.changes = []
     offerer.changes = []
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(
       answerer.changes == [
         .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0), .sectionsAgreed,

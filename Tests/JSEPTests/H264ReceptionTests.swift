@@ -7,7 +7,7 @@ struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
   /// Tests 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 per second.
-  private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
+  private func isAccepted(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(
         profileLevelID: "42c0" + level, width: 1920, height: 1080, framesPerSecond: 30))
@@ -17,7 +17,7 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=1", true),
     ("profile-level-id=42e034;level-asymmetry-allowed=1", true),
-    // Unless both sides allow asymmetry, the own level also limits what is sent.
+    // Unless both sides allow asymmetry, the local level also limits what is sent.
     ("profile-level-id=42e028", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
     // The values that browsers assume if there are none.
@@ -31,15 +31,15 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8159;max-mbps=300000", false),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160", false),
   ])
-  func aStreamIsMeasuredAgainstThePeersWords(peer: String, expected: Bool) {
-    #expect(takes(peer) == expected)
-    #expect(takes(peer, level: "1f") == true)
+  func aStreamIsComparedWithThePeersParameters(peer: String, expected: Bool) {
+    #expect(isAccepted(peer) == expected)
+    #expect(isAccepted(peer, level: "1f") == true)
   }
 
   @Test(arguments: ["profile-level-id=4d", "profile-level-id=nonsen"])
-  func wordsThatMeanNothingForbidNothing(peer: String) { #expect(takes(peer) == nil) }
+  func invalidParametersForbidNothing(peer: String) { #expect(isAccepted(peer) == nil) }
 
-  @Test func levelsHaveAnOrderAndNames() throws {
+  @Test func levelsAreOrderedAndNamed() throws {
     // Level 1b has two spellings.
     let digits = ["42c00a", "42f00b", "42c00b", "42c00c", "42c015", "42c01e", "42c01f", "42c033"]
     let levels = try digits.map { try #require(H264Level(profileLevelID: $0)) }

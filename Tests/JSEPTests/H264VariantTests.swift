@@ -19,7 +19,7 @@ struct H264VariantTests {
     ("4d4028", ["4d001f", "64001f"]), ("64001f", ["64001f"]), ("640c1f", ["64001f"]),
     ("7a0020", []), ("f4001f", []), ("", []), ("nonsense", []),
   ])
-  func aStreamIsOfferedToDecodersThatTakeIt(profile: String, expected: [String]) {
+  func aStreamIsOfferedInVariantsThatCanDecodeIt(profile: String, expected: [String]) {
     #expect(profiles(profile) == expected)
     let codecs = RTPCodec.h264(carrying: profile)
     #expect(codecs.last?.isRetransmission ?? true)

@@ -20,7 +20,7 @@ struct LipSyncTests {
     #expect(try groups(side.offer()) == ["LS 0 2"])
   }
 
-  @Test func streamsOfTheSameTracksAreOneGroup() throws {
+  @Test func streamsWithTheSameTracksAreOneGroup() throws {
     var side = Side("a")
     _ = try side.add(.audio, streams: ["one", "two"])
     _ = try side.add(.video, streams: ["two", "one"])
@@ -41,18 +41,18 @@ struct LipSyncTests {
       _ = try offerer.add(.video, streams: ["s"])
     }
     for each in streams { _ = try answerer.add(.video, byAddTrack: true, streams: each) }
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try groups(answerer.answer()) == expected)
   }
 
-  @Test func anAnswerGroupsNothingThatTheOfferDoesNot() throws {
+  @Test func anAnswerGroupsOnlyWhatTheOfferGroups() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     for kind in [MediaKind.audio, .video] {
       _ = try offerer.add(kind, streams: [])
       _ = try answerer.add(kind, byAddTrack: true)
     }
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try groups(answerer.answer()) == [])
   }
 }

@@ -32,7 +32,7 @@ struct LocalDescriptionTests {
     #expect(try document(try side.offer()) == filled)
   }
 
-  @Test func candidatesStandInTheFirstSectionThatIsOn() throws {
+  @Test func candidatesAreInTheFirstActiveSection() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
@@ -46,7 +46,7 @@ struct LocalDescriptionTests {
     #expect(offer.sections.map(\.candidates.count) == [0, 2])
   }
 
-  @Test func candidatesOfAnotherGenerationStayOut() throws {
+  @Test func candidatesOfAnotherGenerationAreOmitted() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     let offer = try side.offer()
@@ -63,7 +63,7 @@ struct LocalDescriptionTests {
     let offer = try left.offer()
     #expect(left.negotiation.localDescription(left.transport) == offer)
     #expect(left.negotiation.currentLocal != offer)
-    try right.take(offer)
+    try right.apply(offer)
     #expect(right.negotiation.remoteMLineIndex(ofMID: "1") == 1)
     #expect(right.negotiation.remoteMLineIndex(ofMID: "7") == nil)
   }

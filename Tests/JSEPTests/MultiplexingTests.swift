@@ -25,10 +25,10 @@ struct MultiplexingTests {
     return document.text
   }
 
-  @Test func anOfferWithRTCPOnItsOwnPortIsRefused() throws {
+  @Test func anOfferWithRTCPOnASeparatePortIsRefused() throws {
     var side = Side("b")
     let text = unmultiplexed(try offer(false), [1])
-    let error = #expect(throws: JSEPError.self) { try side.take(.offer, text) }
+    let error = #expect(throws: JSEPError.self) { try side.apply(.offer, text) }
     #expect(error?.kind == .invalidAccess)
     let line = try SDPDocument(parsing: text).line(ofSection: 1)
     #expect(
@@ -39,22 +39,22 @@ struct MultiplexingTests {
     #expect(side.negotiation.transceivers.isEmpty)
     // Nor in a bundle without rtcp-mux anywhere.
     let bundled = unmultiplexed(try offer(), [0, 1])
-    let again = #expect(throws: JSEPError.self) { try side.take(.offer, bundled) }
+    let again = #expect(throws: JSEPError.self) { try side.apply(.offer, bundled) }
     #expect(again?.kind == .invalidAccess)
   }
 
-  @Test func bundledSectionsNeedNotRepeatIt() throws {
+  @Test func bundledSectionsNeedNotRepeatRTCPMux() throws {
     var side = Side("b")
-    try side.take(.offer, unmultiplexed(try offer(), [1]))
+    try side.apply(.offer, unmultiplexed(try offer(), [1]))
     _ = try side.answer()
     #expect(side.agreed == ["0 audio recvonly", "1 video recvonly"])
   }
 
-  @Test func aSectionThatIsOffNeedsNone() throws {
+  @Test func rejectedSectionsNeedNoRTCPMux() throws {
     var text = try offer(false)
     text.sections[1].port = 0
     var side = Side("b")
-    try side.take(.offer, unmultiplexed(text, [1]))
+    try side.apply(.offer, unmultiplexed(text, [1]))
     _ = try side.answer()
     #expect(side.agreed == ["0 audio recvonly"])
   }
@@ -64,14 +64,14 @@ struct MultiplexingTests {
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     let answer = unmultiplexed(try document(try answerer.answer()), sections)
     guard sections.count == 2 else {
-      try offerer.take(.answer, answer)
+      try offerer.apply(.answer, answer)
       #expect(offerer.agreed == ["0 audio sendonly", "1 video sendonly"])
       return
     }
-    let error = #expect(throws: JSEPError.self) { try offerer.take(.answer, answer) }
+    let error = #expect(throws: JSEPError.self) { try offerer.apply(.answer, answer) }
     #expect(error?.kind == .invalidAccess)
     #expect(error?.reason.contains("m-section 0 (audio, mid 0) has no a=rtcp-mux") == true)
   }

@@ -10,7 +10,7 @@ struct MutationTests {
   private func offer(_ text: String, to start: Side) {
     var side = start
     do {
-      try side.take(.offer, text)
+      try side.apply(.offer, text)
       _ = try side.answer()
       let set = side.negotiation.descriptions
       let kinds = set.currentRemote?.document.sections.map(\.kind)
@@ -35,7 +35,7 @@ struct MutationTests {
     var fresh = Side("a")
     _ = try fresh.add(.audio, byAddTrack: true)
     var running = fresh
-    try running.take(.offer, try sample(name))
+    try running.apply(.offer, try sample(name))
     _ = try running.answer()
     let lines = try sample(name).split(separator: "\r\n")
     for index in lines.indices {
@@ -56,7 +56,7 @@ struct MutationTests {
     "gstreamer-offer", "janus-answer", "janus-audiobridge-answer", "janus-offer",
     "janus-recording-offer", "libwebrtc-answer", "libwebrtc-offer",
   ])
-  func anErrorNamesItsLine(name: String) throws {
+  func errorsNameTheirLines(name: String) throws {
     let lines = try sample(name).split(separator: "\r\n").map { String($0) }
     for index in lines.indices {
       var removed = lines
@@ -99,7 +99,7 @@ struct MutationTests {
     let rids = seed == 1 ? ["q", "h", "f"] : []
     _ = try side.negotiation.addTransceiver(
       kind: .video, direction: .sendrecv, streamIDs: [], byAddTrack: false, rids: rids)
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     let lines = rids.map { "a=rid:\($0) recv max-br=9\r\n" } + ["a=simulcast:recv q,h;~f\r\n"]
     let answer = Array((try other.answer().sdp + (seed == 1 ? lines.joined() : "")).utf8)
     let words = [
@@ -113,14 +113,14 @@ struct MutationTests {
         let end = min(bytes.count, place + Int.random(in: 0...4, using: &random))
         bytes.replaceSubrange(place..<end, with: word)
       }
-      var taker = side
+      var receiver = side
       do {
-        try taker.take(.answer, String(decoding: bytes, as: UTF8.self))
-        #expect(taker.negotiation.signalingState == .stable)
-        _ = try taker.negotiation.createOffer(taker.transport)
+        try receiver.apply(.answer, String(decoding: bytes, as: UTF8.self))
+        #expect(receiver.negotiation.signalingState == .stable)
+        _ = try receiver.negotiation.createOffer(receiver.transport)
       } catch let error as JSEPError {
         #expect(error.kind == .syntax || error.kind == .invalidAccess, "\(error)")
-        #expect(taker.negotiation.signalingState == .haveLocalOffer)
+        #expect(receiver.negotiation.signalingState == .haveLocalOffer)
       }
     }
   }

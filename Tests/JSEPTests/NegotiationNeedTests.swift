@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct NegotiationNeedTests {
-  @Test func newSidesNeedNothing() throws {
+  @Test func anEmptySessionNeedsNoNegotiation() throws {
     var side = Side("a")
     #expect(!side.negotiation.negotiationIsNeeded)
     let id = try side.add(.audio)
@@ -14,7 +14,7 @@ struct NegotiationNeedTests {
     #expect(!side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func nothingIsAskedForDuringAnExchange() throws {
+  @Test func negotiationIsNotRequestedDuringAnExchange() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     _ = try side.offer()
@@ -22,7 +22,7 @@ struct NegotiationNeedTests {
     #expect(!side.negotiation.negotiationIsNeeded)
   }
 
-  @Test func theOffererIsSatisfiedWhenItsOfferSaidIt() throws {
+  @Test func anAnsweredOfferEndsTheNeed() throws {
     // Offered sendrecv, answered recvonly: offering again would change nothing.
     var left = Side("a")
     var right = Side("b")
@@ -37,7 +37,7 @@ struct NegotiationNeedTests {
     #expect(left.negotiation.negotiationIsNeeded)
   }
 
-  @Test func theAnswererAsksWhenItWantsToSend() throws {
+  @Test func theAnswererNeedsNegotiationToSend() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
@@ -50,7 +50,7 @@ struct NegotiationNeedTests {
     #expect(left.agreed == ["0 audio sendrecv"])
   }
 
-  @Test func aSectionThatThePeerEndedNeedsNothing() throws {
+  @Test func aSectionEndedByThePeerNeedsNothing() throws {
     var (left, right) = try RenegotiationTests.call()
     try right.negotiation.stop(transceiver: 1)
     #expect(right.negotiation.negotiationIsNeeded && !left.negotiation.negotiationIsNeeded)
@@ -59,7 +59,7 @@ struct NegotiationNeedTests {
     #expect(left.negotiation.transceivers.isEmpty)
   }
 
-  @Test func sidesThatBothOnlySendDoNotOfferWithoutEnd() throws {
+  @Test func twoSendOnlySidesDoNotOfferForever() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio, byAddTrack: true)

@@ -35,7 +35,7 @@ struct OfferRemarkTests {
     ("m=audio 9 ZRTP/X 111\r\na=rtpmap:111 opus/48000/2", "(audio)", "the profile ZRTP/X"),
     ("m=text 9 RTP/SAVPF 98", "(text)", "sections of text are not supported"),
   ])
-  func aRefusedSectionIsNamedWithItsReason(section: String, place: String, reason: String) throws {
+  func aRefusedSectionIsReported(section: String, place: String, reason: String) throws {
     let offer = offer(
       section,
       section.hasPrefix("m=video")
@@ -46,12 +46,12 @@ struct OfferRemarkTests {
     #expect(remarks[0].hasPrefix("the offer's m-section 0 \(place) is refused: "), "\(remarks)")
     #expect(remarks[0].contains(reason), "\(remarks)")
     var side = Side("a")
-    try side.take(.offer, offer.sdp)
+    try side.apply(.offer, offer.sdp)
     let answer = try document(try side.answer())
     #expect(answer.sections.map(\.isRejected) == [true, false])
   }
 
-  @Test func aSectionThatThePolicyRefusesIsNamed() throws {
+  @Test func aSectionThePolicyRefusesIsReported() throws {
     let video = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rtpmap:96 VP8/90000"
     let remarks = OfferRemarks.sentences(about: offer(video, video), policy: .balanced)
     #expect(
@@ -62,13 +62,13 @@ struct OfferRemarkTests {
     #expect(OfferRemarks.sentences(about: offer(video, video), policy: .maxCompat).isEmpty)
   }
 
-  @Test func whatIsAcceptedOrOffIsNotMentioned() throws {
+  @Test func acceptedAndInactiveSectionsAreNotReported() throws {
     let offer = offer(
       "m=audio 9 UDP/TLS/RTP/SAVPF 111 0\r\na=rtpmap:111 opus/48000/2", "m=audio 0 RTP/AVP 0")
     #expect(OfferRemarks.sentences(about: offer).isEmpty)
   }
 
-  @Test func aLineThatIsLeftOutIsNamed() throws {
+  @Test func anIgnoredLineIsReported() throws {
     let offer = offer(
       "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=rtpmap:111 opus/48000/2\r\na=ssrc:x cname:y")
     #expect(
@@ -76,12 +76,12 @@ struct OfferRemarkTests {
         "line 7 of the peer's offer is left out: a=ssrc must read SSRC NAME[:VALUE]"
       ])
     var side = Side("a")
-    try side.take(.offer, offer.sdp)
+    try side.apply(.offer, offer.sdp)
     #expect(try document(try side.answer()).sections.map(\.isRejected) == [false])
   }
 
   /// A codec missing from the configuration is reported.
-  @Test func aCodecThatIsNotConfiguredIsMissing() {
+  @Test func anUnconfiguredCodecIsReported() {
     let offer = offer("m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rtpmap:96 VP8/90000")
     #expect(OfferRemarks.sentences(about: offer, codecs: ["opus", "vp9"]).count == 1)
     #expect(OfferRemarks.sentences(about: offer, codecs: ["opus", "vp8"]).isEmpty)

@@ -32,7 +32,7 @@ struct PartTests {
 
   // MARK: Sections
 
-  @Test func aMIDIsNeverGivenToAnotherSection() {
+  @Test func midsAreNeverReused() {
     var sections = SectionTable()
     sections.apply([slot("0"), slot("2")])
     #expect(sections.freeMID(besides: []) == "1" && sections.freeMID(besides: ["1"]) == "3")
@@ -41,7 +41,7 @@ struct PartTests {
     #expect(sections.freeMID(besides: []) == "1")
   }
 
-  @Test func aSectionThatEndsKeepsItsPlaceAndCarriesNothing() {
+  @Test func anEndedSectionKeepsItsIndexAndCarriesNothing() {
     var sections = SectionTable()
     var data = slot("1", .application)
     data.isData = true
@@ -54,7 +54,7 @@ struct PartTests {
     #expect(!sections.slots[1].uses(3))
   }
 
-  @Test func anOfferUsesSectionsAgainThatAreOff() {
+  @Test func anOfferReusesRejectedSections() {
     var sections = SectionTable()
     sections.apply([slot("0"), slot("1", .video), slot("2", .video)])
     for index in 0..<3 { sections.end(index) }
@@ -73,7 +73,7 @@ struct PartTests {
 
   // MARK: Transceivers
 
-  @Test func identifiersCountOnAndSourcesDiffer() {
+  @Test func identifiersIncreaseAndSourcesDiffer() {
     var transceivers = table()
     for _ in 0..<3 { _ = transceivers.make(.audio, .sendrecv, by: .remoteOffer) }
     let all = transceivers.all
@@ -84,7 +84,7 @@ struct PartTests {
     #expect(transceivers.index(of: nil) == nil)
   }
 
-  @Test func aTrackTakesOverWhatNeverSent() {
+  @Test func aTrackReusesATransceiverThatNeverSent() {
     var transceivers = table()
     let index = transceivers.make(.audio, .recvonly, by: .addTransceiver(hasTrack: false))
     #expect(transceivers.assign(track: "t", .video, []) == nil)
@@ -98,7 +98,7 @@ struct PartTests {
     #expect(transceivers.assign(track: "u", .audio, []) == nil)
   }
 
-  @Test func whatAnOfferAloneMadeGoesUnlessItWasGivenATrack() throws {
+  @Test func aRollbackRemovesTransceiversOfTheOfferWithoutTracks() throws {
     var transceivers = table()
     let section = try document().sections[0]
     let served = transceivers.serve(section, mid: "0", isAccepted: true, .sendrecv)
@@ -108,8 +108,8 @@ struct PartTests {
     let again = transceivers.serve(section, mid: "0", isAccepted: true, .sendrecv)
     #expect(again?.index == kept.index && again?.isNew == false)
     #expect(transceivers.serve(section, mid: "9", isAccepted: false, .sendrecv) == nil)
-    let heard = transceivers.change(kept.index) { $0.applyRemote(section, sends: true) }
-    #expect(heard == [.trackAdded(transceiver: 1, streamIDs: [])])
+    let reported = transceivers.change(kept.index) { $0.applyRemote(section, sends: true) }
+    #expect(reported == [.trackAdded(transceiver: 1, streamIDs: [])])
     let other = transceivers.make(.audio, .recvonly, by: .remoteOffer)
     _ = transceivers.change(other) { $0.applyRemote(section, sends: true) }
     #expect(transceivers.assign(track: nil, .audio, []) == 1)
@@ -122,7 +122,7 @@ struct PartTests {
     #expect(transceivers.all.map(\.mid) == [nil] && transceivers.all[0].wasMadeByAddTrack)
   }
 
-  @Test func aRollbackGivesBackWhatWasAssociated() throws {
+  @Test func aRollbackRestoresAssociations() throws {
     var transceivers = table()
     let section = try document().sections[0]
     let index = transceivers.make(.audio, .sendrecv, by: .addTrack(hasTrack: true))
@@ -139,7 +139,7 @@ struct PartTests {
     #expect(transceivers.all[index].mid == "0" && transceivers.all[index].mLineIndex == 0)
   }
 
-  @Test func whatWasStoppedWithoutASectionLeavesWithTheExchange() {
+  @Test func stoppedTransceiversWithoutASectionAreRemoved() {
     var transceivers = table()
     for _ in 0..<2 { _ = transceivers.make(.audio, .sendrecv, by: .addTrack(hasTrack: true)) }
     transceivers.change(0) { $0.associate("0", 0) }
@@ -204,7 +204,7 @@ struct PartTests {
 
   // MARK: Remote transports and directions
 
-  @Test func changesOfThePeersTransportsAreReportedOnce() throws {
+  @Test func remoteTransportChangesAreReportedOnce() throws {
     var transports = RemoteTransports()
     let adopted = [remote(0), remote(0), remote(0, "g"), remote(1)].map { transports.adopt($0) }
     #expect(

@@ -40,9 +40,9 @@ struct PeerDescriptionTests {
   ]
 
   @Test(arguments: answers)
-  func answersOfPeersAreTaken(answer: Answer) throws {
+  func answersFromOtherStacksAreAccepted(answer: Answer) throws {
     var side = try PeerDescriptionTests.offering()
-    try side.take(.answer, try sample(answer.name))
+    try side.apply(.answer, try sample(answer.name))
     #expect(side.agreed == answer.agreed)
     let sections = side.negotiation.sections
     #expect(sections.map { $0.extensions.map(\.id) } == answer.extensions)
@@ -69,7 +69,7 @@ struct PeerDescriptionTests {
           index...index, with: Array(repeating: lines[index], count: copies))
         var side = start
         do {
-          try side.take(.answer, changed.joined(separator: "\r\n") + "\r\n")
+          try side.apply(.answer, changed.joined(separator: "\r\n") + "\r\n")
           #expect(side.negotiation.signalingState == .stable)
         } catch let error as JSEPError {
           #expect(error.kind == .syntax || error.kind == .invalidAccess, "\(error)")
@@ -79,7 +79,7 @@ struct PeerDescriptionTests {
     }
   }
 
-  @Test func aSectionThatComesWithItsBundleOnlyIsAccepted() throws {
+  @Test func aBundleOnlySectionIsAccepted() throws {
     // GStreamer gives the second section no port of its own, uses its own section names and writes
     // the codec in capitals.
     let (side, answer) = try RemoteOfferTests.answer(try sample("gstreamer-offer"))
@@ -91,7 +91,7 @@ struct PeerDescriptionTests {
     #expect(side.negotiation.remoteTransport?.candidates.count == 9)
   }
 
-  @Test func formatParametersThatBeginOddlyDoNotMatter() throws {
+  @Test func malformedFormatParametersAreIgnored() throws {
     // Janus's bridge writes a number before the Opus parameters.
     let offer = try sample("janus-bridge-offer")
     #expect(offer.contains("a=fmtp:111 0 maxplaybackrate=48000; stereo=0;"))

@@ -11,8 +11,8 @@ struct PranswerTests {
     _ = try offerer.add(.audio, byAddTrack: true)
     _ = try offerer.add(.video, byAddTrack: true)
     _ = try answerer.add(.audio, byAddTrack: true)
-    try answerer.take(try offerer.offer())
-    try offerer.take(try answerer.answer(.pranswer))
+    try answerer.apply(try offerer.offer())
+    try offerer.apply(try answerer.answer(.pranswer))
     #expect(offerer.negotiation.signalingState == .haveRemotePranswer)
     #expect(answerer.negotiation.signalingState == .haveLocalPranswer)
     #expect(offerer.agreed == ["0 audio sendrecv", "1 video sendonly"])
@@ -23,7 +23,7 @@ struct PranswerTests {
     #expect(offerer.negotiation.currentLocal == nil && offerer.negotiation.currentRemote == nil)
 
     try answerer.negotiation.setDirection(.inactive, of: 2)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["0 audio sendrecv", "1 video inactive"])
     #expect(offerer.negotiation.signalingState == .stable)
   }
@@ -33,26 +33,26 @@ struct PranswerTests {
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     try answerer.negotiation.stop(transceiver: 2)
     let answer = try answerer.answer(.pranswer)
-    try offerer.take(answer)
+    try offerer.apply(answer)
     #expect(offerer.agreed == ["0 audio sendonly"])
     #expect(offerer.negotiation.transceivers.count == 2)
-    try offerer.take(.answer, answer.sdp)
+    try offerer.apply(.answer, answer.sdp)
     #expect(offerer.negotiation.transceivers.count == 1)
     #expect(offerer.changes.contains(.transceiverStopped(id: 2)))
   }
 
-  @Test func aProvisionalAnswerCannotBeTakenBack() throws {
+  @Test func aProvisionalAnswerCannotBeRolledBack() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
-    try answerer.take(try offerer.offer())
-    try offerer.take(try answerer.answer(.pranswer))
+    try answerer.apply(try offerer.offer())
+    try offerer.apply(try answerer.answer(.pranswer))
     for isOfferer in [true, false] {
       var side = isOfferer ? offerer : answerer
-      let error = #expect(throws: JSEPError.self) { try side.take(.rollback, "") }
+      let error = #expect(throws: JSEPError.self) { try side.apply(.rollback, "") }
       #expect(error?.kind == .invalidState)
     }
   }

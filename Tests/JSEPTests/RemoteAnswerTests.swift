@@ -17,14 +17,14 @@ struct RemoteAnswerTests {
     _ = try side.add(.video)
     _ = try other.add(.audio, byAddTrack: true)
     _ = try other.add(.video, byAddTrack: true)
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     var answer = try document(try other.answer())
     change(&answer)
-    try side.take(.answer, answer.text)
+    try side.apply(.answer, answer.text)
     return side
   }
 
-  @Test func answersInTheWaysOfOthersAreTaken() throws {
+  @Test func answersInOtherStacksStyleAreAccepted() throws {
     // Janus answers such an offer with the offer's numbers and its fingerprint at session level.
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices {
@@ -64,7 +64,7 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.remoteTransport != nil)
   }
 
-  @Test func aFullRejectionLeavesNothing() throws {
+  @Test func rejectingEverythingLeavesNothing() throws {
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices { answer.sections[index].port = 0 }
     }
@@ -73,7 +73,7 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.signalingState == .stable)
   }
 
-  @Test func anAnswerMayLeaveThingsOut() throws {
+  @Test func anAnswerMayOmitOptionalLines() throws {
     let side = try RemoteAnswerTests.apply { answer in
       let dropped = [
         "a=rtcp-rsize", "a=rtcp-fb:96 nack", "a=fmtp:97", "a=extmap:3", "a=rtcp-fb:111",
@@ -92,15 +92,15 @@ struct RemoteAnswerTests {
     #expect(side.negotiation.sections[0].codecs[0].feedback.isEmpty)
   }
 
-  @Test func anAnswerCannotGoBeyondTheOffer() throws {
+  @Test func anAnswerCannotExceedTheOffer() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio, .sendonly)
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     let answer = try other.answer().sdp.with("a=recvonly", "a=sendrecv")
       .with("a=extmap:1 ", "a=extmap:9 ").with(
         "a=rtcp-mux\r\n", "a=rtcp-mux\r\na=ssrc:7 cname:x\r\n")
-    try side.take(.answer, answer)
+    try side.apply(.answer, answer)
     #expect(side.agreed == ["0 audio sendonly"])
     #expect(side.negotiation.sections[0].remoteSSRCs.isEmpty)
     #expect(side.negotiation.sections[0].extensions.map(\.id) == [2, 3, 4, 5])
@@ -113,9 +113,9 @@ struct RemoteAnswerTests {
   }
 
   @Test(arguments: Fault.allCases)
-  func answersThatDoNotFitAreRefused(fault: Fault) throws {
+  func mismatchedAnswersAreRefused(fault: Fault) throws {
     let error = try #require(throws: JSEPError.self) {
-      // A section offered without a transport of its own can only be bundled.
+      // A section offered without a separate transport can only be bundled.
       let isOfBundle = fault == .noBundle || fault == .partialBundle
       return try RemoteAnswerTests.apply(isOfBundle ? .maxBundle : .balanced) { answer in
         RemoteAnswerTests.damage(&answer, fault)
@@ -155,13 +155,13 @@ struct RemoteAnswerTests {
 
   /// A codec missing from the answer is still received: libwebrtc sends the offer's first choice.
   @Test(arguments: [true, false])
-  func whatAnAnswerLeavesOutIsReceived(receivesAllOffered: Bool) throws {
+  func codecsOmittedFromAnAnswerAreReceived(receivesAllOffered: Bool) throws {
     var side = Side(
       "left", capabilities: Capabilities(receivesAllOffered: receivesAllOffered))
     _ = try side.add(.video)
     var peer = Side("right")
     _ = try peer.add(.video, byAddTrack: true)
-    try peer.take(try side.offer())
+    try peer.apply(try side.offer())
     var answer = try peer.answer()
     let maps = try #require(document(answer).sections.first).rtpMaps
     let kept = try #require(maps.first { $0.name == "VP9" }).payloadType
@@ -169,7 +169,7 @@ struct RemoteAnswerTests {
       $0.hasPrefix("m=video")
         ? $0.split(separator: " ").prefix(3).joined(separator: " ") + " \(kept)" : String($0)
     }.joined(separator: "\r\n")
-    try side.take(answer)
+    try side.apply(answer)
     let section = try #require(side.negotiation.sections.first)
     #expect(section.codecs.map(\.name) == ["vp9"] && section.sentCodec?.name == "vp9")
     let left = section.unansweredCodecs

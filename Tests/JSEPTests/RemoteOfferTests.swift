@@ -11,7 +11,7 @@ struct RemoteOfferTests {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)
     _ = try side.add(.video, byAddTrack: true)
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     let answer = try document(try side.answer())
     return (side, answer)
   }
@@ -27,7 +27,7 @@ struct RemoteOfferTests {
     ("chromium-simulcast-offer", ["0 video recvonly"], [["96", "97"]]),
     ("chromium-datachannel-offer", [], []),
   ])
-  func offersOfOthersAreAnswered(name: String, agreed: [String], formats: [[String]]) throws {
+  func otherStacksOffersAreAnswered(name: String, agreed: [String], formats: [[String]]) throws {
     let offer = try SDPDocument(parsing: try sample(name))
     let (side, answer) = try RemoteOfferTests.answer(offer.text)
     #expect(side.agreed == agreed)
@@ -54,7 +54,7 @@ struct RemoteOfferTests {
     #expect(answer.allowsMixedExtensions == offer.allowsMixedExtensions)
   }
 
-  @Test func theSourcesOfThePeerAreFound() throws {
+  @Test func thePeersSourcesAreFound() throws {
     let (side, _) = try RemoteOfferTests.answer(try sample("chromium-offer"))
     #expect(side.negotiation.sections[0].remoteSSRCs == [3_828_838_000])
     #expect(side.negotiation.sections[0].remoteRTXSSRCs == [nil])
@@ -64,7 +64,7 @@ struct RemoteOfferTests {
     #expect(side.transceiver(2)?.remoteTrackID == "34a652ee-ceb2-4d7f-8303-ab2c5c1fa5b6")
   }
 
-  @Test func whatThePeerWantsToReceiveIsKept() throws {
+  @Test func thePeersReceiveParametersAreKept() throws {
     let (side, answer) = try RemoteOfferTests.answer(try sample("firefox-offer"))
     let audio = side.negotiation.sections[0].codecs[0]
     #expect(audio.parameters == "maxplaybackrate=48000;stereo=1;useinbandfec=1")
@@ -73,7 +73,7 @@ struct RemoteOfferTests {
     #expect(answer.sections[0].formatParameters[0].parameters == "minptime=10;useinbandfec=1")
   }
 
-  @Test func bundledSectionsShareATransportAndOthersHaveTheirOwn() throws {
+  @Test func onlyBundledSectionsShareATransport() throws {
     let offer = try sample("chromium-offer")
     let table: [(String, [Int], [[String]])] = [
       ("a=group:BUNDLE 0 1 2", [0, 0, 0], [["0", "1", "2"]]),
@@ -105,7 +105,7 @@ struct RemoteOfferTests {
     #expect(side.negotiation.sections.map(\.transport) == [0, 1])
     #expect(answer.sections.allSatisfy { $0.mid == nil } && answer.bundles.isEmpty)
     #expect(side.negotiation.remoteMLineIndex(ofMID: "0") == 0)
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     _ = try side.answer()
     #expect(side.negotiation.sections.map(\.transport) == [0, 1])
     #expect(side.agreed == ["0 audio sendrecv", "1 video sendrecv"])
@@ -130,7 +130,7 @@ struct RemoteOfferTests {
     #expect(side.transceiver(1)?.mid == nil)
   }
 
-  @Test func theOrderOfPreferenceAndWildcardsAreHeard() throws {
+  @Test func theOrderOfPreferenceAndWildcardsAreRespected() throws {
     let offer = try sample("aiortc-offer")
       .with("a=rtcp-fb:97 nack\r\n", "a=rtcp-fb:* ccm fir\r\na=rtcp-fb:97 x\r\n")
       .with("a=rtpmap:98 rtx/90000", "a=rtpmap:98 RTX/90000")
@@ -166,14 +166,14 @@ struct RemoteOfferTests {
     for changed in table {
       var (side, _) = try RemoteOfferTests.answer(offer)
       let before = side.negotiation
-      let error = try #require(throws: JSEPError.self) { try side.take(.offer, changed) }
+      let error = try #require(throws: JSEPError.self) { try side.apply(.offer, changed) }
       #expect(error.kind == .invalidAccess)
       #expect(side.negotiation.transceivers == before.transceivers)
       #expect(side.negotiation.signalingState == .stable)
     }
   }
 
-  @Test func anAccumulationOfSectionsIsHandled() throws {
+  @Test func manySectionsAreHandled() throws {
     var offer = try SDPDocument(parsing: try sample("chromium-answer"))
     let section = offer.sections[0]
     offer.sections = (0..<200).map { index in
@@ -192,7 +192,7 @@ struct RemoteOfferTests {
     #expect(side.negotiation.sections.count == 200)
   }
 
-  @Test func anAnswerTricklesWhereTheOfferDoes() throws {
+  @Test func anAnswerAllowsTrickleWhereTheOfferDoes() throws {
     let offer = try sample("chromium-offer")
     for (options, answered) in [("trickle", "trickle ice2"), ("renomination", "ice2")] {
       let (_, answer) = try RemoteOfferTests.answer(

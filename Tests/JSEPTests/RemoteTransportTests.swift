@@ -7,11 +7,11 @@ import Wire
 struct RemoteTransportTests {
   static func transport(_ offer: String) throws -> RemoteTransport? {
     var side = Side("a")
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     return side.negotiation.remoteTransport
   }
 
-  @Test func itIsThatOfTheFirstAcceptedSection() throws {
+  @Test func theTransportIsThatOfTheFirstAcceptedSection() throws {
     let transport = try #require(try RemoteTransportTests.transport(try sample("chromium-offer")))
     #expect(transport.usernameFragment == "LF2V")
     #expect(transport.password == "PCupXEajzdevPm3LmuEcZw8J")
@@ -21,7 +21,7 @@ struct RemoteTransportTests {
     #expect(transport.localIsDTLSClient == nil)
   }
 
-  @Test func theSessionLevelFillsIn() throws {
+  @Test func sessionLevelAttributesApply() throws {
     let firefox = try #require(try RemoteTransportTests.transport(try sample("firefox-offer")))
     #expect(firefox.fingerprints.count == 1)
     #expect(firefox.endOfCandidates)
@@ -35,7 +35,7 @@ struct RemoteTransportTests {
         + "a=setup:passive\r\na=group"
     )
     var side = Side("a")
-    try side.take(.offer, session)
+    try side.apply(.offer, session)
     #expect(side.negotiation.remoteTransport?.usernameFragment == "sess")
     #expect(side.negotiation.remoteTransport?.isLite == true)
     _ = try side.answer()
@@ -75,14 +75,14 @@ struct RemoteTransportTests {
     ("actpass", "passive", Bool?(false)), ("active", "passive", false), ("passive", "active", true),
     ("holdconn", "", nil),
   ])
-  func answersLeaveTheClientToThePeer(offered: String, answered: String, isClient: Bool?) throws {
+  func theOfferDeterminesTheRole(offered: String, answered: String, isClient: Bool?) throws {
     let offer = try sample("chromium-offer").with("a=setup:actpass", "a=setup:" + offered)
     var side = Side("a")
     guard let isClient else {
-      #expect(throws: JSEPError.self) { try side.take(.offer, offer) }
+      #expect(throws: JSEPError.self) { try side.apply(.offer, offer) }
       return
     }
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     let answer = try document(try side.answer())
     #expect(answer.sections[0].setup?.rawValue == answered)
     #expect(side.negotiation.remoteTransport?.localIsDTLSClient == isClient)
@@ -92,17 +92,17 @@ struct RemoteTransportTests {
     ("a=setup:active", Bool?(false)), ("a=setup:passive", true), ("a=x", false),
     ("a=setup:actpass", nil), ("a=setup:holdconn", nil),
   ])
-  func answersOfOthersSettleTheRole(setup: String, isClient: Bool?) throws {
+  func remoteAnswersDetermineTheRole(setup: String, isClient: Bool?) throws {
     var side = Side("a")
     _ = try side.add(.audio)
     var other = Side("b")
-    try other.take(try side.offer())
+    try other.apply(try side.offer())
     let answer = try other.answer().sdp.with("a=setup:passive", setup)
     guard let isClient else {
-      #expect(throws: JSEPError.self) { try side.take(.answer, answer) }
+      #expect(throws: JSEPError.self) { try side.apply(.answer, answer) }
       return
     }
-    try side.take(.answer, answer)
+    try side.apply(.answer, answer)
     #expect(side.negotiation.remoteTransport?.localIsDTLSClient == isClient)
   }
 }

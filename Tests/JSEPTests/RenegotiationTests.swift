@@ -52,13 +52,13 @@ struct RenegotiationTests {
       right.changes = []
       try exchange(&left, &right)
       #expect(right.agreed == [agreed])
-      let heard = right.changes.filter {
+      let reported = right.changes.filter {
         switch $0 {
         case .trackAdded, .trackRemoved: true
         default: false
         }
       }
-      #expect(heard == tracks, "\(direction)")
+      #expect(reported == tracks, "\(direction)")
       #expect(!left.negotiation.negotiationIsNeeded)
     }
   }
@@ -110,17 +110,17 @@ struct RenegotiationTests {
     #expect(try version() == "3")
   }
 
-  @Test func furtherOffersKeepWhatTheAnswerSaid() throws {
+  @Test func laterOffersKeepTheAnswersChoices() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.video)
     _ = try right.add(.video, byAddTrack: true)
-    try right.take(try left.offer())
+    try right.apply(try left.offer())
     let vp9 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP9" }
     let vp8 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP8" }
     try right.negotiation.setCodecPreferences(vp9 + vp8, of: 1)
     let answer = try right.answer().sdp.with("a=rtcp-rsize\r\n", "")
-    try left.take(.answer, answer)
+    try left.apply(.answer, answer)
     let again = try document(try left.offer()).sections[0]
     // The answer's order, then the others (RFC 9429 section 5.2.2).
     #expect(again.formats.filter { ["96", "98", "102"].contains($0) } == ["98", "96", "102"])
@@ -129,7 +129,7 @@ struct RenegotiationTests {
 
   @Test func aTrackThatJoinsAStreamIsReportedAgain() throws {
     var (left, right) = try RenegotiationTests.call()
-    func told(_ streams: [String]) throws -> [Negotiation.Change] {
+    func added(_ streams: [String]) throws -> [Negotiation.Change] {
       try left.negotiation.setStreams(streams, of: 1)
       right.changes = []
       try exchange(&left, &right)
@@ -139,17 +139,17 @@ struct RenegotiationTests {
         return false
       }
     }
-    #expect(try told(["one"]) == [.trackAdded(transceiver: 1, streamIDs: ["one"])])
-    #expect(try told(["one"]) == [])
-    #expect(try told(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
-    #expect(try told(["one"]) == [])
+    #expect(try added(["one"]) == [.trackAdded(transceiver: 1, streamIDs: ["one"])])
+    #expect(try added(["one"]) == [])
+    #expect(try added(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
+    #expect(try added(["one"]) == [])
     // A different order of streams needs no negotiation.
-    #expect(try told(["two", "one"]).count == 1)
+    #expect(try added(["two", "one"]).count == 1)
     try left.negotiation.setStreams(["one", "two"], of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
   }
 
-  @Test func iceRestartsShowAsANewTransport() throws {
+  @Test func anICERestartIsReportedAsANewTransport() throws {
     var (left, right) = try RenegotiationTests.call()
     left.transport.usernameFragment = "other"
     left.transport.password = "other0123456789abcdefghijkl"
@@ -169,10 +169,10 @@ struct RenegotiationTests {
     #expect(left.negotiation.remoteTransport?.localIsDTLSClient == false)
   }
 
-  @Test func numbersOfTheFirstOffererAreKept() throws {
+  @Test func theFirstOfferersPayloadTypesAreKept() throws {
     let offer = try sample("firefox-offer")
     var side = Side("a")
-    try side.take(.offer, offer)
+    try side.apply(.offer, offer)
     _ = try side.answer()
     _ = try side.add(.audio)
     _ = try side.add(.video)
@@ -194,7 +194,7 @@ struct RenegotiationTests {
     #expect(again.bundles == [["0", "1", "2", "3", "4"]])
   }
 
-  @Test func newNumbersAvoidThoseOfThePeer() throws {
+  @Test func newPayloadTypesAvoidThePeers() throws {
     // The peer uses 111 and the identifier 1 for something unknown here.
     let offer = try sample("aiortc-offer").with(" 97 98 ", " 97 98 111 ")
       .with(
@@ -203,7 +203,7 @@ struct RenegotiationTests {
     var only = video
     only.sections = [video.sections[1]]
     var side = Side("a")
-    try side.take(.offer, only.text)
+    try side.apply(.offer, only.text)
     _ = try side.answer()
     _ = try side.add(.audio)
     let audio = try document(try side.offer()).sections[1]
@@ -214,7 +214,7 @@ struct RenegotiationTests {
   }
 
   @Test(arguments: 0..<24)
-  func anySequenceOfChangesKeepsBothSidesInStep(seed: Int) throws {
+  func anySequenceOfChangesKeepsBothSidesConsistent(seed: Int) throws {
     var random = SeededGenerator(seed: UInt64(seed))
     var left = Side("a")
     var right = Side("b")

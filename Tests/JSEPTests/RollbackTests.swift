@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct RollbackTests {
-  @Test func anOwnOfferTakenBackLeavesNoTrace() throws {
+  @Test func rollingBackALocalOfferLeavesNoTrace() throws {
     var side = Side("a")
     _ = try side.add(.audio)
     let offer = try side.offer()
@@ -19,15 +19,15 @@ struct RollbackTests {
     #expect(try document(offer).origin.sessionID == again.origin.sessionID)
   }
 
-  @Test func aRemoteOfferTakenBackTakesItsTransceiversAlong() throws {
+  @Test func rollingBackARemoteOfferRemovesItsTransceivers() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
     _ = try other.add(.video)
-    try side.take(try other.offer())
+    try side.apply(try other.offer())
     _ = try side.add(.video, byAddTrack: true)
     side.changes = []
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     #expect(side.negotiation.transceivers.map(\.id) == [2])
     #expect(side.negotiation.remoteTransport == nil)
     #expect(
@@ -36,35 +36,35 @@ struct RollbackTests {
         .trackRemoved(transceiver: 1), .trackRemoved(transceiver: 2), .transceiverStopped(id: 1),
       ])
     // The transceiver that now has a track is used in the next offer.
-    try side.take(try other.offer())
+    try side.apply(try other.offer())
     #expect(side.transceiver(2)?.mid == "1")
     #expect(side.negotiation.transceivers.map(\.kind) == [.video, .audio])
   }
 
-  @Test func onlyAddTrackSavesATransceiverOfTheOffer() throws {
+  @Test func onlyAddTrackKeepsATransceiverOfTheOffer() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
     _ = try other.add(.video)
-    try side.take(try other.offer())
+    try side.apply(try other.offer())
     try side.negotiation.replaceTrack(of: 1, hasTrack: true)
     _ = try side.add(.video, byAddTrack: true)
     try side.negotiation.removeTrack(from: 2)
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     // A transceiver to which addTrack attached a track stays (W3C).
     #expect(side.negotiation.transceivers.map(\.id) == [2])
   }
 
-  @Test func crossingOffersEndWithTheImpoliteOne() throws {
+  @Test func crossingOffersAreResolvedForTheImpolitePeer() throws {
     var polite = Side("a")
     var impolite = Side("b")
     _ = try polite.add(.audio, byAddTrack: true)
     _ = try impolite.add(.video, byAddTrack: true)
     _ = try impolite.add(.audio, byAddTrack: true)
     _ = try polite.offer()
-    try polite.take(try impolite.offer())
+    try polite.apply(try impolite.offer())
     #expect(polite.negotiation.pendingLocal == nil)
-    try impolite.take(try polite.answer())
+    try impolite.apply(try polite.answer())
     #expect(polite.agreed == ["0 video recvonly", "1 audio sendrecv"])
     #expect(impolite.agreed == ["0 video sendonly", "1 audio sendrecv"])
     #expect(polite.negotiation.transceivers.map(\.mid) == ["1", "0"])
@@ -75,12 +75,12 @@ struct RollbackTests {
     var side = Side("a")
     _ = try side.add(.audio)
     let offer = try side.offer()
-    #expect(throws: JSEPError.self) { try side.take(.offer, "v=0\r\n") }
+    #expect(throws: JSEPError.self) { try side.apply(.offer, "v=0\r\n") }
     #expect(side.negotiation.signalingState == .haveLocalOffer)
     #expect(side.negotiation.pendingLocal == offer)
   }
 
-  @Test func theRunningSessionComesBack() throws {
+  @Test func theRunningSessionIsRestored() throws {
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio, byAddTrack: true)
@@ -90,10 +90,10 @@ struct RollbackTests {
     _ = try left.add(.video)
     try left.negotiation.setDirection(.recvonly, of: 1)
     left.transport.usernameFragment = "newFrag"
-    try right.take(try left.offer())
+    try right.apply(try left.offer())
     #expect(right.negotiation.remoteTransport?.usernameFragment == "newFrag")
     right.changes = []
-    try right.take(.rollback, "")
+    try right.apply(.rollback, "")
     #expect(right.negotiation.transceivers == before.transceivers)
     #expect(right.negotiation.remoteTransport == before.remoteTransport)
     #expect(right.negotiation.sections == before.sections)
@@ -115,12 +115,12 @@ struct RollbackTests {
     var third = Side("c")
     _ = try third.add(.video)
     let second = try third.offer()
-    try side.take(first)
+    try side.apply(first)
     #expect(side.negotiation.transceivers.map(\.kind) == [.audio])
-    try side.take(second)
+    try side.apply(second)
     #expect(side.negotiation.transceivers.map(\.kind) == [.video])
     #expect(side.negotiation.transceivers.map(\.mid) == ["0"])
-    try third.take(try side.answer())
+    try third.apply(try side.answer())
     #expect(third.agreed == ["0 video sendonly"])
   }
 }

@@ -46,12 +46,12 @@ struct Side {
     return answer
   }
 
-  mutating func take(_ description: SessionDescription) throws {
+  mutating func apply(_ description: SessionDescription) throws {
     changes += try negotiation.setRemote(description)
   }
 
-  mutating func take(_ type: SDPType, _ sdp: String) throws {
-    try take(SessionDescription(type: type, sdp: sdp))
+  mutating func apply(_ type: SDPType, _ sdp: String) throws {
+    try apply(SessionDescription(type: type, sdp: sdp))
   }
 
   /// Returns the transceiver with this identifier.
@@ -67,8 +67,8 @@ struct Side {
 
 /// Runs a complete exchange: one side offers, the other answers.
 func exchange(_ offerer: inout Side, _ answerer: inout Side) throws {
-  try answerer.take(try offerer.offer())
-  try offerer.take(try answerer.answer())
+  try answerer.apply(try offerer.offer())
+  try offerer.apply(try answerer.answer())
 }
 
 /// Parses a description.

@@ -20,10 +20,10 @@ struct SimulcastTests {
   /// Offers, lets another side answer, and adds lines to the answer's section.
   private func layers(_ side: inout Side, _ lines: String) throws -> [NegotiatedLayer] {
     var peer = Side("right")
-    try peer.take(try side.offer())
+    try peer.apply(try side.offer())
     var answer = try peer.answer()
     answer.sdp += lines.split(separator: "\n").map { $0 + "\r\n" }.joined()
-    try side.take(answer)
+    try side.apply(answer)
     return try #require(side.negotiation.sections.first).sentLayers
   }
 
@@ -39,14 +39,14 @@ struct SimulcastTests {
     #expect(Set(ssrcs).count == 6 && ssrcs[0] == side.negotiation.transceivers[0].ssrc)
   }
 
-  @Test func anOfferOfOneEncodingIsWhatItAlwaysWas() throws {
+  @Test func anOfferOfOneEncodingHasNoSimulcast() throws {
     var (one, none) = (try side(["q"]), try side([]))
     let sdp = try none.offer().sdp
     #expect(try one.offer().sdp == sdp)
     #expect(!sdp.contains("rid") && !extensions.contains(where: sdp.contains))
   }
 
-  @Test func theLayersThatAnAnswerTakesAreSentInTheOrderOfTheOffer() throws {
+  @Test func acceptedLayersAreSentInTheOrderOfTheOffer() throws {
     var side = try side()
     let layers = try layers(
       &side,
@@ -66,7 +66,7 @@ struct SimulcastTests {
     "", "a=simulcast:recv q;h;f", "a=rid:q recv\na=rid:h recv", "a=rid:q send\na=simulcast:recv q",
     "a=rid:q recv\na=simulcast:send q", "a=simulcast:recv ;~;,~,\na=rid:~ recv",
   ])
-  func withoutSimulcastInTheAnswerTheFirstLayerIsLeft(lines: String) throws {
+  func withoutSimulcastInTheAnswerTheFirstLayerIsSent(lines: String) throws {
     var side = try side()
     let first = side.negotiation.transceivers[0].layers[0]
     #expect(try layers(&side, lines).isEmpty)
@@ -76,7 +76,7 @@ struct SimulcastTests {
     #expect(next.simulcast == nil && next.ssrcs.first?.ssrc == first.ssrc)
   }
 
-  @Test func ofAlternativesTheFirstThatBothHaveIsTaken() throws {
+  @Test func theFirstCommonAlternativeIsSelected() throws {
     var side = try side()
     let layers = try layers(&side, "a=rid:h recv\na=rid:f recv\na=simulcast:recv f,h")
     #expect(layers.map(\.rid) == ["h", "f"])
@@ -90,16 +90,16 @@ struct SimulcastTests {
     offer.type = .offer
     offer.sdp = offer.sdp.with("a=setup:passive", "a=setup:actpass")
       .with("a=simulcast:recv q;h;f", "a=simulcast:recv q;f")
-    try side.take(offer)
+    try side.apply(offer)
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.rids.map(\.text) == ["q send", "f send"])
     #expect(section.simulcast?.sent == "q;f")
     #expect(side.negotiation.sections[0].sentLayers.map(\.rid) == ["q", "f"])
   }
 
-  @Test func anOfferOfSimulcastIsAnsweredWithoutAsBrowsersDo() throws {
+  @Test func anOfferToSendSimulcastIsAnsweredWithoutItAsInBrowsers() throws {
     var side = Side("right")
-    try side.take(.offer, try sample("chromium-simulcast-offer"))
+    try side.apply(.offer, try sample("chromium-simulcast-offer"))
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.simulcast == nil && section.rids.isEmpty && !section.isRejected)
     #expect(extensions.allSatisfy(section.extensionMaps.map(\.uri).contains))
@@ -124,11 +124,11 @@ struct SimulcastTests {
     """
 
   /// Returns a side that sends one stream, and accepts layers if an offer requests them, or not.
-  private func sender(takesLayers: Bool = true) throws -> Side {
+  private func sender(acceptsLayers: Bool = true) throws -> Side {
     var side = Side("right")
     side.negotiation = Negotiation(
       entropy: Entropy(seed: [5]).stream("sdp"), cname: "c",
-      capabilities: Capabilities(acceptsOfferedLayers: takesLayers))
+      capabilities: Capabilities(acceptsOfferedLayers: acceptsLayers))
     _ = try side.add(.video, byAddTrack: true)
     return side
   }
@@ -141,10 +141,10 @@ struct SimulcastTests {
     return offer
   }
 
-  @Test func aSenderOfOneStreamSendsTheLayersThatAnOfferAsksFor() throws {
+  @Test func aSenderOfOneStreamSendsTheLayersInAnOffer() throws {
     var side = try sender()
     let ssrc = side.negotiation.transceivers[0].ssrc
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     let section = try #require(try document(side.answer()).sections.first)
     #expect(section.rids.map(\.text) == ["r0 send", "r1 send", "r2 send"])
     #expect(section.simulcast?.text == "send r0;r1;r2" && section.ssrcs.isEmpty)
@@ -160,39 +160,39 @@ struct SimulcastTests {
     "a=rid:r0 send\na=rid:r1 send\na=simulcast:send r0;r1",
     "a=rid:r0 recv\na=rid:r1 recv\na=simulcast:recv r0,r1;r0", "a=simulcast:recv ;~;,~,",
   ])
-  func anOfferThatAsksForNoneGetsOneStream(lines: String) throws {
+  func anOfferWithoutLayersGetsOneStream(lines: String) throws {
     var side = try sender()
-    try side.take(try offer(lines))
+    try side.apply(try offer(lines))
     let sdp = try side.answer().sdp
     #expect(!sdp.contains("simulcast") && sdp.contains("a=ssrc:"))
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
 
-  @Test func aSideOfBeforeSendsOneStreamWhateverIsAskedFor() throws {
-    var side = try sender(takesLayers: false)
-    try side.take(try offer(Self.wish))
+  @Test func olderTakesSendOneStreamForAnyOffer() throws {
+    var side = try sender(acceptsLayers: false)
+    try side.apply(try offer(Self.wish))
     #expect(try !side.answer().sdp.contains("simulcast"))
   }
 
-  @Test func layersGoWithTheOfferThatAskedForThem() throws {
+  @Test func layersAreRemovedWithTheirOffer() throws {
     var side = try sender()
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     #expect(side.negotiation.transceivers[0].layers.count == 3)
-    try side.take(.rollback, "")
+    try side.apply(.rollback, "")
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
     // Of two unanswered offers, the last one counts.
-    try side.take(try offer(Self.wish))
-    try side.take(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
+    try side.apply(try offer(Self.wish))
+    try side.apply(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
     #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["a", "b"])
-    try side.take(try offer(""))
+    try side.apply(try offer(""))
     _ = try side.answer()
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }
 
-  @Test func aTransceiverThatReceivesOnlyIsLeftWithOneStream() throws {
+  @Test func aReceiveOnlyTransceiverKeepsOneStream() throws {
     var side = try sender()
     try side.negotiation.setDirection(.recvonly, of: 1)
-    try side.take(try offer(Self.wish))
+    try side.apply(try offer(Self.wish))
     #expect(try !side.answer().sdp.contains("simulcast"))
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
   }

@@ -14,13 +14,13 @@ struct StateTests {
     switch state {
     case .stable: break
     case .haveLocalOffer: _ = try side.offer()
-    case .haveRemoteOffer: try side.take(try other.offer())
+    case .haveRemoteOffer: try side.apply(try other.offer())
     case .haveLocalPranswer:
-      try side.take(try other.offer())
+      try side.apply(try other.offer())
       _ = try side.answer(.pranswer)
     case .haveRemotePranswer:
-      try other.take(try side.offer())
-      try side.take(try other.answer(.pranswer))
+      try other.apply(try side.offer())
+      try side.apply(try other.answer(.pranswer))
     case .closed: _ = side.negotiation.close()
     }
     #expect(side.negotiation.signalingState == state)
@@ -62,7 +62,7 @@ struct StateTests {
       SignalingState.stable, .haveLocalOffer, .haveRemoteOffer, .haveLocalPranswer,
       .haveRemotePranswer, .closed,
     ], Call.allCases)
-  func callsAreAllowedAsPrescribed(state: SignalingState, call: Call) throws {
+  func callsAreAllowedByState(state: SignalingState, call: Call) throws {
     var side = try StateTests.side(in: state)
     let before = side.negotiation
     let expected = StateTests.transitions[state]?[call]
@@ -91,16 +91,16 @@ struct StateTests {
       _ = try? side.negotiation.createAnswer(side.transport)
       try set(call == .localAnswer ? .answer : .pranswer, on: &side)
     case .localRollback: try set(.rollback, on: &side)
-    case .remoteRollback: try side.take(.rollback, "")
-    case .remoteOffer: try side.take(try other.offer())
+    case .remoteRollback: try side.apply(.rollback, "")
+    case .remoteOffer: try side.apply(try other.offer())
     case .remoteAnswer, .remotePranswer:
       var answerer = Side("b")
       if let offer = side.negotiation.pendingLocal, offer.type == .offer {
-        try answerer.take(offer)
+        try answerer.apply(offer)
       } else {
-        try answerer.take(try other.offer())
+        try answerer.apply(try other.offer())
       }
-      try side.take(try answerer.answer(call == .remoteAnswer ? .answer : .pranswer))
+      try side.apply(try answerer.answer(call == .remoteAnswer ? .answer : .pranswer))
     }
   }
 
@@ -130,34 +130,34 @@ struct StateTests {
     #expect(try side.negotiation.setLocal(new) == [.localDescriptionSet])
     #expect(side.negotiation.pendingLocal == new && side.transceiver(1)?.mid == "0")
     var other = Side("b")
-    try other.take(new)
-    try side.take(try other.answer())
+    try other.apply(new)
+    try side.apply(try other.answer())
     #expect(kind(new) == .invalidModification)
   }
 
-  @Test func anOfferThatTheStateForbidsIsReportedByTheState() throws {
+  @Test func anOfferInTheWrongStateReportsTheState() throws {
     var side = Side("a")
     var other = Side("b")
     _ = try other.add(.audio)
     let offer = try side.negotiation.createOffer(side.transport)
-    try side.take(try other.offer())
+    try side.apply(try other.offer())
     let error = #expect(throws: JSEPError.self) { try side.negotiation.setLocal(offer) }
     #expect(error?.kind == .invalidState)
   }
 
-  @Test func aProvisionalAnswerSettlesTheTransportAndAgreesForNow() throws {
+  @Test func aProvisionalAnswerFixesTheTransportButNotTheMedia() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
-    try answerer.take(try offerer.offer())
-    try offerer.take(try answerer.answer(.pranswer))
+    try answerer.apply(try offerer.offer())
+    try offerer.apply(try answerer.answer(.pranswer))
     #expect(offerer.negotiation.remoteTransport?.localIsDTLSClient == true)
     #expect(answerer.negotiation.remoteTransport?.localIsDTLSClient == false)
     #expect(offerer.agreed == ["0 audio sendonly"])
     #expect(answerer.agreed == ["0 audio recvonly"])
     #expect(offerer.negotiation.currentLocal == nil)
     try answerer.negotiation.setDirection(.sendrecv, of: 1)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["0 audio sendrecv"])
     #expect(offerer.negotiation.pendingLocal == nil && offerer.negotiation.pendingRemote == nil)
     #expect(answerer.negotiation.currentLocal?.type == .answer)

@@ -12,7 +12,7 @@ struct TrackIDTests {
       kind: kind, direction: .sendrecv, streamIDs: streams, byAddTrack: true, trackID: id)
   }
 
-  @Test func theGivenIdentifierStandsInTheOffer() throws {
+  @Test func theGivenIdentifierIsInTheOffer() throws {
     var side = Side("a")
     _ = try add("microphone", streams: ["s", "t"], to: &side)
     let offer = try document(try side.offer())
@@ -31,7 +31,7 @@ struct TrackIDTests {
     #expect(try add("x", to: &side) == first)
   }
 
-  @Test func aStreamIsNamedOnce() throws {
+  @Test func duplicateStreamIdentifiersAreRefused() throws {
     var side = Side("a")
     let error = #expect(throws: JSEPError.self) { try add("x", streams: ["s", "s"], to: &side) }
     #expect(error?.kind == .duplicateID)
@@ -39,7 +39,7 @@ struct TrackIDTests {
   }
 
   @Test(arguments: ["", "a b", "a\r\nb", String(repeating: "a", count: 256)])
-  func anIdentifierMustFitIntoALine(id: String) throws {
+  func anIdentifierMustBeValidInSDP(id: String) throws {
     var side = Side("a")
     let error = #expect(throws: JSEPError.self) { try add(id, to: &side) }
     #expect(error?.kind == .invalidAccess)

@@ -17,42 +17,42 @@ struct TransceiverTests {
     #expect(answerer.negotiation.transceivers.count == 2)
   }
 
-  @Test func transceiversAddedAsSuchDoNotServeTheOffer() throws {
+  @Test func transceiversAddedExplicitlyDoNotServeTheOffer() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
-    let own = try answerer.add(.audio)
+    let local = try answerer.add(.audio)
     try exchange(&offerer, &answerer)
-    #expect(answerer.transceiver(own)?.mid == nil)
+    #expect(answerer.transceiver(local)?.mid == nil)
     #expect(answerer.agreed == ["0 audio recvonly"])
     #expect(answerer.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aSectionThatOnlySendsTakesNoTrack() throws {
+  @Test func aSendOnlySectionUsesNoTrack() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio, .sendonly)
-    let own = try answerer.add(.audio, byAddTrack: true)
+    let local = try answerer.add(.audio, byAddTrack: true)
     try exchange(&offerer, &answerer)
-    #expect(answerer.transceiver(own)?.mid == nil)
+    #expect(answerer.transceiver(local)?.mid == nil)
   }
 
-  @Test func tracksAddedAfterTheOfferTakeItsTransceivers() throws {
+  @Test func tracksAddedAfterTheOfferUseItsTransceivers() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     #expect(try answerer.add(.video, byAddTrack: true) == 2)
     #expect(try answerer.add(.audio, byAddTrack: true) == 1)
     #expect(try answerer.add(.audio, byAddTrack: true) == 3)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["0 audio sendrecv", "1 video sendrecv"])
     #expect(answerer.transceiver(1)?.streamIDs == ["stream"])
     #expect(answerer.negotiation.negotiationIsNeeded)
   }
 
-  @Test func aTransceiverThatSentIsNotTakenAgain() throws {
+  @Test func aTransceiverThatSentIsNotReused() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let first = try offerer.add(.audio, byAddTrack: true)
@@ -66,7 +66,7 @@ struct TransceiverTests {
     #expect(offerer.transceiver(idle)?.direction == .sendrecv)
   }
 
-  @Test func aStoppedTransceiverLeavesTheSession() throws {
+  @Test func aStoppedTransceiverIsRemovedFromTheSession() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let audio = try offerer.add(.audio)
@@ -98,9 +98,9 @@ struct TransceiverTests {
     var answerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try answerer.take(try offerer.offer())
+    try answerer.apply(try offerer.offer())
     try answerer.negotiation.stop(transceiver: 1)
-    try offerer.take(try answerer.answer())
+    try offerer.apply(try answerer.answer())
     #expect(offerer.agreed == ["1 video sendonly"])
     #expect(offerer.negotiation.transceivers.map(\.id) == [2])
     #expect(offerer.changes.contains(.transceiverStopped(id: 1)))
@@ -117,7 +117,7 @@ struct TransceiverTests {
     return (offerer, answerer)
   }
 
-  @Test func aDeadSectionIsTakenByTheSameKind() throws {
+  @Test func aRejectedSectionIsReusedByTheSameKind() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     _ = try offerer.add(.audio)
     try exchange(&offerer, &answerer)
@@ -133,7 +133,7 @@ struct TransceiverTests {
     #expect(try document(answerer.negotiation.currentLocal).sections.count == 4)
   }
 
-  @Test func aDeadSectionIsTakenByAnotherKindThanNone() throws {
+  @Test func aRejectedSectionIsReusedByAnotherKind() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     try exchange(&offerer, &answerer)
     // The next section added reuses it (RFC 9429 section 5.2.2).
@@ -144,7 +144,7 @@ struct TransceiverTests {
     #expect(try document(offerer.negotiation.currentLocal).bundles == [["2", "1"]])
   }
 
-  @Test func whatHasNoTrackKeepsItsDirectionAndIsTakenByAddTrack() throws {
+  @Test func withoutATrackTheDirectionIsKeptAndAddTrackReusesIt() throws {
     var side = Side("a")
     let id = try side.negotiation.addTransceiver(
       kind: .audio, direction: .sendrecv, streamIDs: [], byAddTrack: false, hasTrack: false)
@@ -168,7 +168,7 @@ struct TransceiverTests {
     #expect(error?.kind == .invalidState)
   }
 
-  @Test func aTransceiverStoppedBeforeItsOfferIsForgotten() throws {
+  @Test func aTransceiverStoppedBeforeItsOfferIsRemoved() throws {
     var offerer = Side("a")
     var answerer = Side("b")
     let audio = try offerer.add(.audio)
@@ -200,6 +200,6 @@ struct TransceiverTests {
     #expect(side.negotiation.close().isEmpty)
     #expect(kind { _ = try $0.add(.audio) } == .invalidState)
     #expect(kind { _ = try $0.offer() } == .invalidState)
-    #expect(kind { try $0.take(.offer, "") } == .invalidState)
+    #expect(kind { try $0.apply(.offer, "") } == .invalidState)
   }
 }

@@ -15,7 +15,7 @@ struct FrameClockTests {
     #expect(clock.mediaTime(of: milliseconds(70_066), arrival: 15_100) == 9_000 + 66 * 90)
   }
 
-  @Test func aClockThatJumpsIsAnchoredAnew() {
+  @Test func aClockJumpIsReanchored() {
     var clock = FrameClock()
     _ = clock.mediaTime(of: milliseconds(1_000), arrival: 0)
     #expect(clock.mediaTime(of: milliseconds(90_000), arrival: 3_000) == 3_000)
@@ -31,7 +31,7 @@ struct FrameClockTests {
 
 struct ScreenContentTests {
   @Test(arguments: [CodecName.vp8, .vp9])
-  func anEncoderIsMadeForAScreenAndBeginsWithAKeyFrame(codec: CodecName) throws {
+  func aScreenEncoderIsCreatedAndStartsWithAKeyFrame(codec: CodecName) throws {
     let codecs = LibraryCodecs()
     var machine = VideoCapture(track: "1", source: .application, codec: codec, codecs: codecs)
     let decoder = try codecs.videoDecoder(track: "1", codec)
@@ -74,7 +74,7 @@ struct VideoAdaptationTests {
     #expect(adaptation.limits == VideoAdaptation.Limits())
   }
 
-  @Test func screensKeepTheirSizeAndLoseVideoFrames() {
+  @Test func screensKeepTheirSizeAndDropVideoFrames() {
     var adaptation = VideoAdaptation(preference: ContentHint.text.degradation)
     judge(&adaptation, [.none, .bandwidth, .bandwidth])
     #expect(adaptation.limits.scaleDownBy == 1)
@@ -91,7 +91,7 @@ struct VideoAdaptationTests {
     #expect(adaptation.limits.framesPerSecond == nil && adaptation.limits.scaleDownBy == 4)
   }
 
-  @Test func aBalanceGivesUpBothInTurnAndTakesThemBack() {
+  @Test func balancedAdaptationAlternatesAndRecovers() {
     var adaptation = VideoAdaptation(preference: .balanced)
     judge(&adaptation, [.none, .bandwidth, .bandwidth])
     #expect(adaptation.limits.framesPerSecond == 20 && adaptation.limits.scaleDownBy == 4.0 / 3)
@@ -101,7 +101,7 @@ struct VideoAdaptationTests {
     #expect(adaptation.limits == VideoAdaptation.Limits())
   }
 
-  @Test func anotherPreferenceBeginsAnew() {
+  @Test func anotherPreferenceStartsOver() {
     var adaptation = VideoAdaptation(preference: .maintainFramerate)
     judge(&adaptation, [.none, .bandwidth])
     adaptation.preference = .maintainResolution

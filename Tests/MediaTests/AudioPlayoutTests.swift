@@ -69,7 +69,7 @@ struct AudioPlayoutTests {
     #expect(machine.deadline == nil)
     let outputs = run(&machine, arrivals(10) { _ in 0 }, until: 60_000)
     #expect(machine.deadline == nil)
-    #expect(outputs.count == 10 + 50, "a second is made up")
+    #expect(outputs.count == 10 + 50, "one second is concealed")
     #expect(machine.counters.concealmentEvents == 1)
     // Playout resumes.
     let later = audioFrame(2_000, arrival: milliseconds(40_000))
@@ -117,7 +117,7 @@ struct AudioPlayoutTests {
     expectBalance(machine.counters, 37)
   }
 
-  @Test func withoutFECALostPacketIsMadeUp() {
+  @Test func withoutFECALostPacketIsConcealed() {
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     let outputs = run(&machine, arrivals(40, lost: [10]) { _ in 0 }, until: 830)
     #expect(origins(outputs).indices.filter { origins(outputs)[$0] == .concealed } == [10])
@@ -137,7 +137,7 @@ struct AudioPlayoutTests {
   }
 
   @Test(arguments: [1, 2, 3, 4] as [UInt8])
-  func underJitterThereIsNoUnderrunOnceTheDelayIsFound(seed: UInt8) {
+  func jitterCausesNoUnderrunOnceTheDelayHasAdapted(seed: UInt8) {
     let dice = random(seed)
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     let inputs = arrivals(1_500) { _ in Int64(dice.integer(below: 80)) }
@@ -197,7 +197,7 @@ struct AudioPlayoutTests {
     #expect(delays.suffix(100).allSatisfy { $0 < 560 })
   }
 
-  @Test func aMachineThatWasNotSteppedForLongCatchesUp() {
+  @Test func aMachineNotSteppedForLongCatchesUp() {
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var outbox = Outbox<AudioPlayout.Output>()
     for (at, input) in arrivals(3, transit: { _ in 0 }) {
@@ -208,7 +208,7 @@ struct AudioPlayoutTests {
     #expect(machine.deadline == milliseconds(3_020))
   }
 
-  @Test func pausesOfTheSenderAreNoLosses() {
+  @Test func senderPausesAreNotLosses() {
     // Sequence numbers continue while media time and arrival jump by 2 s: discontinuous
     // transmission.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
@@ -225,7 +225,7 @@ struct AudioPlayoutTests {
   }
 
   @Test(arguments: [(2, 480), (8, 960), (16, 1_920), (24, 2_880)])
-  func packetsOfOtherLengthsKeepTheirPace(toc: UInt8, duration: Int64) {
+  func packetsOfOtherDurationsPlayAtTheirPace(toc: UInt8, duration: Int64) {
     let codecs = BlankCodecs()
     var machine = AudioPlayout(track: "a", codecs: codecs)
     let inputs = (0..<30 as Range<Int64>).map { number -> (Instant, AudioPlayout.Input) in
@@ -240,7 +240,7 @@ struct AudioPlayoutTests {
     #expect(machine.counters.concealedSamples == 0)
   }
 
-  @Test func anotherSSRCAndATimestampJumpBeginAnew() {
+  @Test func anotherSSRCAndATimestampJumpStartOver() {
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var inputs = arrivals(20) { _ in 0 }
     for number: Int64 in 0..<20 {

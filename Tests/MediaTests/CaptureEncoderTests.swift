@@ -12,7 +12,7 @@ struct CaptureEncoderTests {
     try encoder.encode(blank, mediaTime: 90, framesPerSecond: 30)?.frame.isKey
   }
 
-  @Test func theFirstVideoFrameIsKeyAndThenThoseThatAreAskedFor() throws {
+  @Test func theFirstAndRequestedVideoFramesAreKeyFrames() throws {
     var encoder = CaptureEncoder(track: "v", codec: .vp8, codecs: codecs)
     var keys = [try isKey(&encoder), try isKey(&encoder)]
     encoder.requestKeyframe()
@@ -20,7 +20,7 @@ struct CaptureEncoderTests {
     #expect(keys == [true, false, true, false])
   }
 
-  @Test func anotherContentAsksForAnotherEncoderAndAnotherBitRateDoesNot() throws {
+  @Test func anotherContentHintNeedsAnotherEncoderButABitRateDoesNot() throws {
     var encoder = CaptureEncoder(track: "v", codec: .vp8, codecs: codecs)
     _ = try isKey(&encoder)
     encoder.setBitrate(100_000)

@@ -38,7 +38,7 @@ struct AudioCaptureTests {
     #expect(machine.deadline == milliseconds(10_003))
   }
 
-  @Test func aVeryLateClockSkipsAndKeepsTheMediaTimeRight() {
+  @Test func aVeryLateClockSkipsAndKeepsTheMediaTime() {
     var machine = capture(.tone(hertz: 440, pauseSeconds: 0))
     var outbox = Outbox<AudioCapture.Output>()
     machine.step(.start, at: .zero, into: &outbox)
@@ -60,7 +60,7 @@ struct AudioCaptureTests {
     #expect(outbox.drain().count == 1)
   }
 
-  @Test func stopAndStartKeepTheGrid() {
+  @Test func stoppingAndStartingKeepTheTimingGrid() {
     var machine = capture(.tone(hertz: 440, pauseSeconds: 0))
     let outputs = drive(
       &machine,
@@ -117,7 +117,7 @@ struct AudioCaptureTests {
     #expect(outbox.drain().compactMap(\.frame?.mediaTime) == [51 * 960], "after a pause")
   }
 
-  @Test func nothingIsTakenWhileStoppedOrFromAnAbsurdBlock() {
+  @Test func stoppedCapturesAndAbsurdBlocksYieldNothing() {
     var machine = capture(.echo)
     var outbox = Outbox<AudioCapture.Output>()
     machine.step(.block(AudioBlock(blank: 960, channels: 1)), at: .zero, into: &outbox)
@@ -128,7 +128,7 @@ struct AudioCaptureTests {
     #expect(outbox.drain().count == 500)
   }
 
-  @Test func channelsAreFitted() throws {
+  @Test func channelsAreConverted() throws {
     var settings = OpusSettings()
     settings.channels = 2
     let codecs = LibraryCodecs()
@@ -147,7 +147,7 @@ struct AudioCaptureTests {
     #expect(outbox.drain().map(\.frame?.audioLevel) == [12, 12])
   }
 
-  @Test func framesThatNeedNotBeSentKeepTheirTime() {
+  @Test func unsentFramesStillAdvanceTheTime() {
     let codecs = BlankCodecs()
     codecs.audioBytes = [0xF8]
     var machine = capture(.tone(hertz: 440, pauseSeconds: 0), codecs)
@@ -158,7 +158,7 @@ struct AudioCaptureTests {
     #expect(outputs.compactMap(\.output.frame?.mediaTime) == [4_800])
   }
 
-  @Test func aFailingEncoderSilencesTheTrackAndSaysSoOnce() {
+  @Test func aFailingEncoderSilencesTheTrackAndIsReportedOnce() {
     let codecs = BlankCodecs()
     codecs.failsToEncode = true
     var machine = capture(.tone(hertz: 440, pauseSeconds: 0), codecs)
@@ -199,7 +199,7 @@ struct VideoCaptureTests {
     #expect(frames.allSatisfy { $0.width == 64 && $0.height == 48 })
   }
 
-  @Test func aLateClockLeavesVideoFramesOut() {
+  @Test func aLateClockDropsVideoFrames() {
     var machine = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs())
     var outbox = Outbox<VideoCapture.Output>()
     machine.step(.start, at: .zero, into: &outbox)
@@ -210,7 +210,7 @@ struct VideoCaptureTests {
     #expect(machine.deadline == Instant(nanoseconds: 16 * 1_000_000_000 / 30))
   }
 
-  @Test func keyFramesComeOnRequestAndBitRatesArePassedOn() {
+  @Test func keyFrameRequestsAndBitRatesReachTheEncoder() {
     let codecs = BlankCodecs()
     var machine = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: codecs)
     _ = drive(
@@ -257,7 +257,7 @@ struct VideoCaptureTests {
     #expect(machine.deadline == nil)
   }
 
-  @Test func aReplacedSourceGoesOnInMediaTime() {
+  @Test func aReplacedSourceContinuesTheMediaTime() {
     var machine = VideoCapture(
       track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs(), origin: milliseconds(1_000))
     let outputs = drive(

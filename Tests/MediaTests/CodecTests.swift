@@ -87,7 +87,7 @@ struct OpusTests {
     #expect(first.energy > 100 * (last.energy + 1))
   }
 
-  @Test func discontinuousTransmissionSendsNextToNothingInSilence() throws {
+  @Test func discontinuousTransmissionSendsAlmostNothingInSilence() throws {
     var settings = OpusSettings()
     settings.usesDTX = true
     let sizes = try encode((0..<50).map { _ in AudioBlock(blank: 960, channels: 1) }, settings)
@@ -126,7 +126,7 @@ struct OpusTests {
     }
   }
 
-  @Test func versionsAreNamed() {
+  @Test func versionsAreReported() {
     #expect(LibraryCodecs.opusVersion.contains("libopus "))
     #expect(LibraryCodecs.vpxVersion.contains("libvpx v"))
   }

@@ -18,7 +18,7 @@ struct G711Tests {
   }
 
   @Test(arguments: [G711Law.mu, .a])
-  func everySampleGetsTheNearestOfItsCodes(law: G711Law) {
+  func everySampleIsEncodedByItsNearestCode(law: G711Law) {
     for code in UInt8.min...UInt8.max where !(law == .mu && code == 0x7f) {
       #expect(law.encode(law.decode(code)) == code)
     }
@@ -54,7 +54,7 @@ struct G711Tests {
   }
 
   @Test(arguments: [CodecName.pcmu, .pcma])
-  func aToneIsPlayedAsItWas(codec: CodecName) throws {
+  func aToneIsPlayedUnchanged(codec: CodecName) throws {
     for hertz in [300, 1_000, 3_000] {
       let played = try tone(hertz, codec)
       let source = ToneGenerator(hertz: hertz, pauseSeconds: 0)
@@ -75,7 +75,7 @@ struct G711Tests {
     #expect(stride(from: 0, to: stereo.count, by: 2).allSatisfy { stereo[$0] == stereo[$0 + 1] })
   }
 
-  @Test func whatIsLostGoesOnAndFadesWithoutClicks() throws {
+  @Test func concealmentContinuesAndFadesWithoutClicks() throws {
     let decoder = G711Decoder(.mu, channels: 1)
     var phase = 0.0
     func packet() -> [UInt8] {
@@ -89,10 +89,10 @@ struct G711Tests {
     let step = zip(played, played.dropFirst()).map { abs(Int($0) - Int($1)) }.max() ?? 0
     var energies: [UInt64] = []
     for _ in 0..<5 {
-      let made = try decoder.decode(.conceal(frameCount: 960))
-      #expect(made.block.frameCount == 960)
-      energies.append(made.energy)
-      played += made.block.samples
+      let concealment = try decoder.decode(.conceal(frameCount: 960))
+      #expect(concealment.block.frameCount == 960)
+      energies.append(concealment.energy)
+      played += concealment.block.samples
       _ = packet()
     }
     // 10 ms are as loud as before; after 60 ms it is silent.
@@ -103,7 +103,7 @@ struct G711Tests {
     #expect(widest <= step * 3 / 2, "\(widest) and \(step)")
   }
 
-  @Test func whatNobodyCanMakeUpIsRefused() throws {
+  @Test func invalidConcealmentsAreRefused() throws {
     let decoder = G711Decoder(.a, channels: 1)
     for count in [0, -1, 100_000] {
       #expect(throws: CodecError.self) { try decoder.decode(.conceal(frameCount: count)) }
@@ -137,7 +137,7 @@ struct G711Tests {
     )
   }
 
-  @Test func aStreamAtEightKilohertzIsPlayedInItsOwnTime() {
+  @Test func anEightKilohertzStreamIsPlayedAtItsRate() {
     let (machine, played) = play((0..<50).filter { $0 != 20 }.map { frame($0) }, until: 1_035)
     #expect(played.count == 50)
     #expect(played.indices.filter { played[$0].origin == .concealed } == [20])
@@ -150,7 +150,7 @@ struct G711Tests {
   }
 
   /// Events share the audio stream's sequence numbers: a gap filled by events alone is a pause.
-  @Test func eventsAreNoLoss() {
+  @Test func eventsAreNotLosses() {
     var concealed: [UInt64] = []
     for hasEvents in [false, true] {
       var machine = AudioPlayout(track: "1", codecs: LibraryCodecs())
@@ -167,7 +167,7 @@ struct G711Tests {
     #expect(concealed == [19_200, 4_800])
   }
 
-  @Test func anotherCodecOfTheSameStreamGoesOn() {
+  @Test func aStreamContinuesInAnotherCodec() {
     let opus = (0..<20).map {
       audioFrame(Int64($0), arrival: milliseconds(20 * Int64($0)), bytes: [0xf8, 0xff, 0xfe])
     }
@@ -185,7 +185,7 @@ struct G711Tests {
   }
 
   /// Packets of one sample, or larger than a path's limit, cost no more than others.
-  @Test func packetsOfAnyLengthAreBounded() {
+  @Test func packetLengthsAreLimited() {
     let short = (0..<20).map { frame(Int64($0), length: 1) }
     let (machine, played) = play(short, until: 60_000)
     #expect(played.count < 20 + 500 && machine.deadline == nil)

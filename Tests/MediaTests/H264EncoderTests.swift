@@ -46,7 +46,7 @@ struct H264EncoderTests {
     }
   }
 
-  @Test func itIsConstrainedBaselineWithKeyFramesWhereTheyAreAskedFor() throws {
+  @Test func streamsAreConstrainedBaselineWithRequestedKeyFrames() throws {
     let frames = try encoded(settings(320, 180), count: 40, keys: [0, 25])
     #expect(frames.indices.filter { frames[$0]?.isKey == true } == [0, 25])
     let key = try #require(frames[25])
@@ -75,7 +75,7 @@ struct H264EncoderTests {
     #expect(rateOf(200..<300) < 260_000, "\(rateOf(200..<300))")
   }
 
-  @Test func unitsAreShortWhereThePeerTakesNoneInParts() throws {
+  @Test func unitsAreShortWherePacketsCannotBeFragmented() throws {
     var wanted = settings(640, 360, bitrate: 2_000_000)
     wanted.unitLimit = 1_000
     let frames = try encoded(wanted, count: 20).compactMap(\.self)
@@ -85,7 +85,7 @@ struct H264EncoderTests {
     for frame in frames { _ = try decoder.decode(frame.bytes) }
   }
 
-  @Test func oddSizesLoseALineAndTinyOnesAreRefused() throws {
+  @Test func oddSizesAreCroppedAndTinyOnesRefused() throws {
     let frames = try encoded(settings(101, 75), count: 3).compactMap(\.self)
     let decoder = try LibraryCodecs().videoDecoder(track: "1", .h264)
     let shown = try decoder.decode(try #require(frames.first).bytes).videoFrame
@@ -94,7 +94,7 @@ struct H264EncoderTests {
   }
 
   /// A page of text at the same bit rate is sharper if the encoder knows that it is a screen.
-  @Test func aScreenIsEncodedAsOne() throws {
+  @Test func screenContentIsEncodedDifferently() throws {
     func text(_ isScreen: Bool) throws -> [EncodedVideo?] {
       var wanted = settings(320, 180)
       wanted.isScreen = isScreen

@@ -21,7 +21,7 @@ struct MutedSpeechTests {
     #expect(found.map(\.at) == [280] && found.map(\.isSpeaking) == [true])
   }
 
-  @Test func aCoughIsNoSpeech() {
+  @Test func aCoughIsNotSpeech() {
     let cough = [AudioBlock](repeating: Self.voice, count: 10)
     let pause = [AudioBlock](repeating: Self.quiet, count: 60)
     #expect(changes(cough + pause + cough + pause + cough).isEmpty)
@@ -36,7 +36,7 @@ struct MutedSpeechTests {
     #expect(found.map(\.at) == [280, 2_380] && found.map(\.isSpeaking) == [true, false])
   }
 
-  @Test func whoIsHeardAgainSpeaksIntoNoDisabledTrack() {
+  @Test func unmutingEndsMutedSpeech() {
     var speech = MutedSpeech()
     #expect(speech.end() == nil)
     for index in 0..<20 {

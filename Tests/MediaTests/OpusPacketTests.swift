@@ -31,7 +31,7 @@ struct OpusPacketTests {
     #expect(OpusPacket([0x08])?.hasInbandFEC == false)
   }
 
-  @Test func theFormIsJudgedAsByTheLibrary() {
+  @Test func validityMatchesLibopus() {
     let dice = random(1)
     var accepted = 0
     for round in 0..<20_000 {
@@ -56,7 +56,7 @@ struct OpusPacketTests {
 }
 
 struct VP8FrameHeaderTests {
-  @Test func nothingIsReadOutside() {
+  @Test func nothingIsReadOutOfBounds() {
     let dice = random(2)
     var accepted = 0
     for _ in 0..<50_000 {
@@ -97,7 +97,7 @@ struct AudioMeterTests {
     #expect(AudioMeter.level(energy: .max, frameCount: 1) == 0)
   }
 
-  @Test func linearLevelsHalveEverySixDecibels() {
+  @Test func linearLevelsFallTenfoldPerTwentyDecibels() {
     #expect(AudioMeter.linear(0) == 1)
     #expect(abs(AudioMeter.linear(20) - 0.1) < 1e-9)
     #expect(abs(AudioMeter.linear(60) - 0.001) < 1e-9)

@@ -19,7 +19,7 @@ struct PlayoutGainTests {
   }
 
   @Test(arguments: [(0.99, true), (1.0, true), (1.01, true), (0.989, false), (1.011, false)])
-  func whatNobodyHearsIsLeftOut(volume: Double, isUnity: Bool) {
+  func unityGainsAreSkipped(volume: Double, isUnity: Bool) {
     #expect(PlayoutGain(volume: volume).isUnity == isUnity)
     #expect((samples(volume, [30_000]) == [30_000]) == isUnity)
   }

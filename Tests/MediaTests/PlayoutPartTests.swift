@@ -13,7 +13,7 @@ struct PlayoutPartTests {
 
   // MARK: Delay
 
-  @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
+  @Test func theDelayIsTheLongestRequested() {
     var delay = AudioDelay(minimum: .milliseconds(100))
     #expect(delay.network == AudioPlayout.leastDelay)
     #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(100))
@@ -36,7 +36,7 @@ struct PlayoutPartTests {
     #expect(delay.network == AudioPlayout.leastDelay)
   }
 
-  @Test func theDelayIsChangedOncePerFiveBlocksAndEarlierWhereItIsQuiet() {
+  @Test func theDelayChangesEveryFiveBlocksOrEarlierInSilence() {
     let block = Interval.milliseconds(20)
     var delay = AudioDelay(minimum: .zero)
     #expect(!delay.shouldInsert(.milliseconds(-6), block: block))
@@ -53,7 +53,7 @@ struct PlayoutPartTests {
 
   // MARK: Stream position
 
-  @Test func packetsOfWhatWasPlayedComeAgainOrLate() throws {
+  @Test func packetsArrivingAfterPlayoutAreRepeatedOrLate() throws {
     var place = AudioPlace()
     let (first, second) = (try entry(0), try entry(1))
     #expect(place.arrival(of: first.frame) == .inTime)
@@ -66,7 +66,7 @@ struct PlayoutPartTests {
     #expect(place.arrival(of: first.frame) == .inTime && !place.hasPlayed)
   }
 
-  @Test func whatWasMadeUpWhileThePlaceWasHeldCountsAgainstTheGap() throws {
+  @Test func blocksConcealedDuringAHoldCountTowardsTheGap() throws {
     var place = AudioPlace()
     place.play(try entry(0))
     let isFirst = place.conceal(960)
@@ -84,7 +84,7 @@ struct PlayoutPartTests {
 
   // MARK: Decoder
 
-  @Test func aDecoderThatIsNotThereIsAskedForOnce() {
+  @Test func aMissingDecoderIsRequestedOnce() {
     final class NoCodecs: CodecFactory {
       var requests = 0
       func audioEncoder(
@@ -120,7 +120,7 @@ struct PlayoutPartTests {
     #expect(codecs.requests == 1 && failures == 1)
   }
 
-  @Test func anotherGainIsReachedOverABlockWithoutAStep() {
+  @Test func gainChangesAreRampedOverABlock() {
     let block = AudioBlock(samples: Array(repeating: 10_000, count: 1_920), channels: 2)
     let decoded = DecodedAudio(block: block, peak: 10_000, energy: 0)
     let sunk = PlayoutGain.silence.applied(to: decoded, from: .unity)

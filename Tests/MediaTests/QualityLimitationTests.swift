@@ -27,7 +27,7 @@ struct QualityLimitationTests {
 
   /// A target far below the desired rate means limited bandwidth, however good the video frames
   /// still are; the shown reason stays `none`.
-  @Test func aNarrowTargetIsTheBandwidth() {
+  @Test func aNarrowTargetIsABandwidthLimitation() {
     var limitation = QualityLimitation()
     for videoFrame in 0..<120 {
       let second = videoFrame / 30
@@ -47,7 +47,7 @@ struct QualityLimitationTests {
 
   /// VP9's quantiser scale is twice as long.
   @Test(arguments: [(UInt8(120), QualityLimitation.Reason.none), (210, .bandwidth)])
-  func quantisersAreJudgedOnTheScaleOfTheirCodec(
+  func quantisersAreJudgedOnTheirCodecsScale(
     quantiser: UInt8, reason: QualityLimitation.Reason
   ) {
     var limitation = QualityLimitation()
@@ -55,7 +55,7 @@ struct QualityLimitationTests {
     #expect(limitation.reason == reason)
   }
 
-  @Test func whatIsLeftOutOfAStreamIsTheBandwidth() {
+  @Test func thinningIsABandwidthLimitation() {
     var limitation = QualityLimitation()
     for videoFrame in 0..<90 {
       let second = videoFrame / 30
@@ -71,7 +71,7 @@ struct QualityLimitationTests {
     #expect(durations[2].length > .milliseconds(900) && durations[2].length < .seconds(3))
   }
 
-  @Test func aLateClockIsTheProcessorAndCoarseVideoFramesAreTheBandwidth() {
+  @Test func aLateClockIsACPULimitationAndCoarseFramesAreBandwidth() {
     var limitation = QualityLimitation()
     run(&limitation, from: 0, seconds: 2, quantiser: 120)
     #expect(limitation.reason == .bandwidth)

@@ -13,7 +13,7 @@ struct SendLimitTests {
   ]
 
   @Test(arguments: factors)
-  func videoFramesAreMadeSmallerByTheFactor(factor: Double, width: Int, height: Int) {
+  func videoFramesAreScaledDownByTheFactor(factor: Double, width: Int, height: Int) {
     for codecs in [BlankCodecs() as any CodecFactory, LibraryCodecs()] {
       var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: codecs)
       let outputs = drive(
@@ -39,7 +39,7 @@ struct SendLimitTests {
     #expect(machine.counters.framesSkipped == UInt64(300 - frames.count))
   }
 
-  @Test func aLimitCanBeTakenBackInARunningCapture() {
+  @Test func aLimitCanBeRemovedInARunningCapture() {
     var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: BlankCodecs())
     let outputs = drive(
       &machine,
@@ -55,7 +55,7 @@ struct SendLimitTests {
     #expect(frames.last?.1.width == 64)
   }
 
-  @Test func smallerVideoFramesHaveTheMeanOfTheirPixels() {
+  @Test func scaledVideoFramesAverageTheirPixels() {
     // Two rows of 4 pixels and 2x1 chroma.
     let videoFrame = I420Buffer(
       width: 4, height: 2, samples: [0, 10, 100, 200, 20, 10, 100, 201, 40, 60, 7, 9])

@@ -34,19 +34,19 @@ struct StreamThinnerTests {
     return sent
   }
 
-  @Test func everythingGoesWhereThePathIsNotKnownToBeFull() {
+  @Test func withoutALimitEverythingIsSent() {
     var thinner = StreamThinner()
     #expect(film(&thinner, seconds: 10, bytes: 1 << 20, limit: nil).all.count == 250)
   }
 
-  @Test func aMeanRateBelowThePathsGoesWholeHoweverLargeItsKeyFramesAre() {
+  @Test func aMeanRateBelowTheLimitIsSentWholeWithLargeKeyFrames() {
     var thinner = StreamThinner()
     // 25 kB and 24 kB in each second: 392 kbit/s.
     let sent = film(&thinner, seconds: 30, bytes: 1_000, keyBytes: 25_000, limit: 400_000)
     #expect(sent.all.count == 750)
   }
 
-  @Test func whatIsTooMuchIsLeftOutUpToAKeyFrame() {
+  @Test func excessFramesAreDroppedUpToAKeyFrame() {
     var thinner = StreamThinner()
     // 2 Mbit/s over a path of 500 kbit/s.
     let sent = film(&thinner, seconds: 60, bytes: 10_000, limit: 500_000)
@@ -59,7 +59,7 @@ struct StreamThinnerTests {
     }
   }
 
-  @Test func videoFramesThatNoOneRefersToGoFirst() {
+  @Test func unreferencedVideoFramesAreDroppedFirst() {
     var thinner = StreamThinner()
     // Half of the video frames fit: the ones that other frames need.
     let sent = film(&thinner, seconds: 20, bytes: 2_000, hasFree: true, limit: 220_000)
@@ -68,7 +68,7 @@ struct StreamThinnerTests {
     #expect(sent.all.count < 20 * 25 * 3 / 4)
   }
 
-  @Test func withoutTheLimitAllGoesAgainFromAKeyFrameOn() {
+  @Test func removingTheLimitResumesAtAKeyFrame() {
     var thinner = StreamThinner()
     let full = film(&thinner, seconds: 3, bytes: 100_000, limit: 500_000)
     #expect(full.all.count < 10 && thinner.waitsForKey)

@@ -14,7 +14,7 @@ struct TemporalLayerTests {
     }
   }
 
-  @Test func framesFollowThePatternOfTheirLayers() {
+  @Test func framesFollowTheLayerPattern() {
     #expect(layers(2).map(\.id) == [0, 1, 0, 1, 0, 1, 0, 1, 0])
     #expect(layers(3).map(\.id) == [0, 2, 1, 2, 0, 2, 1, 2, 0])
     #expect(
@@ -44,7 +44,7 @@ struct TemporalLayerTests {
   }
 
   @Test(arguments: [2, 3])
-  func whatIsLeftOfTheLayersDecodesToTheSamePictures(count: Int) throws {
+  func remainingLayersDecodeToTheSamePictures(count: Int) throws {
     let frames = try encoded(count)
     #expect(frames.count == 24)
     func pictures(upTo layer: UInt8) throws -> [UInt32: [UInt8]] {

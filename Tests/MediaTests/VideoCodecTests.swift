@@ -59,7 +59,7 @@ struct VideoCodecTests {
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func everyVideoFrameGivesAFrameAndKeysComeOnRequest(codec: CodecName) throws {
+  func everyVideoFrameIsEncodedAndKeyFramesAreProducedOnRequest(codec: CodecName) throws {
     let encoded = try encode(videoFrames(20), settings(codec, bitrate: 50_000), keyAt: [7, 13])
     #expect(encoded.count == 20)
     #expect(encoded.indices.filter { encoded[$0].isKey } == [0, 7, 13])
@@ -96,7 +96,7 @@ struct VideoCodecTests {
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func anotherSizeBeginsAnewWithAKey(codec: CodecName) throws {
+  func anotherSizeStartsOverWithAKeyFrame(codec: CodecName) throws {
     let mixed = videoFrames(3) + videoFrames(3, 160, 90) + videoFrames(2)
     let encoded = try encode(mixed, settings(codec))
     #expect(encoded.map(\.isKey) == [true, false, false, true, false, false, true, false])
@@ -115,7 +115,7 @@ struct VideoCodecTests {
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func sizesThatNoVideoFrameHasAreErrors(codec: CodecName) throws {
+  func impossibleSizesAreErrors(codec: CodecName) throws {
     #expect(throws: CodecError.self) { try codecs.videoEncoder(track: "v", settings(codec, 0, 10)) }
     #expect(throws: CodecError.self) {
       try codecs.videoEncoder(track: "v", settings(codec, 16_384, 10))
@@ -123,7 +123,7 @@ struct VideoCodecTests {
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func afterARefusedFrameEverythingUpToAKeyIsRefused(codec: CodecName) throws {
+  func afterARefusedFrameOnlyAKeyFrameIsAccepted(codec: CodecName) throws {
     let encoded = try encode(videoFrames(8), settings(codec), keyAt: [6])
     let decoder = try codecs.videoDecoder(track: "v", codec)
     #expect(throws: CodecError.self) { try decoder.decode(encoded[1].bytes) }

@@ -35,15 +35,15 @@ struct VideoFrameTests {
     #expect(address(again.upright.buffer.bytes) == address(videoFrame.samples))
   }
 
-  @Test func aFrameIsCopiedOnlyWhenSomebodyElseHasItToo() throws {
+  @Test func aFrameIsCopiedOnlyWhenItIsShared() throws {
     var frame = try frame(.nv12, 16, 16)
-    let own = address(frame.buffer.bytes)
+    let original = address(frame.buffer.bytes)
     frame.withMutableBytes { $0[0] = 9 }
-    #expect(address(frame.buffer.bytes) == own && frame.buffer.bytes[0] == 9)
+    #expect(address(frame.buffer.bytes) == original && frame.buffer.bytes[0] == 9)
     let other = frame
     frame.withMutableBytes { $0[0] = 10 }
     #expect(other.buffer.bytes[0] == 9 && frame.buffer.bytes[0] == 10)
-    #expect(address(other.buffer.bytes) == own)
+    #expect(address(other.buffer.bytes) == original)
   }
 
   @Test(arguments: [(16, 16), (17, 9), (1, 1), (2, 3), (639, 5)])
@@ -86,7 +86,7 @@ struct VideoFrameTests {
   }
 
   @Test(arguments: VideoPixelFormat.allCases, VideoRotation.allCases)
-  func rotationIsAppliedAsAHandWould(format: VideoPixelFormat, rotation: VideoRotation) throws {
+  func rotationIsApplied(format: VideoPixelFormat, rotation: VideoRotation) throws {
     let (width, height) = (22, 10)
     let upright = try frame(format, width, height).videoFrame()
     let turned = try frame(format, width, height, rotation: rotation)
@@ -114,7 +114,7 @@ struct VideoFrameTests {
   }
 
   @Test(arguments: VideoPixelFormat.allCases)
-  func onlyTheVisiblePartIsTaken(format: VideoPixelFormat) throws {
+  func onlyTheVisiblePartIsCopied(format: VideoPixelFormat) throws {
     let whole = try frame(format, 20, 12).videoFrame()
     let visible = VideoRectangle(x: 4, y: 2, width: 9, height: 7)
     let part = try frame(format, 20, 12, visible: visible).videoFrame()
@@ -147,7 +147,7 @@ struct VideoFrameTests {
       bytes: [UInt8](repeating: 0, count: count))
   }
 
-  @Test func whatDoesNotFitIsRefused() throws {
+  @Test func invalidPlanesAreRefused() throws {
     let plane = VideoFrameBuffer.Plane(offset: 0, stride: 8)
     for (width, height, count) in [(0, 4, 100), (4, 20_000, 100), (8, 8, 95)] {
       #expect(throws: VideoFrameError.self) { try buffer(width, height, count) }

@@ -8,7 +8,7 @@ import Wire
 struct VideoPlayoutPartTests {
   // MARK: Delay
 
-  @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
+  @Test func theDelayIsTheLongestRequested() {
     var delay = VideoDelay(minimum: .milliseconds(100))
     #expect(delay.network == VideoPlayout.leastDelay && delay.aligned == .zero)
     #expect(delay.independent == .milliseconds(100) && delay.target == .milliseconds(100))
@@ -36,7 +36,7 @@ struct VideoPlayoutPartTests {
     }
   }
 
-  @Test func aLateFrameHasItsDelayAtOnce() {
+  @Test func aLateFrameRaisesTheDelayImmediately() {
     var delay = VideoDelay(minimum: .zero)
     _ = delay.observe(videoFrame(0, arrival: milliseconds(0)))
     let late = videoFrame(3, arrival: milliseconds(180))
@@ -45,7 +45,7 @@ struct VideoPlayoutPartTests {
     #expect(delay.dueTime(of: late) == milliseconds(180))
   }
 
-  @Test func nothingWaitsLongWhateverItsMediaTimeSays() {
+  @Test func waitingIsLimitedForAnyMediaTime() {
     var delay = VideoDelay(minimum: .zero)
     _ = delay.observe(videoFrame(0, arrival: milliseconds(0)))
     let ahead = videoFrame(25, arrival: milliseconds(33))
@@ -53,7 +53,7 @@ struct VideoPlayoutPartTests {
     #expect(delay.dueTime(of: ahead) <= milliseconds(33) + VideoPlayout.mostDelay)
   }
 
-  @Test func anotherStreamBeginsWithTheDelayAimedAt() {
+  @Test func anotherStreamStartsWithTheTargetDelay() {
     var delay = VideoDelay(minimum: .zero)
     #expect(delay.independentPlayout(ofRTPTime: 1_000_000) == nil)
     _ = delay.observe(videoFrame(0, arrival: milliseconds(0)))
@@ -66,7 +66,7 @@ struct VideoPlayoutPartTests {
     #expect(delay.dueTime(of: videoFrame(0, arrival: milliseconds(700))) == milliseconds(790))
   }
 
-  @Test func aJumpOfTheMediaTimeBeginsAnew() {
+  @Test func aMediaTimeJumpStartsOver() {
     var delay = VideoDelay(minimum: .zero)
     _ = delay.observe(videoFrame(0, arrival: milliseconds(0)))
     delay.align(to: .milliseconds(120))
@@ -78,7 +78,7 @@ struct VideoPlayoutPartTests {
 
   // MARK: Waiting frames
 
-  @Test func framesLeaveInTheOrderInWhichTheyCame() {
+  @Test func framesAreReleasedInArrivalOrder() {
     var queue = VideoFrameQueue()
     #expect(queue.isEmpty && queue.popFirst() == nil)
     queue.append(videoFrame(5, arrival: .zero, bytes: [1, 2, 3]))
@@ -90,7 +90,7 @@ struct VideoPlayoutPartTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func aQueueIsOverfullByItsFramesOrByTheirBytes() {
+  @Test func aQueueIsLimitedInFramesAndBytes() {
     var queue = VideoFrameQueue()
     for number in Int64(0)..<120 { queue.append(videoFrame(number, arrival: .zero)) }
     #expect(!queue.isOverfull)
@@ -110,7 +110,7 @@ struct VideoPlayoutPartTests {
     PlayoutVideoDecoder(track: "v", codecs: codecs, isOn: isOn, furtherDecoders: further)
   }
 
-  @Test func whatIsPassedThroughIsDecodedWhereThatIsAskedFor() {
+  @Test func undecodedCodecsAreDecodedOnlyOnRequest() {
     let codecs = BlankCodecs()
     #expect(decoder(codecs).decodes(.vp8) && !decoder(codecs).decodes(.h264))
     #expect(decoder(codecs, [.h264]).decodes(.h264))

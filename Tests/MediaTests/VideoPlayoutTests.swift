@@ -50,7 +50,7 @@ struct VideoPlayoutTests {
   }
 
   /// H.264 takes the same path at the same times, without a decoder.
-  @Test func whatIsPassedThroughLeavesAtTheTimeToShowIt() {
+  @Test func undecodedFramesAreReleasedAtTheirDisplayTime() {
     let codecs = BlankCodecs()
     var machine = VideoPlayout(track: "v", codecs: codecs)
     let inputs = arrivals(30) { _ in 20 }.map { at, input -> (Instant, VideoPlayout.Input) in
@@ -66,7 +66,7 @@ struct VideoPlayoutTests {
     #expect(machine.counters.jitterBufferEmittedCount == 30)
   }
 
-  @Test func underJitterTheGapsEvenOut() {
+  @Test func jitterIsEvenedOut() {
     let dice = random(6)
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     let outputs = run(
@@ -108,7 +108,7 @@ struct VideoPlayoutTests {
     #expect(machine.counters.pauseCount == 1 && machine.counters.freezeCount == 1)
   }
 
-  @Test func noFrameWaitsLongerThanTheMostDelay() {
+  @Test func noFrameWaitsLongerThanTheMaximumDelay() {
     let dice = random(8)
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     let outputs = run(
@@ -158,7 +158,7 @@ struct VideoPlayoutTests {
     #expect(outputs.count == 21 && machine.deadline == nil)
   }
 
-  @Test func aFloodIsShownAtOnceInsteadOfKept() {
+  @Test func aFloodIsShownImmediatelyInsteadOfQueued() {
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     var outbox = Outbox<VideoPlayout.Output>()
     for number: Int64 in 0..<1_000 {

@@ -96,7 +96,7 @@ struct AnyReportsTests {
     }
   }
 
-  @Test func messagesOfTheScript() {
+  @Test func scriptMessages() {
     let name = String(repeating: "0a", count: 16)
     let text =
       name + #" 18446744073709551615"# + "\n" + #"["create","PC_0",{"a":[1]},"1",1e300]"# + "\n"
@@ -119,7 +119,7 @@ struct AnyReportsTests {
 
   /// Four million bits of deltas may claim four million packets, which would need a gigabyte to
   /// decode: no batch of libwebrtc has so many.
-  @Test func aBatchOfMillionsIsReadInPart() {
+  @Test func aBatchOfMillionsIsReadPartially() {
     func varint(_ value: Int) -> [UInt8] {
       value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)
     }

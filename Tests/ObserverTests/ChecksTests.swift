@@ -11,7 +11,7 @@ struct ChecksTests {
 
   @Test func aNominatedPairConnectsBothEnds() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     #expect(states(call.seen, 0) == ["checking", "connected"])
     #expect(states(call.seen, 1) == ["checking", "connected"])
@@ -25,7 +25,7 @@ struct ChecksTests {
 
   @Test func silenceDisconnectsAndMissingConsentFails() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     call.send(Messages.rtp(1), tuple, to: &observer, after: 6000)
     #expect(states(call.seen, 0).last == "disconnected")
@@ -41,16 +41,16 @@ struct ChecksTests {
 
   @Test func aRestartKeepsTheCall() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     call.connect(&observer, tuple, names: ("cccc", "dddd"))
     #expect(call.seen.calls.count == 1)
     #expect(call.seen.transports.map(\.usernameFragments).last == ["cccc", "dddd"])
   }
 
-  @Test func anotherAddressOfTheSameNamesIsAnotherPair() throws {
+  @Test func anotherAddressWithTheSameUsernamesIsAnotherPair() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     var other = tuple
     other.source.port = 5555
@@ -59,9 +59,9 @@ struct ChecksTests {
     #expect(observer.pairs.map(\.isSelected) == [false, true])
   }
 
-  @Test func streamsGoOnAfterARestartOnOtherAddresses() throws {
+  @Test func streamsContinueAfterARestartOnOtherAddresses() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     for number in 0..<20 { call.send(Messages.rtp(number), tuple, to: &observer) }
     var other = tuple
@@ -74,9 +74,9 @@ struct ChecksTests {
     #expect(call.seen.transports.last?.call == 1)
   }
 
-  @Test func callsAreToldApart() {
+  @Test func callsAreDistinguished() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     for number in 0..<50 {
       var path = tuple
       path.source.port = UInt16(1000 + number)
@@ -87,9 +87,9 @@ struct ChecksTests {
     #expect(observer.streams.map(\.transport) == Array(1...50))
   }
 
-  @Test func packetsOfNoCallAreCountedAndNotReported() {
+  @Test func packetsOutsideCallsAreCountedAndNotReported() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let names = FiveTuple(
       from: Messages.a, to: SocketAddress(IPAddress(ipv4: 1), port: 53))
     for number in 0..<20 {

@@ -7,7 +7,7 @@ struct ConnectionTests {
   private let tuple = FiveTuple(.tcp, from: Messages.a, to: Messages.b)
 
   private func feed(
-    _ observer: inout Observer, _ call: inout MadeUpCall, _ bytes: [UInt8], _ tuple: FiveTuple,
+    _ observer: inout Observer, _ call: inout SyntheticCall, _ bytes: [UInt8], _ tuple: FiveTuple,
     by step: Int
   ) {
     for start in stride(from: 0, to: bytes.count, by: step) {
@@ -23,9 +23,9 @@ struct ConnectionTests {
   }
 
   @Test(arguments: [1, 7, 100, 10_000])
-  func messagesOfICEOverTCPAreCut(step: Int) throws {
+  func iceMessagesOverTCPAreSplit(step: Int) throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var bytes = framed(Messages.check(1, from: "aaaa", to: "bbbb", nominates: true))
     for number in 0..<5 { bytes += framed(Messages.rtp(number)) }
     feed(&observer, &call, bytes, tuple, by: step)
@@ -36,9 +36,9 @@ struct ConnectionTests {
     #expect(call.seen.packets.count == 5)
   }
 
-  @Test func messagesOfTURNOverTCPAreCut() {
+  @Test func turnMessagesOverTCPAreSplit() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var messages = RelayMessages.allocation
     let toServer = FiveTuple(.tcp, from: Messages.a, to: Messages.server)
     feed(&observer, &call, messages.removeFirst(), toServer, by: 5)
@@ -60,7 +60,7 @@ struct ConnectionTests {
   @Test(arguments: [true, false], [33, 2000])
   func aConnectionIsJoinedInTheMiddle(_ isRelay: Bool, step: Int) throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var path = tuple
     if isRelay { path.destination.port = 55_000 }
     func frames(_ numbers: Range<Int>) -> [UInt8] {
@@ -81,9 +81,9 @@ struct ConnectionTests {
   }
 
   /// The end to which several clients connect is the server, whatever its port.
-  @Test func theEndThatSeveralClientsHaveIsTheServer() throws {
+  @Test func theEndWithSeveralClientsIsTheServer() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let server = SocketAddress(Messages.server.ip, port: 60_000)
     let clients = [Messages.a, Messages.b]
     for numbers in [0..<10, 10..<20] {
@@ -100,9 +100,9 @@ struct ConnectionTests {
     #expect(observer.pairs.allSatisfy { $0.addresses[0] == $0.bases[0] })
   }
 
-  @Test func aConnectionOfSomethingElseIsLeftAlone() {
+  @Test func unrelatedConnectionsAreIgnored() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let noise = (0..<40_000).map { UInt8(truncatingIfNeeded: ($0 &* 7919) >> 5 ^ $0) }
     feed(&observer, &call, noise, tuple, by: 1400)
     #expect(call.seen.calls.isEmpty && call.seen.coverage.isEmpty)
@@ -126,7 +126,7 @@ struct ConnectionTests {
     return Array(#"{"type":"offer","sdp":"\#(escaped)\r\n"}"#.utf8)
   }
 
-  private func expectDescription(_ call: inout MadeUpCall, _ observer: inout Observer) {
+  private func expectDescription(_ call: inout SyntheticCall, _ observer: inout Observer) {
     call.connect(&observer, FiveTuple(from: Messages.a, to: Messages.b))
     #expect(call.seen.descriptions.map(\.end) == [0])
     #expect(call.seen.descriptions.map(\.how) == [.wire])
@@ -136,7 +136,7 @@ struct ConnectionTests {
   @Test(arguments: [1, 50, 5000])
   func descriptionsInHTTPAreFound(step: Int) {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let head = "POST /offer HTTP/1.1\r\nHost: a\r\nContent-Length: \(json.count)\r\n\r\n"
     feed(&observer, &call, Array("GET / HTTP/1.1\r\n\r\n\(head)".utf8) + json, tuple, by: step)
     expectDescription(&call, &observer)
@@ -144,7 +144,7 @@ struct ConnectionTests {
 
   @Test func descriptionsInChunksAreFound() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let bytes = Array(Self.description.utf8)
     var response = Array("HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
     for start in stride(from: 0, to: bytes.count, by: 60) {
@@ -158,7 +158,7 @@ struct ConnectionTests {
   @Test(arguments: [true, false])
   func descriptionsInWebSocketsAreFound(isMasked: Bool) {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let start =
       isMasked
       ? "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
@@ -178,9 +178,9 @@ struct ConnectionTests {
     expectDescription(&call, &observer)
   }
 
-  @Test func whatIsUnderTLSIsMarked() {
+  @Test func connectionsUnderTLSAreReported() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     feed(&observer, &call, [22, 3, 1, 0, 200] + [UInt8](repeating: 1, count: 200), tuple, by: 300)
     #expect(call.seen.coverage.map(\.kind) == [.tls])
   }

@@ -11,7 +11,7 @@ struct CryptexTests {
   /// Returns the observer's reports for packets with these header extension profiles.
   private func seen(_ profiles: [UInt16], hasKey: Bool = true) throws -> Seen {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     if hasKey {
       let key = SRTPKey(suites: [.aes128CMSHA1_80], bytes: Self.key)
       call.watch.step(&observer, .srtpKey(key), at: .zero)
@@ -32,7 +32,7 @@ struct CryptexTests {
   }
 
   @Test(arguments: [0xc0de, 0xc2de] as [UInt16])
-  func packetsAreNamedAndNotTakenForOpened(profile: UInt16) throws {
+  func packetsAreReportedAndNotCountedAsDecrypted(profile: UInt16) throws {
     let seen = try seen([0xbede, profile, profile, 0xbede, profile])
     let row = try #require(seen.coverage.last { $0.kind == .cryptex })
     #expect(row.count == 3 && row.transport == 1)
@@ -40,7 +40,7 @@ struct CryptexTests {
     #expect(!seen.coverage.contains { $0.kind == .notOpened || $0.kind == .noKeys })
   }
 
-  @Test func packetsWithoutAKeyAreNamedToo() throws {
+  @Test func packetsWithoutAKeyAreReportedToo() throws {
     let seen = try seen([0xc0de, 0xc0de], hasKey: false)
     for kind in [CoverageReport.Kind.cryptex, .noKeys] {
       #expect(seen.coverage.last { $0.kind == kind }?.count == 2)
@@ -48,7 +48,7 @@ struct CryptexTests {
     #expect(seen.packets.allSatisfy { !$0.isClear })
   }
 
-  @Test func otherExtensionsAreNotNamed() throws {
+  @Test func otherExtensionsAreNotReported() throws {
     let seen = try seen([0xbede, 0x1000, 0xbede])
     #expect(!seen.coverage.contains { $0.kind == .cryptex })
     #expect(seen.packets.map(\.isClear) == [true, true, true])

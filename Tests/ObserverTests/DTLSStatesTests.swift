@@ -5,18 +5,18 @@ import Testing
 
 /// A DTLS association's states at both ends, as observed.
 struct DTLSStatesTests {
-  @Test func aHandshakeThatIsRepeatedUndoesNothing() {
+  @Test func aRepeatedHandshakeChangesNothing() {
     var states = DTLSStates()
     #expect(states.move(0, to: .connecting) == .new)
     #expect(states.move(0, to: .connecting) == nil)
     #expect(states.move(0, to: .connected) == .connecting)
     #expect(states.move(0, to: .connecting) == nil)
-    #expect(states.move(1, to: .connecting) == .new, "the ends are apart")
+    #expect(states.move(1, to: .connecting) == .new, "the ends have separate states")
     #expect(states.move(0, to: .closed) == .connected)
     #expect(states.move(0, to: .failed) == nil)
   }
 
-  @Test func onlyAGoodbyeClosesAndAnyOtherAlertFails() {
+  @Test func closeNotifyClosesAndAnyOtherAlertFails() {
     var states = DTLSStates()
     _ = states.move(0, to: .connected)
     #expect(states.state(after: 0, of: 0) == .closed)

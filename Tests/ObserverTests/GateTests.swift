@@ -24,7 +24,7 @@ struct GateTests {
     [0x80, 0, 0, UInt8(number)] + [UInt8](repeating: 1, count: 8 + 160)
   }
 
-  private func take(
+  private func admit(
     _ gate: inout CallGate, _ tuple: FiveTuple, _ bytes: [UInt8], at seconds: Int64 = 0,
     isFull: Bool = false
   ) -> Int {
@@ -38,63 +38,63 @@ struct GateTests {
     }
   }
 
-  @Test func onlySoManyAreLetInThatNobodyAnswers() {
+  @Test func unansweredPathsAreLimited() {
     var gate = CallGate(pathsMaximum: 800)
-    let admitted = (0..<10_000).reduce(0) { $0 + take(&gate, tuple($1), request) }
+    let admitted = (0..<10_000).reduce(0) { $0 + admit(&gate, tuple($1), request) }
     #expect(admitted == 100)
     // The next ones arrive ten minutes later.
-    let later = (10_000..<20_000).reduce(0) { $0 + take(&gate, tuple($1), request, at: 601) }
+    let later = (10_000..<20_000).reduce(0) { $0 + admit(&gate, tuple($1), request, at: 601) }
     #expect(later == 100)
   }
 
-  @Test func whoeverIsAnsweredIsLetInWithWhatWaited() {
+  @Test func anAnswerAdmitsThePathWithItsWaitingPackets() {
     var gate = CallGate(pathsMaximum: 80)
-    for number in 0..<1000 { _ = take(&gate, tuple(number), request) }
-    let before = take(&gate, tuple(5000), request) + take(&gate, tuple(5000), request)
+    for number in 0..<1000 { _ = admit(&gate, tuple(number), request) }
+    let before = admit(&gate, tuple(5000), request) + admit(&gate, tuple(5000), request)
     #expect(before == 0)
-    let whole = take(&gate, tuple(5000).reversed, response)
+    let whole = admit(&gate, tuple(5000).reversed, response)
     #expect(whole == 3)
     // Answers alone admit nothing.
-    let other = take(&gate, tuple(6000).reversed, response)
+    let other = admit(&gate, tuple(6000).reversed, response)
     #expect(other == 0)
   }
 
-  @Test func answersMakeRoomForOthers() {
+  @Test func answersFreePlacesForOtherPaths() {
     var gate = CallGate(pathsMaximum: 80)
     for number in 0..<5000 {
-      let admitted = take(&gate, tuple(number), request)
-      let answer = take(&gate, tuple(number).reversed, response)
+      let admitted = admit(&gate, tuple(number), request)
+      let answer = admit(&gate, tuple(number).reversed, response)
       #expect(admitted == 1 && answer == 1)
     }
   }
 
-  @Test func mediaWaitsLikeChecksAndGoesOnWhenItIsAnswered() {
+  @Test func mediaWaitsLikeChecksUntilItIsAnswered() {
     var gate = CallGate(pathsMaximum: 80)
-    for number in 0..<1000 { _ = take(&gate, tuple(number), request) }
-    let before = (0..<3).reduce(0) { $0 + take(&gate, tuple(7000), rtp($1)) }
+    for number in 0..<1000 { _ = admit(&gate, tuple(number), request) }
+    let before = (0..<3).reduce(0) { $0 + admit(&gate, tuple(7000), rtp($1)) }
     #expect(before == 0)
-    let answered = take(&gate, tuple(7000).reversed, rtp(9))
+    let answered = admit(&gate, tuple(7000).reversed, rtp(9))
     #expect(answered == 4)
   }
 
-  @Test func nobodyIsLetInToAnObserverThatIsFull() {
+  @Test func aFullObserverAdmitsNoPath() {
     var gate = CallGate()
-    let admitted = take(&gate, tuple(1), request, isFull: true)
+    let admitted = admit(&gate, tuple(1), request, isFull: true)
     #expect(admitted == 0)
   }
 
   /// Three large packets reveal a call just as three small ones do.
-  @Test func theLengthOfPacketsIsNothingToProbation() {
+  @Test func packetLengthDoesNotMatterForProbation() {
     for length in [100, 4100, 9500, 60_000] {
       var gate = CallGate()
       let padding = [UInt8](repeating: 3, count: length)
-      let admitted = (0..<3).map { take(&gate, tuple(3), rtp($0) + padding) }
+      let admitted = (0..<3).map { admit(&gate, tuple(3), rtp($0) + padding) }
       #expect(admitted[..<2] == [0, 0] && admitted[2] == (length < 9000 ? 3 : 1))
     }
   }
 
   /// Reused addresses: ended connections do not cause newer ones to be evicted.
-  @Test func endedConnectionsHaveNoNewerOneForgotten() {
+  @Test func endedConnectionsDoNotEvictNewerOnes() {
     var table = TCPConnections()
     func connection(_ number: Int) -> FiveTuple {
       let path = tuple(number)
@@ -113,7 +113,7 @@ struct GateTests {
   }
 
   /// An unterminated line would be searched again with every byte, so it is abandoned.
-  @Test func aLineWithoutAnEndIsLeft() {
+  @Test func anUnterminatedLineIsAbandoned() {
     var reader = HTTPReader()
     reader.append(Array("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".utf8))
     for _ in 0..<100 { reader.append([UInt8](repeating: 0x30, count: 1000)) }

@@ -44,7 +44,7 @@ enum Messages {
 }
 
 /// A call constructed by a test.
-struct MadeUpCall {
+struct SyntheticCall {
   var watch = Watch()
   var now = Instant.zero
   private var number = 0

@@ -9,7 +9,7 @@ struct MidCallTests {
   private let there = FiveTuple(.udp, from: Messages.a, to: Messages.b)
 
   /// Two sources at each end take turns; all their packets belong to the call.
-  @Test func sourcesThatTakeTurnsAreOneCall() {
+  @Test func alternatingSourcesAreOneCall() {
     var watch = PathWatch()
     for number in 0..<20 {
       for ssrc in 1...2 as ClosedRange<UInt32> {
@@ -24,9 +24,9 @@ struct MidCallTests {
   }
 
   /// The gate holds packets that may belong to a call, and releases them once that is certain.
-  @Test func theGateKeepsWhatCameBefore() {
+  @Test func theGateReleasesEarlierPackets() {
     var gate = CallGate()
-    func take(_ bytes: [UInt8]) -> Int {
+    func admit(_ bytes: [UInt8]) -> Int {
       let verdict = gate.examine(
         there, bytes, isTruncated: false, at: .zero, isKnown: false, isRelay: false)
       switch verdict {
@@ -38,19 +38,19 @@ struct MidCallTests {
     // Twenty sources in turn: the first source's third packet reveals the call.
     var admitted: [Int] = []
     for number in 0..<3 {
-      for ssrc in 0..<20 { admitted.append(take(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
+      for ssrc in 0..<20 { admitted.append(admit(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
     }
     #expect(admitted.prefix(40).allSatisfy { $0 == 0 } && admitted[40] == 41)
     // So does a check, without any more packets.
     gate = CallGate()
-    let before = (0..<2).map { take(Messages.rtp($0)) }
-    let check = take(Messages.check(1, from: "a", to: "b"))
+    let before = (0..<2).map { admit(Messages.rtp($0)) }
+    let check = admit(Messages.check(1, from: "a", to: "b"))
     #expect(before == [0, 0] && check == 3)
   }
 
   /// Consent checks nominate nothing; media in both directions shows the connection.
   @Test(arguments: [true, false])
-  func mediaBothWaysIsAConnection(_ isBothWays: Bool) {
+  func mediaInBothDirectionsIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()
     for number in 0..<100 {
       watch.show(Messages.rtp(number))
@@ -70,10 +70,10 @@ struct MidCallTests {
 
   /// Application messages that look like RTP are not streams; packets of a known payload type are,
   /// even single ones.
-  @Test func singlePacketsOfOtherProtocolsAreNoStreams() {
+  @Test func singlePacketsOfOtherProtocolsAreNotStreams() {
     var watch = PathWatch()
     watch.call.connect(&watch.observer, watch.there)
-    var other = MadeUpStream(seed: 5)
+    var other = SyntheticStream(seed: 5)
     for number in 0..<200 {
       watch.show(Messages.rtp(number), after: 10)
       var message = other.random(60)
@@ -101,11 +101,11 @@ struct MidCallTests {
   }
 
   /// A description with RTP/AVP is trusted, whatever addresses it has.
-  @Test func aGivenDescriptionSaysThatMediaIsClear() {
+  @Test func aDescriptionCanDeclareMediaUnencrypted() {
     var watch = PathWatch()
     watch.call.watch.step(
       &watch.observer, .description(description()), at: .zero)
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for _ in 0..<10 { watch.show(stream.sealed(320)) }
     let seen = watch.end()
     #expect(seen.count(rtp: true).clear == 10)
@@ -113,13 +113,13 @@ struct MidCallTests {
     #expect(seen.streams.first?.clockRate == 16_000)
   }
 
-  @Test func whoLooksOnMaySayThatMediaIsClear() {
+  @Test func settingsCanDeclareMediaUnencrypted() {
     for isClear in [true, false] {
       var settings = ObserverSettings()
       settings.isClear = isClear
       settings.awaitsKeys = false
       var watch = PathWatch(settings)
-      var stream = MadeUpStream(type: 97)
+      var stream = SyntheticStream(type: 97)
       for _ in 0..<20 { watch.show(stream.sealed(320)) }
       let seen = watch.end()
       #expect(seen.count(rtp: true).clear == (isClear ? 20 : 0))
@@ -129,9 +129,9 @@ struct MidCallTests {
   }
 
   /// An unknown clock rate is reported, with the option that sets it.
-  @Test func aStreamWithoutAClockIsNamed() {
+  @Test func anUnknownClockRateIsReported() {
     var watch = PathWatch()
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for number in 0..<40 { watch.show(stream.sealed(UInt32(100 + number * 13 % 37))) }
     let seen = watch.end()
     #expect(seen.statistics[1]?.packets == 40 && seen.statistics[1]?.lost == 0)
@@ -167,9 +167,9 @@ struct MidCallTests {
   }
 
   /// A description also applies to earlier packets from its address.
-  @Test func aDescriptionMayComeAfterItsMedia() {
+  @Test func aDescriptionMayArriveAfterItsMedia() {
     var watch = PathWatch()
-    var stream = MadeUpStream(type: 97)
+    var stream = SyntheticStream(type: 97)
     for _ in 0..<5 { watch.show(stream.sealed(320)) }
     let text = description(address: Messages.b.ip.description, port: Int(Messages.b.port))
     watch.call.watch.step(&watch.observer, .description(text, .wire), at: watch.call.now)
@@ -180,7 +180,7 @@ struct MidCallTests {
     #expect(seen.streams.first?.payloads.first?.codec == "speex")
   }
 
-  @Test func aSourceThatNoDescriptionAnnouncesIsNamed() {
+  @Test func anUnannouncedSourceIsReported() {
     var watch = PathWatch()
     let text = description(
       "a=ssrc:1 cname:a", address: Messages.a.ip.description, port: Int(Messages.a.port))

@@ -10,7 +10,7 @@ struct ObservedCallTests {
   ]
 
   @Test(arguments: names)
-  func aCallIsFollowedFromTheFirstCheckToTheLastPacket(name: String) throws {
+  func aCallIsObservedFromTheFirstCheckToTheLastPacket(name: String) throws {
     let seen = try Watch.whole(name)
     #expect(seen.calls.map(\.how) == [.wire])
     #expect(seen.calls.count == 1)
@@ -42,7 +42,7 @@ struct ObservedCallTests {
   }
 
   @Test(arguments: names)
-  func keysThatComeLateOpenWhatWaited(name: String) throws {
+  func lateKeysDecryptWaitingPackets(name: String) throws {
     let expected = try Watch.whole(name)
     var watch = Watch()
     var observer = Observer()
@@ -60,7 +60,7 @@ struct ObservedCallTests {
   }
 
   @Test(arguments: names)
-  func aCallWithoutKeysStillTellsItsStreams(name: String) throws {
+  func aCallWithoutKeysStillReportsItsStreams(name: String) throws {
     let expected = try Watch.whole(name)
     let seen = try Watch.whole(name, hasKeys: false, hasDescriptions: false)
     #expect(seen.count(rtp: true).clear == 0)
@@ -77,7 +77,7 @@ struct ObservedCallTests {
   }
 
   @Test(arguments: [("chromium-noenc-VP8", "vp8"), ("chromium-noenc-H264", "h264")])
-  func aCallWithoutEncryptionIsReadAndItsCodecsDeduced(name: String, codec: String) throws {
+  func codecsOfAnUnencryptedCallAreDeduced(name: String, codec: String) throws {
     let seen = try Watch.whole(name, hasKeys: false, hasDescriptions: false)
     #expect(seen.calls.count == 1)
     let rtp = seen.count(rtp: true)
@@ -87,7 +87,7 @@ struct ObservedCallTests {
     #expect(seen.streams.flatMap(\.payloads).allSatisfy { $0.how == .deduced })
   }
 
-  @Test func packetsWithoutACallAreFoundByHowTheyFollow() throws {
+  @Test func streamsAreDeducedFromConsecutivePackets() throws {
     let seen = try Watch.whole(
       "chromium-rtpdump", ending: "pcapng", hasKeys: false, hasDescriptions: false)
     #expect(seen.calls.map(\.how) == [.deduced])
@@ -98,7 +98,7 @@ struct ObservedCallTests {
 
   /// Header extensions' meanings, inferred from their contents, match the descriptions.
   @Test(arguments: ["chromium-aiortc", "aiortc-offers-chromium", "chromium-firefox-cr-offers"])
-  func headerExtensionsShowInTheirContents(name: String) throws {
+  func headerExtensionsAreDeducedFromTheirContents(name: String) throws {
     let stated = try #require(try Watch.whole(name).extensions.first)
     #expect(stated.how == .description)
     let seen = try Watch.whole(name, hasKeys: false, hasDescriptions: false)
@@ -114,7 +114,7 @@ struct ObservedCallTests {
     #expect(deduced.map.absoluteSendTime != 0 || deduced.map.mid != 0)
   }
 
-  @Test func theSamePacketsTellTheSame() throws {
+  @Test func theSamePacketsGiveTheSameResults() throws {
     let first = try Watch.whole("chromium-aiortc")
     let second = try Watch.whole("chromium-aiortc")
     #expect(first.states == second.states)
@@ -124,12 +124,12 @@ struct ObservedCallTests {
     #expect(first.packets.map(\.bytes) == second.packets.map(\.bytes))
   }
 
-  @Test func mappingsOverrideEverything() throws {
+  @Test func payloadTypeMappingsOverrideEverything() throws {
     var settings = ObserverSettings()
     settings.payloadTypes = try #require(PayloadTypeMapping.list(parsing: "96=vp9,rtx=97"))
     let seen = try Watch.whole("chromium-aiortc", settings: settings)
-    let given = seen.streams.flatMap(\.payloads).filter { $0.how == .given }
-    #expect(Set(given.map(\.codec)).isSubset(of: ["vp9", "rtx"]) && !given.isEmpty)
+    let mapped = seen.streams.flatMap(\.payloads).filter { $0.how == .given }
+    #expect(Set(mapped.map(\.codec)).isSubset(of: ["vp9", "rtx"]) && !mapped.isEmpty)
     #expect(PayloadTypeMapping.list(parsing: "96=") == nil)
     #expect(PayloadTypeMapping.list(parsing: "200=vp8") == nil)
   }

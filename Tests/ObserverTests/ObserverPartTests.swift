@@ -15,7 +15,7 @@ struct ObserverPartTests {
     return try message(writer.finish(key: [1]))
   }
 
-  @Test func whatAServerReportedOfAnAddressIsKnownOfItsOwner() throws {
+  @Test func aMappedAddressBelongsToTheEndThatAsked() throws {
     var mappings = MappedAddresses()
     mappings.ask(try request(1), from: Messages.a)
     mappings.ask(try request(2), from: Messages.b)
@@ -28,7 +28,7 @@ struct ObserverPartTests {
     #expect(mappings.isMapped(Messages.a) && !mappings.isMapped(Messages.b))
   }
 
-  @Test func requestsToServersThatNobodyAnswersAreForgotten() throws {
+  @Test func theOldestUnansweredRequestsAreForgotten() throws {
     var mappings = MappedAddresses()
     for number in 0...256 { mappings.ask(try request(number), from: Messages.a) }
     let oldest = mappings.answer(try message(Messages.success(0, mapped: Messages.relayed)))
@@ -36,7 +36,7 @@ struct ObserverPartTests {
     #expect(!oldest && newest)
   }
 
-  @Test func moreThanMayWaitForKeysIsTooMuch() {
+  @Test func packetsWaitingForKeysAreLimited() {
     var keys = KeyRing(awaitsKeys: true, waitingBytesMaximum: 100)
     keys.hold(bytes: 100)
     #expect(keys.areAwaited && !keys.holdsTooMuch)
@@ -47,7 +47,7 @@ struct ObserverPartTests {
     #expect(!keys.areAwaited && !keys.holdsTooMuch)
   }
 
-  @Test func aTransportGoesByTheNamesOfBothEndsInBothDirections() throws {
+  @Test func aTransportIsFoundByItsUsernamesInBothDirections() throws {
     var calls = CallTable()
     let number = calls.add(.wire, FiveTuple(from: Messages.a, to: Messages.b), at: .zero)
     #expect(number == 1 && !calls.isNamed(1))
@@ -58,7 +58,7 @@ struct ObserverPartTests {
     #expect(names.map { calls[$0] } == [4, 4, nil])
   }
 
-  @Test func anotherNominatedPathTakesThePlaceOfTheFormerOnceThatIsSilent() {
+  @Test func anotherNominatedPathIsSelectedOnceTheFormerIsSilent() {
     var choice = PairChoice()
     func nominate(_ path: Int, at seconds: Int64, _ priority: UInt64) -> Bool {
       choice.nominate(path, at: .zero + .seconds(seconds)) { $0 == path ? priority : 5 }
@@ -82,7 +82,7 @@ struct ObserverPartTests {
     let isNews = [0, 0, 1].map { transport.isNews(Messages.a, of: $0) }
     #expect(isNews == [true, false, true] && transport.hosts == [Messages.a.ip])
     transport.add(stream: 7)
-    let given = transport.removeStreams()
-    #expect(given == [7] && transport.streams.isEmpty)
+    let removed = transport.removeStreams()
+    #expect(removed == [7] && transport.streams.isEmpty)
   }
 }

@@ -8,7 +8,7 @@ struct ObserverReportTests {
   private func at(_ seconds: Int64) -> Instant { .zero + .seconds(seconds) }
 
   /// Returns the reports, in words.
-  private func told(_ report: inout ObserverReport) -> [String] {
+  private func coverageReports(_ report: inout ObserverReport) -> [String] {
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)
     return outbox.drain().map { output in
@@ -19,7 +19,7 @@ struct ObserverReportTests {
 
   // MARK: Reports
 
-  @Test func outputsGoToTheOutboxThatWasGiven() {
+  @Test func outputsGoToTheExchangedOutbox() {
     var report = ObserverReport()
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)
@@ -30,29 +30,29 @@ struct ObserverReportTests {
     #expect(outbox.drain().isEmpty)
   }
 
-  @Test func whatCouldNotBeSeenIsReportedWhenItBegins() {
+  @Test func coverageIsReportedWhenItBegins() {
     var report = ObserverReport()
     report.count(.noKeys, transport: 1, by: 3, detail: "of the first")
     report.count(.noKeys, transport: 1, by: 4, detail: "of the second")
     report.count(.noKeys, transport: 2)
-    #expect(told(&report) == ["no-keys 1 3 of the first", "no-keys 2 1 "])
+    #expect(coverageReports(&report) == ["no-keys 1 3 of the first", "no-keys 2 1 "])
     #expect(report.count(of: .noKeys, transport: 1) == 7)
     #expect(report.count(of: .noKeys, transport: 3) == 0 && report.count(of: .noKeys) == 0)
   }
 
-  @Test func countsThatWentOnAreReportedOnceMoreAtTheEnd() {
+  @Test func increasedCountsAreReportedAgainAtTheEnd() {
     var report = ObserverReport()
     report.count(.truncated, by: 2)
     report.count(.lateStart, transport: 1)
     report.count(.truncated, by: 5)
-    _ = told(&report)
+    _ = coverageReports(&report)
     report.reportFinalCounts()
-    #expect(told(&report) == ["truncated 0 7 "])
+    #expect(coverageReports(&report) == ["truncated 0 7 "])
   }
 
   // MARK: Time
 
-  @Test func whatWaitedIsOfTheTimeWhenItCame() {
+  @Test func waitingPacketsKeepTheirArrivalTimes() {
     var time = ObserverTime()
     time.move(to: at(100))
     time.moveBack(to: at(90))

@@ -10,7 +10,7 @@ struct PairTests {
 
   /// Sends a check from the left end, and its answer.
   private func check(
-    _ number: Int, _ call: inout MadeUpCall, _ observer: inout Observer, _ tuple: FiveTuple,
+    _ number: Int, _ call: inout SyntheticCall, _ observer: inout Observer, _ tuple: FiveTuple,
     priority: UInt32, isBack: Bool = false, after: Int64 = 10
   ) {
     let (left, right) = isBack ? ("bbbb", "aaaa") : ("aaaa", "bbbb")
@@ -31,9 +31,9 @@ struct PairTests {
   }
 
   /// All answered pairs are nominated, again with each consent check (RFC 5245 section 8.1.1.2).
-  @Test func ofPairsThatAreAllNominatedTheHighestIsSelected() {
+  @Test func theHighestNominatedPairIsSelected() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let ways = (0..<4).map { number in
       var way = tuple
       way.source.port += UInt16(number)
@@ -56,7 +56,7 @@ struct PairTests {
 
   @Test func eachComponentHasAPair() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var control = tuple
     control.source.port += 1
     control.destination.port += 1
@@ -69,9 +69,9 @@ struct PairTests {
     #expect(call.seen.calls.count == 1)
   }
 
-  @Test func mediaShowsWhichPairIsInUse() {
+  @Test func mediaDeterminesThePairInUse() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var other = tuple
     other.source.port += 1
     check(1, &call, &observer, tuple, priority: 0x6e00_ffff)
@@ -95,7 +95,7 @@ struct PairTests {
   /// The first checks are sent to addresses that do not exist.
   @Test func endsAreNamedAfterAddressesThatAnswered() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     for number in 0..<5 {
       var way = tuple
       way.destination = SocketAddress(IPAddress(ipv4: 0x0a01_0101), port: UInt16(9000 + number))
@@ -107,9 +107,9 @@ struct PairTests {
     #expect(call.seen.calls.first?.began == Instant.zero + .milliseconds(10))
   }
 
-  @Test func aCallThatNobodyAnswersHasItsNameAfterAWhile() {
+  @Test func anUnansweredCallIsNamedAfterAWhile() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.send(Messages.check(1, from: "aaaa", to: "bbbb"), tuple, to: &observer)
     #expect(call.seen.calls.isEmpty && observer.deadline != nil)
     call.send(Messages.check(2, from: "aaaa", to: "bbbb"), tuple, to: &observer, after: 7000)
@@ -146,10 +146,10 @@ struct PairTests {
 
   /// VPNs and devices use DTLS as well.
   @Test(arguments: [1, 3])
-  func anAssociationOfItsOwnIsACallWhenItIsForSRTP(_ fragments: Int) {
+  func aHandshakeWithoutChecksIsACallIfItOffersSRTP(_ fragments: Int) {
     for offersSRTP in [true, false] {
       var observer = Observer()
-      var (gate, call) = (CallGate(), MadeUpCall())
+      var (gate, call) = (CallGate(), SyntheticCall())
       var admitted = 0
       for datagram in hello(offersSRTP: offersSRTP, fragments: fragments) {
         call.send(datagram, tuple, to: &observer)
@@ -163,9 +163,9 @@ struct PairTests {
     }
   }
 
-  @Test func anAssociationAfterChecksIsACallWhateverItIsFor() {
+  @Test func aHandshakeAfterChecksIsAlwaysACall() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.connect(&observer, tuple)
     for datagram in hello(offersSRTP: false, fragments: 1) {
       call.send(datagram, tuple, to: &observer)
@@ -175,9 +175,9 @@ struct PairTests {
 
   // MARK: Keys
 
-  @Test func aKeyThatFitsNothingIsReported() throws {
+  @Test func anUnusedKeyIsReported() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     let key = try SRTPKey(parsing: String(repeating: "ab", count: 30))
     call.watch.step(&observer, .srtpKey(key), at: .zero)
     call.connect(&observer, tuple)

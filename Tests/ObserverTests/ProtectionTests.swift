@@ -32,7 +32,7 @@ struct ProtectionTests {
     var settings = ObserverSettings()
     settings.repairsFully = repairsFully
     var observer = Observer(settings)
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.watch.step(&observer, .description(description), at: .zero)
     for number in 0..<20 {
       call.send(
@@ -54,7 +54,7 @@ struct ProtectionTests {
     ],
     [],
   ])
-  func whatAStreamProtectsBecomesKnown(lines: [String]) throws {
+  func aFlexFECStreamProtectsItsMediaStream(lines: [String]) throws {
     for formats in [["96 VP8/90000", "35 flexfec-03/90000"], ["96 VP8/90000"]] {
       let streams = streams(description(formats, lines))
       try #require(streams.map(\.ssrc) == [Self.media, Self.correction])
@@ -67,14 +67,14 @@ struct ProtectionTests {
   }
 
   /// A FlexFEC stream that names a missing stream protects nothing.
-  @Test func aSourceThatIsNotThereIsNotProtected() throws {
+  @Test func aMissingSourceIsNotProtected() throws {
     let streams = streams(description(["96 VP8/90000"], []), protects: 77)
     try #require(streams.count == 2)
     #expect(streams[1].protects == nil)
   }
 
   /// Older takes are unchanged.
-  @Test func olderTakesTellThemNotApart() throws {
+  @Test func olderTakesDoNotDistinguishThem() throws {
     let formats = ["96 VP8/90000", "35 flexfec-03/90000"]
     let streams = streams(description(formats, []), repairsFully: false)
     try #require(streams.count == 2)

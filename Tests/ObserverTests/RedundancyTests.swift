@@ -14,7 +14,7 @@ struct RedundancyTests {
       "m=video 5000 RTP/AVP 116 96 117", "a=rtpmap:116 red/90000", "a=rtpmap:96 VP8/90000",
       "a=rtpmap:117 ulpfec/90000", "",
     ]
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     call.watch.step(
       &observer, .description(description.joined(separator: "\r\n")), at: .zero)
     for (sequence, type) in inside.enumerated() {
@@ -26,7 +26,7 @@ struct RedundancyTests {
     return call.seen
   }
 
-  @Test func whatIsInsideBecomesKnown() throws {
+  @Test func theCodecInsideREDIsReported() throws {
     let seen = seen(Array(repeating: 96, count: 10))
     let stream = try #require(seen.streams.first)
     #expect(stream.payloads.map(\.codec) == ["red", "vp8"])
@@ -34,14 +34,14 @@ struct RedundancyTests {
   }
 
   /// ULPFEC is recognized and used, so the coverage does not report it.
-  @Test func errorCorrectionBecomesKnown() throws {
+  @Test func ulpfecInsideREDIsReported() throws {
     let seen = seen([96, 96, 96, 117, 96, 96, 117, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8", "ulpfec"])
     #expect(!seen.coverage.contains { $0.kind == .redundancy })
     #expect(seen.packets.count == 8)
   }
 
-  @Test func anUnknownBlockIsPassedOver() throws {
+  @Test func anUnknownBlockIsIgnored() throws {
     let seen = seen([96, 96, 96, 99, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8"])
   }

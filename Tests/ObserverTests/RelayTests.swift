@@ -8,7 +8,7 @@ struct RelayTests {
   private let inner = FiveTuple(from: Messages.relayed, to: Messages.b)
 
   /// Gets a relayed address and a channel.
-  private func allocate(_ call: inout MadeUpCall, _ observer: inout Observer) {
+  private func allocate(_ call: inout SyntheticCall, _ observer: inout Observer) {
     for (index, message) in RelayMessages.allocation.enumerated() {
       call.send(message, index % 2 == 0 ? toServer : toServer.reversed, to: &observer)
     }
@@ -23,9 +23,9 @@ struct RelayTests {
     return writer.finish()
   }
 
-  @Test func whatARelayCarriesIsRead() throws {
+  @Test func relayedPacketsAreRead() throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     allocate(&call, &observer)
     let check = Messages.check(1, from: "aaaa", to: "bbbb", nominates: true)
     call.send(indication(.send, check), toServer, to: &observer)
@@ -53,9 +53,9 @@ struct RelayTests {
     #expect(call.seen.calls.map(\.addresses) == [[Messages.relayed, Messages.b]])
   }
 
-  @Test func whatIsSeenOnBothSidesOfARelayCountsOnce() {
+  @Test func packetsSeenOnBothSidesOfARelayCountOnce() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     allocate(&call, &observer)
     for (number, message) in [
       Messages.check(1, from: "aaaa", to: "bbbb"), Messages.rtp(0), Messages.rtp(1),
@@ -71,9 +71,9 @@ struct RelayTests {
     #expect(call.seen.carried.count == 1)
   }
 
-  @Test func aChannelThatWasBoundBeforeTheCaptureIsReadAndMarked() {
+  @Test func aChannelBoundBeforeTheCaptureIsReadAndMarked() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     for number in 0..<10 {
       call.send(
         ChannelData.frame(Messages.rtp(number), channel: 0x4001), toServer, to: &observer)
@@ -86,9 +86,9 @@ struct RelayTests {
   ///
   /// The peer's address appears in answers to consent checks, or when the channel is bound again.
   @Test(arguments: [true, false], [UInt16(4_000), 60_000])
-  func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
+  func aRelayIsRecognizedMidCallAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var toServer = toServer
     // Without any other evidence, the lower of two ports is taken for the server's.
     toServer.destination.port = port
@@ -120,9 +120,9 @@ struct RelayTests {
     #expect(call.seen.carried.last?.tuple.destination == Messages.b)
   }
 
-  @Test func whatLooksLikeChannelDataByChanceIsNoRelay() {
+  @Test func noiseThatResemblesChannelDataIsNotARelay() {
     var observer = Observer()
-    var call = MadeUpCall()
+    var call = SyntheticCall()
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {

@@ -33,7 +33,7 @@ final class Seen {
     return (chosen.count { $0.isClear }, chosen.count)
   }
 
-  func take(_ output: Observer.Output) {
+  func record(_ output: Observer.Output) {
     switch output {
     case .call(let call): calls.append(call)
     case .transport(let transport): transports.append(transport)
@@ -79,7 +79,7 @@ struct Watch {
   }
 
   private mutating func drain() {
-    while let output = outbox.next() { seen.take(output) }
+    while let output = outbox.next() { seen.record(output) }
   }
 
   /// Feeds a capture to an observer.

@@ -13,9 +13,9 @@ struct StreamJudgementTests {
   // MARK: Encrypted or not
 
   @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
-  func payloadsInTheClearShowThatByTheirHeaders(_ codec: String) throws {
+  func unencryptedPayloadsAreRecognizedByTheirHeaders(_ codec: String) throws {
     var clear = ClearMedia()
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     var packets: [[UInt8]] = []
     while packets.count < 64 { packets += codec == "opus" ? [stream.opus()] : stream.frame(codec) }
     let shown = try packets.firstIndex {
@@ -25,10 +25,10 @@ struct StreamJudgementTests {
   }
 
   /// Encrypted payloads are random: any number of them is never taken for unencrypted.
-  @Test func encryptedPayloadsNeverLookClear() throws {
+  @Test func encryptedPayloadsAreNeverTakenForUnencrypted() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
-      var stream = MadeUpStream(seed: seed, type: UInt8(96 + seed % 32))
+      var stream = SyntheticStream(seed: seed, type: UInt8(96 + seed % 32))
       for _ in 0..<64 {
         let packet = stream.sealed(960, 100)
         let isShown = try clear.isShown(by: header(packet), packet.span.bytes, from: 0)
@@ -42,10 +42,10 @@ struct StreamJudgementTests {
   @Test(arguments: [
     (18, 20, 160), (3, 33, 160), (4, 24, 240), (4, 20, 240), (0, 160, 160), (97, 240, 240),
   ])
-  func lengthsOfSamplesShowTheClear(_ type: Int, _ length: Int, _ ticks: Int) throws {
+  func unencryptedAudioIsRecognizedByItsLengths(_ type: Int, _ length: Int, _ ticks: Int) throws {
     for tag in [0, 4, 10, 16] {
       var clear = ClearMedia()
-      var stream = MadeUpStream(type: UInt8(type))
+      var stream = SyntheticStream(type: UInt8(type))
       var isShown = false
       for _ in 0..<60 {
         var payload = stream.random(length + tag)
@@ -62,76 +62,76 @@ struct StreamJudgementTests {
   // MARK: Codec and clock
 
   private func judged(_ packets: [(bytes: [UInt8], at: Int64)], isClear: Bool) throws
-    -> (told: [PayloadMeaning], deduction: StreamDeduction)
+    -> (meanings: [PayloadMeaning], deduction: StreamDeduction)
   {
     var deduction = StreamDeduction()
-    var told: [PayloadMeaning] = []
+    var meanings: [PayloadMeaning] = []
     for (bytes, at) in packets {
       let meaning = deduction.examine(
         try header(bytes), bytes.span.bytes, isClear: isClear, at: .zero + .milliseconds(at))
-      if let meaning { told.append(meaning) }
+      if let meaning { meanings.append(meaning) }
     }
-    return (told, deduction)
+    return (meanings, deduction)
   }
 
   /// An initial burst makes 20 ms of Opus look as fast as video.
   @Test(arguments: [false, true])
-  func aBurstAtTheBeginningIsNoVideo(_ isClear: Bool) throws {
-    var stream = MadeUpStream()
+  func anInitialBurstIsNotVideo(_ isClear: Bool) throws {
+    var stream = SyntheticStream()
     let packets = (0..<500).map { number in
       let at = max(0, Int64(number) - 14) * 20
       return (isClear ? stream.opus() : stream.sealed(960), at)
     }
-    let (told, deduction) = try judged(packets, isClear: isClear)
-    #expect(told.last?.codec == "opus" && told.last?.clockRate == 48_000)
-    #expect(!told.contains { $0.kind == .video })
+    let (meanings, deduction) = try judged(packets, isClear: isClear)
+    #expect(meanings.last?.codec == "opus" && meanings.last?.clockRate == 48_000)
+    #expect(!meanings.contains { $0.kind == .video })
     #expect(deduction.isSure == isClear)
   }
 
   @Test(arguments: ["vp8", "vp9", "h264", "h265", "av1"])
-  func framesThatAreNoKeyFramesShowTheirCodec(_ codec: String) throws {
-    var stream = MadeUpStream()
+  func deltaFramesIdentifyTheirCodec(_ codec: String) throws {
+    var stream = SyntheticStream()
     let packets = (0..<40).flatMap { number in
       stream.frame(codec).map { ($0, Int64(number) * 33) }
     }
-    let (told, deduction) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == codec && told.last?.clockRate == 90_000, "\(told)")
+    let (meanings, deduction) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == codec && meanings.last?.clockRate == 90_000, "\(meanings)")
     #expect(deduction.isSure)
   }
 
   @Test(arguments: [(160, 20, 8000), (320, 20, 16_000), (960, 20, 48_000), (2880, 60, 48_000)])
-  func clocksShowInTime(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
-    var stream = MadeUpStream()
+  func clockRatesAreDeduced(_ ticks: Int, _ milliseconds: Int, _ clock: Int) throws {
+    var stream = SyntheticStream()
     let packets = (0..<300).map { (stream.sealed(UInt32(ticks)), Int64($0 * milliseconds)) }
-    let (told, _) = try judged(packets, isClear: false)
-    #expect(told.map(\.clockRate) == [UInt32(clock)])
+    let (meanings, _) = try judged(packets, isClear: false)
+    #expect(meanings.map(\.clockRate) == [UInt32(clock)])
   }
 
   /// Video with one packet per frame has no shared timestamps: it takes longer to recognize.
   @Test func framesOfOnePacketAreVideo() throws {
-    var stream = MadeUpStream()
+    var stream = SyntheticStream()
     let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }
-    let (told, _) = try judged(packets, isClear: false)
-    #expect(told.map(\.clockRate) == [90_000])
+    let (meanings, _) = try judged(packets, isClear: false)
+    #expect(meanings.map(\.clockRate) == [90_000])
   }
 
   @Test func redundantAudioIsRecognised() throws {
-    var stream = MadeUpStream(type: 63)
+    var stream = SyntheticStream(type: 63)
     let packets = (0..<60).map { number in
       defer { stream.timestamp &+= 960 }
       let older: [UInt8] = [0x80 | 111, 0x0f, 0x00, 40, 111]
       let payload = [0x78] + stream.random(39) + [0x78] + stream.random(49)
       return (stream.packet(older + payload), Int64(number) * 20)
     }
-    let (told, _) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == "red" && told.last?.kind == .audio, "\(told)")
+    let (meanings, _) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == "red" && meanings.last?.kind == .audio, "\(meanings)")
   }
 
   /// Video that browsers send with ULPFEC starts each packet with its payload type, which looks
   /// like a NAL unit header.
   @Test(arguments: [true, false])
   func redundantVideoIsRecognised(_ isFromItsBeginning: Bool) throws {
-    var stream = MadeUpStream(type: 122)
+    var stream = SyntheticStream(type: 122)
     let packets = (0..<120).map { number in
       defer { stream.timestamp &+= 3000 }
       let isKey = number == 0 && isFromItsBeginning
@@ -142,15 +142,15 @@ struct StreamJudgementTests {
         number % 10 == 9 ? [123] + stream.random(80) : [120, 0x10] + start + stream.random(300)
       return (stream.packet(content), Int64(number) * 33)
     }
-    let (told, deduction) = try judged(packets, isClear: true)
-    #expect(told.last?.codec == "red" && told.last?.kind == .video, "\(told)")
-    #expect(told.last?.clockRate == 90_000)
+    let (meanings, deduction) = try judged(packets, isClear: true)
+    #expect(meanings.last?.codec == "red" && meanings.last?.kind == .video, "\(meanings)")
+    #expect(meanings.last?.clockRate == 90_000)
     #expect(deduction.inner?.codec == "vp8" && deduction.inner?.payloadType == 120)
   }
 
   /// An H.264 aggregate is as long as its units' lengths add up to.
   @Test(arguments: [true, false]) func aggregatesAreWhole(_ isWhole: Bool) throws {
-    var stream = MadeUpStream(type: 102)
+    var stream = SyntheticStream(type: 102)
     let packets = (0..<80).map { number in
       defer { stream.timestamp &+= 3000 }
       let units = [stream.random(40), stream.random(50)].flatMap { unit -> [UInt8] in
@@ -159,8 +159,8 @@ struct StreamJudgementTests {
       }
       return (stream.packet([0x78] + units), Int64(number) * 33)
     }
-    let (told, _) = try judged(packets, isClear: true)
-    #expect((told.last?.codec == "h264") == isWhole, "\(told)")
+    let (meanings, _) = try judged(packets, isClear: true)
+    #expect((meanings.last?.codec == "h264") == isWhole, "\(meanings)")
   }
 
   // MARK: Statistics
@@ -180,7 +180,7 @@ struct StreamJudgementTests {
   }
 
   @Test(arguments: [2000, 23_000, 40_000, 32_300])
-  func numbersThatBeginAnewAreNotLost(_ next: Int) {
+  func restartedSequenceNumbersAreNotLosses(_ next: Int) {
     let seen = statistics(
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
@@ -190,7 +190,7 @@ struct StreamJudgementTests {
 
   /// After a jump by so few numbers the packets look late, but each number is a different packet.
   @Test(arguments: [1, 2, 5, 50, 99, 100], [0, 7_000_000])
-  func numbersThatBeginAnewByAFewAreNotLost(_ back: Int, _ time: Int) {
+  func slightlyRestartedSequenceNumbersAreNotLosses(_ back: Int, _ time: Int) {
     let next = 32_500 - back
     let packets =
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000 + time)
@@ -208,7 +208,7 @@ struct StreamJudgementTests {
   /// Late, duplicated, replayed and retransmitted packets have the timestamps that match their
   /// numbers.
   @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
-  func packetsThatComeAgainBeginNothingAnew(_ kind: String) {
+  func repeatedPacketsAreNotARestart(_ kind: String) {
     var packets = run(0..<1000, from: 0)
     switch kind {
     case "late":
@@ -232,7 +232,7 @@ struct StreamJudgementTests {
   }
 
   /// One packet with an older number, and packets out of order after a restart.
-  @Test func aRestartIsOneAndAPacketAloneIsNone() {
+  @Test func aSinglePacketIsNotARestart() {
     var alone = run(0..<500, from: 0)
     alone.insert((280, 48_100, 6000), at: 300)
     #expect(statistics(alone).restarts == 0)
@@ -243,7 +243,7 @@ struct StreamJudgementTests {
     #expect(seen.restarts == 1 && seen.lost == 0)
   }
 
-  @Test func lateAndLostPacketsBeginNothingAnew() {
+  @Test func lateAndLostPacketsAreNotARestart() {
     var packets = run(0..<1000, from: 0)
     let late = packets.remove(at: 300)
     packets.insert((late.0, late.1, packets[500].2), at: 501)
@@ -259,7 +259,7 @@ struct StreamJudgementTests {
     #expect(seen.restarts == 0 && seen.lost == 4500)
   }
 
-  @Test func aPacketFromElsewhereBeginsNothing() {
+  @Test func anUnrelatedPacketIsNotARestart() {
     var packets = run(0..<100, from: 0)
     packets.insert((30_000, 7, 1000), at: 50)
     packets.remove(at: 52)

@@ -3,7 +3,7 @@ import RTP
 import Wire
 
 /// RTP of many codecs, encrypted or not, for tests.
-struct MadeUpStream {
+struct SyntheticStream {
   var ssrc: UInt32 = 0x0a0b_0c0d
   var type: UInt8 = 96
   var sequence: UInt16 = 65_500
@@ -70,7 +70,7 @@ struct MadeUpStream {
 
 /// An observer of one path, fed by a test.
 struct PathWatch: ~Copyable {
-  var call = MadeUpCall()
+  var call = SyntheticCall()
   var observer: Observer
   let there = FiveTuple(.udp, from: Messages.a, to: Messages.b)
 

@@ -16,7 +16,7 @@ struct TsharkTests {
       "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
       "chromium-noenc-H264", "chromium-noenc-VP8",
     ])
-  func packetsAndLossesOfEveryStreamAreThoseOfTshark(name: String) throws {
+  func packetAndLossCountsMatchTshark(name: String) throws {
     let hasKeys = !name.contains("noenc")
     let seen = try Watch.whole(name, hasKeys: hasKeys, hasDescriptions: hasKeys)
     let ports = try #require(seen.pairs.last).addresses.map(\.port)
@@ -78,7 +78,7 @@ struct TsharkTests {
     arguments: [
       "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
     ])
-  func jitterOfEverySampleIsThatOfTshark(name: String) throws {
+  func jitterOfEverySampleMatchesTshark(name: String) throws {
     let seen = try Watch.whole(name)
     let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).pcap")
     let ends = try #require(
@@ -101,7 +101,7 @@ struct TsharkTests {
 
   /// A call between two telephones whose packets arrive early, late, or not at all.
   @Test(.enabled(if: TsharkStream.tool != nil, "tshark is not installed"))
-  func jitterIsThatOfTshark() throws {
+  func jitterMatchesTshark() throws {
     var capture = RawCapture()
     var state: UInt64 = 7
     for sequence in 0..<2000 {

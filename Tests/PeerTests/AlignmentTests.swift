@@ -8,7 +8,7 @@ import Wire
 struct AlignmentTests {
   private func inbound(_ call: VirtualCall, _ kind: String) throws -> StatsObject {
     guard case .stats(let report) = call.call(1, .getStats()) else {
-      throw ProblemInTest("getStats gave no report")
+      throw ProblemInTest("getStats returned no report")
     }
     return try #require(
       report.objects.first { $0.type == "inbound-rtp" && $0["kind"] == .text(kind) })
@@ -64,12 +64,12 @@ struct AlignmentTests {
     let apart = call(streams: ["s", "t"], jitter: .milliseconds(jitter))
     // Both are blurred by half a video frame and half a block of audio.
     let (aligned, alone) = (try advance(together), try advance(apart))
-    #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms on their own")
+    #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms without alignment")
     // Unaligned audio waits longer, for its jitter buffer has the larger minimum delay.
     if jitter == 0 { #expect(alone < -15, "\(alone) ms") }
   }
 
-  @Test func onlyTheTrackThatWouldBeAheadWaits() throws {
+  @Test func onlyTheEarlierTrackIsDelayed() throws {
     let call = call(streams: ["s", "s"], jitter: .zero)
     func extra(_ kind: String) throws -> Double {
       let object = try inbound(call, kind)

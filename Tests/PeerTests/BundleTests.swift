@@ -52,7 +52,7 @@ struct BundleTests {
   }
 
   @Test(arguments: [BundlePolicy.balanced, .maxCompat])
-  func aPeerThatDoesNotBundleGetsATransportForEachSection(policy: BundlePolicy) throws {
+  func withoutBundleEverySectionHasATransport(policy: BundlePolicy) throws {
     let call = call(seed: 1, policy, edit: unbundled)
     expectMedia(call)
     for peer in 0..<2 {
@@ -79,7 +79,7 @@ struct BundleTests {
       #expect(stats(call, peer, "transport").count == 1)
       let isClosed = peer == 0 && policy != .maxBundle
       #expect(call.state("dtls 2", of: peer) == (isClosed ? "closed" : nil))
-      // Nothing remains of the transports that were given up.
+      // Nothing remains of the removed transports.
       for type in ["candidate-pair", "local-candidate"] {
         #expect(Set(stats(call, peer, type).map { $0["transportId"] }).count == 1)
       }
@@ -105,13 +105,13 @@ struct BundleTests {
     }.map { $0.at - Instant.zero }
   }
 
-  @Test(arguments: UInt64(0)..<25) func transportsThatAreBundledCostNoTime(seed: UInt64) {
+  @Test(arguments: UInt64(0)..<25) func bundledTransportsTakeNoTime(seed: UInt64) {
     let one = connectingTime(seed: seed, .maxBundle)
     #expect(one != nil)
     #expect(connectingTime(seed: seed, .balanced) == one)
   }
 
-  @Test func balancedLeavesFurtherSectionsOfAKindToTheBundle() {
+  @Test func balancedGathersForTheFirstSectionOfEachKind() {
     let call = VirtualCall(seed: 9)
     for _ in 0..<2 {
       call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
@@ -129,7 +129,7 @@ struct BundleTests {
     #expect(marked == sections.map { !$0.contains("a=candidate") })
   }
 
-  @Test func anOfferThatCollidesRemovesTheTransportsOfTheLocalOne() {
+  @Test func aCollidingOfferRemovesTheLocalOffersTransports() {
     let call = VirtualCall(seed: 10)
     call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     for peer in 0..<2 { call.call(peer, .setLocalDescription(nil)) }
@@ -154,13 +154,13 @@ struct BundleTests {
     }
   }
 
-  @Test func thePeerMayLetSomeSectionsShareATransport() {
+  @Test func aPeerMayBundleOnlySomeSections() {
     let call = call(seed: 3) { $0.replacing("a=group:BUNDLE 0 1 2", with: "a=group:BUNDLE 0 2") }
     expectMedia(call)
     for peer in 0..<2 { #expect(stats(call, peer, "transport").count == 2) }
   }
 
-  @Test(arguments: [true, false]) func anotherExchangeMayBundleWhatWasApart(fromFirst: Bool) {
+  @Test(arguments: [true, false]) func aLaterExchangeMayBundleSeparateSections(fromFirst: Bool) {
     let call = call(seed: 4, edit: unbundled)
     expectMedia(call)
     let (offerer, answerer) = fromFirst ? (0, 1) : (1, 0)
@@ -175,7 +175,7 @@ struct BundleTests {
     #expect(call.call(0, .createDataChannel(DataChannelInit(label: "anew"))).error == nil)
   }
 
-  @Test func aSectionThatIsStoppedTakesItsTransportAlong() {
+  @Test func stoppingASectionClosesItsTransport() {
     let call = call(seed: 5, edit: unbundled)
     expectMedia(call)
     call.call(0, .stopTransceiver(1))
@@ -196,7 +196,7 @@ struct BundleTests {
     }
   }
 
-  @Test func everyTransportMakesAnICERestart() {
+  @Test func anICERestartRestartsEveryTransport() {
     let call = call(seed: 6, edit: unbundled)
     expectMedia(call)
     let before = stats(call, 0, "transport").map { $0["iceLocalUsernameFragment"] }
@@ -222,7 +222,7 @@ struct BundleTests {
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
-  @Test func oneTransportThatFailsFailsTheConnection() {
+  @Test func oneFailedTransportFailsTheConnection() {
     let call = call(seed: 8) { sdp in
       // The second section's candidates are unreachable.
       var sections = unbundled(sdp).split(separator: "m=", omittingEmptySubsequences: false)

@@ -21,7 +21,7 @@ struct CallTests {
     return call
   }
 
-  @Test func aCallConnectsAndCarriesMediaBothWays() {
+  @Test func aCallConnectsAndCarriesMediaInBothDirections() {
     let call = CallTests.call(seed: 1, seconds: 4)
     for peer in 0..<2 {
       #expect(call.state("signaling", of: peer) == "stable")
@@ -63,7 +63,7 @@ struct CallTests {
     }
   }
 
-  @Test func theSameSeedGivesTheSameStepsAndAnotherSeedOthers() {
+  @Test func stepsDependOnlyOnTheSeed() {
     func trace(_ seed: UInt64) -> [String] {
       var lines: [String] = []
       let call = VirtualCall(seed: seed) { step in
@@ -112,7 +112,7 @@ struct CallTests {
     #expect(call.state("connection", of: 0) == "connected")
   }
 
-  @Test func anEchoComesBack() {
+  @Test func anEchoIsReceived() {
     let call = VirtualCall(seed: 7)
     call.call(
       0,
@@ -137,7 +137,7 @@ struct CallTests {
     #expect(call.frames(of: 0, kind: .video, isInbound: true).count > 25)
   }
 
-  @Test func aReplacedSourceGoesOnInMediaTime() throws {
+  @Test func aReplacedSourceContinuesTheMediaTime() throws {
     let call = CallTests.call(seed: 12, seconds: 2)
     call.call(
       0,
@@ -153,11 +153,11 @@ struct CallTests {
     }
     let shown = call.frames(of: 1, kind: .video, isInbound: true)
     #expect(try #require(shown.last).width == 96)
-    let heard = call.frames(of: 1, kind: .audio, isInbound: true)
-    #expect(heard.filter { $0.outcome == "decoded" }.count > 180)
+    let received = call.frames(of: 1, kind: .audio, isInbound: true)
+    #expect(received.filter { $0.outcome == "decoded" }.count > 180)
   }
 
-  @Test func closingReachesTheOtherSide() {
+  @Test func closingReachesThePeer() {
     let call = CallTests.call(seed: 8, seconds: 1)
     call.call(0, .close)
     #expect(call.state("connection", of: 0) == "closed")

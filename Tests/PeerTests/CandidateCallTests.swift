@@ -50,8 +50,8 @@ struct CandidateCallTests {
     (CandidateInit(candidate: "candidate:7 1 udp", sdpMid: "0"), "OperationError"),
   ]
 
-  @Test(arguments: refusals) func whatNamesNothingIsRefused(candidate: CandidateInit, name: String)
-  {
+  @Test(arguments: refusals)
+  func unusableCandidatesAreRefused(candidate: CandidateInit, name: String) {
     let call = call()
     let before = remote(call)
     #expect(call.call(0, .addICECandidate(candidate)).error?.name == name)
@@ -59,14 +59,14 @@ struct CandidateCallTests {
     #expect(call.state("ice-connection", of: 0) == nil)
   }
 
-  @Test func beforeTheFirstDescriptionThereIsNothingToAddTo() {
+  @Test func candidatesNeedARemoteDescription() {
     let call = VirtualCall(seed: 62)
     let candidate = CandidateInit(candidate: CandidateCallTests.text, sdpMid: "0")
     #expect(call.call(0, .addICECandidate(candidate)).error?.name == "InvalidStateError")
     #expect(call.call(0, .addICECandidate(nil)).error?.name == "InvalidStateError")
   }
 
-  @Test func aCandidateStandsInTheRemoteDescriptionFromThenOn() throws {
+  @Test func aCandidateIsAddedToTheRemoteDescription() throws {
     let call = call()
     let line = "\r\na=" + CandidateCallTests.text
     #expect(!remote(call).joined().contains(line))
@@ -76,13 +76,13 @@ struct CandidateCallTests {
     for _ in 0..<2 { #expect(call.call(0, .addICECandidate(candidate)).error == nil) }
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
     #expect(call.state("ice-connection", of: 0) == "checking")
-    // The bundled section has no transport of its own: nothing happens.
+    // The bundled section has no separate transport: nothing happens.
     let along = CandidateInit(candidate: CandidateCallTests.text, sdpMid: "1")
     #expect(call.call(0, .addICECandidate(along)).error == nil)
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
   }
 
-  @Test func theEndOfASectionThatGoesAlongEndsNothing() {
+  @Test func endOfCandidatesOfABundledSectionIsIgnored() {
     let call = call()
     for end in [CandidateInit(candidate: "", sdpMid: "1"), .init(candidate: "", sdpMLineIndex: 1)] {
       #expect(call.call(0, .addICECandidate(end)).error == nil)
@@ -93,7 +93,7 @@ struct CandidateCallTests {
     #expect(call.state("ice-connection", of: 0) == "checking")
   }
 
-  @Test func theEndOfOneTransportLeavesTheOthers() {
+  @Test func endOfCandidatesOfOneTransportLeavesTheOthers() {
     let call = call { $0.replacing("a=group:BUNDLE 0 1\r\n", with: "") }
     #expect(call.call(0, .addICECandidate(CandidateInit(candidate: "", sdpMid: "1"))).error == nil)
     let states = transports(call).map { $0["iceState"] }
@@ -107,7 +107,7 @@ struct CandidateCallTests {
     return report.objects.filter { $0.type == "transport" }
   }
 
-  @Test func whatASectionThatIsOffSignalsDoesNothing() {
+  @Test func candidatesOfARejectedSectionAreIgnored() {
     let call = call()
     call.call(0, .stopTransceiver(2))
     #expect(call.negotiate(edit: CandidateCallTests.bare) == nil)
@@ -116,7 +116,7 @@ struct CandidateCallTests {
     #expect(call.call(0, .addICECandidate(candidate)).error == nil)
   }
 
-  @Test func theEndOfCandidatesIsReportedOnceOnlyTheBundleIsLeft() {
+  @Test func endOfCandidatesIsReportedOnceOnlyTheBundleRemains() {
     var peer = SlowSockets()
     peer.begin()
     // Only the first transport's socket exists when the answer bundles.

@@ -24,7 +24,7 @@ struct CandidatePoolTests {
     }
   }
 
-  @Test func aPoolAsksServersFirstAndTellsOfItsCandidatesWhenADescriptionIsSet() {
+  @Test func aPoolGathersEarlyAndReportsWithTheDescription() {
     let pooled = call(pool: 1)
     var asked = 0
     pooled.onDatagram = { peer, datagram in
@@ -55,7 +55,7 @@ struct CandidatePoolTests {
   }
 
   /// The server never answers: the time already waited counts for the description.
-  @Test func aPoolIsCompleteWhenItsServersWereWaitedFor() {
+  @Test func aPoolIsCompleteAfterWaitingForItsServers() {
     let pooled = call(pool: 1)
     pooled.run(for: .seconds(60))
     pooled.call(
@@ -66,7 +66,7 @@ struct CandidatePoolTests {
 
   /// A silent peer counts as disconnected after the configured time.
   @Test(arguments: [(1_500 as UInt32?, 2.5), (nil, 8.0)])
-  func silenceIsJudgedByTheReceivingTimeout(timeout: UInt32?, seconds: Double) {
+  func theReceivingTimeoutDeterminesSilence(timeout: UInt32?, seconds: Double) {
     var configuration = PeerConfiguration()
     configuration.iceReceivingTimeoutMilliseconds = timeout
     let call = VirtualCall(seed: 11, configurations: [configuration, configuration])
@@ -81,7 +81,7 @@ struct CandidatePoolTests {
     #expect(call.state("connection", of: 0) == "disconnected")
   }
 
-  @Test func aCallWithPoolsComesAbout() {
+  @Test func aCallWithPoolsConnects() {
     var configuration = PeerConfiguration()
     configuration.iceCandidatePoolSize = 2
     let call = VirtualCall(seed: 10, configurations: [configuration, configuration])

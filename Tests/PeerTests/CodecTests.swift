@@ -59,7 +59,7 @@ struct CodecTests {
     }
   }
 
-  @Test func whatCannotBeEncodedIsRefusedInOneSentence() throws {
+  @Test func aCodecWithoutAnEncoderIsRefusedInOneSentence() throws {
     let call = call(["H264"], seed: 93)
     for peer in 0..<2 {
       #expect(call.frames(of: peer, kind: .video, isInbound: false).isEmpty)

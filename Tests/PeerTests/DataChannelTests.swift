@@ -21,7 +21,7 @@ struct DataChannelTests {
     return call
   }
 
-  @Test func channelsOpenAndCarryMessagesBothWays() {
+  @Test func channelsOpenAndCarryMessagesInBothDirections() {
     let call = DataChannelTests.call(
       seed: 1,
       channels: [
@@ -54,7 +54,7 @@ struct DataChannelTests {
     #expect(call.messages(of: 0).map(\.isBinary) == [false, true])
   }
 
-  @Test func theRoleInDTLSDecidesTheStreams() throws {
+  @Test func theDTLSRoleDeterminesTheStreamNumbers() throws {
     for offerer in 0..<2 {
       let call = VirtualCall(seed: 2)
       for peer in 0..<2 {
@@ -66,8 +66,8 @@ struct DataChannelTests {
         let isClient = call.secured(peer)?.role == "client"
         // The answerer is the DTLS server, so the offerer is the client.
         #expect(isClient == (peer == offerer))
-        let own = try #require(call.channels(of: peer).last { !$0.isRemote })
-        #expect(own.options.id == (isClient ? 0 : 1))
+        let localChannel = try #require(call.channels(of: peer).last { !$0.isRemote })
+        #expect(localChannel.options.id == (isClient ? 0 : 1))
       }
     }
   }
@@ -91,7 +91,7 @@ struct DataChannelTests {
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 150)
   }
 
-  @Test func closingAChannelReachesTheOtherSideAfterItsMessages() {
+  @Test func closingAChannelReachesThePeerAfterItsMessages() {
     let call = DataChannelTests.call(seed: 4)
     for number in 0..<20 { call.send(0, channel: 0, bytes: [UInt8](repeating: 1, count: number)) }
     #expect(call.call(0, .closeDataChannel(0)).error == nil)
@@ -103,7 +103,7 @@ struct DataChannelTests {
     #expect(call.channels(of: 1).last?.counters.messagesReceived == 20)
     #expect(call.channels(of: 0).last?.counters.bytesSent == 190)
     guard case .dataChannels(let left) = call.call(0, .dataChannels) else {
-      Issue.record("no channels were told")
+      Issue.record("no channels were reported")
       return
     }
     #expect(left.isEmpty)
@@ -122,7 +122,7 @@ struct DataChannelTests {
     #expect(call.channelStates(of: 1, 0).last == .closed)
   }
 
-  @Test func messagesSurviveAPathThatLosesThem() {
+  @Test func messagesSurvivePacketLoss() {
     var link = LinkSettings()
     link.lossPerMille = 100
     link.jitter = .milliseconds(15)
@@ -138,7 +138,7 @@ struct DataChannelTests {
     }
   }
 
-  @Test func sendersAreAnsweredLateWhileMuchIsBuffered() {
+  @Test func sendsCompleteLateWhileMuchIsBuffered() {
     let call = DataChannelTests.call(seed: 7)
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 1, count: 1_000_000))
@@ -157,7 +157,7 @@ struct DataChannelTests {
     #expect(call.replies[0].filter { $0.id == 901 }.count == 1)
   }
 
-  @Test func theEventOfALowBufferComesOnceForEachFall() {
+  @Test func bufferedAmountLowIsReportedOncePerFall() {
     let call = DataChannelTests.call(seed: 14)
     call.call(0, .setBufferedAmountLowThreshold(channel: 0, 1000))
     for fall in 1...2 {
@@ -168,7 +168,7 @@ struct DataChannelTests {
     }
   }
 
-  @Test func sendersAreInformedWhenTheChannelGoes() {
+  @Test func sendersAreInformedWhenTheChannelCloses() {
     let call = DataChannelTests.call(seed: 8)
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 1, count: 1_040_000))
@@ -179,7 +179,7 @@ struct DataChannelTests {
     #expect(reply?.error?.name == "OperationError")
   }
 
-  @Test func callsThatMakeNoSenseAreRefused() {
+  @Test func invalidCallsAreRefused() {
     let call = DataChannelTests.call(seed: 9)
     func refused(_ options: DataChannelInit) -> String? {
       call.call(0, .createDataChannel(options)).error?.name

@@ -45,10 +45,10 @@ struct DataRenewalTests {
       call.run(for: .seconds(1))
     }
     call.run(for: .seconds(10))
-    #expect(call.state("sctp", of: 0) == "closed", "more than the peer takes ends the association")
+    #expect(call.state("sctp", of: 0) == "closed", "too large a message ends the association")
   }
 
-  @Test func aSectionThatWasRefusedMayComeBackWithAnotherAssociation() throws {
+  @Test func aRejectedSectionMayReturnWithAnotherAssociation() throws {
     let call = call(seed: 32)
     // The second peer offers without the section.
     #expect(call.call(1, .setLocalDescription(nil)).error == nil)

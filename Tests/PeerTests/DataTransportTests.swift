@@ -15,7 +15,7 @@ struct DataTransportTests {
   /// Two ends, and each one's outputs besides packets.
   private struct Ends {
     var ends: [DataTransport]
-    var told: [[DataTransport.Output]] = [[], []]
+    var outputs: [[DataTransport.Output]] = [[], []]
     var transports: Set<Int> = []
     var now = Instant.zero
 
@@ -38,7 +38,7 @@ struct DataTransportTests {
             transports.insert(transport)
             if !isCut { waiting.append((1 - end, .packet(packet))) }
           } else {
-            told[end].append(output)
+            outputs[end].append(output)
           }
         }
       }
@@ -62,7 +62,7 @@ struct DataTransportTests {
 
     /// Returns the reported channel states, as `label state`.
     func channels(of end: Int) -> [String] {
-      told[end].compactMap { output in
+      outputs[end].compactMap { output in
         guard case .event(.dataChannel(let record)) = output else { return nil }
         return "\(record.options.label) \(record.state.rawValue)"
       }
@@ -70,7 +70,7 @@ struct DataTransportTests {
 
     /// Returns the replies to `send` calls, in order; nil errors mean success.
     func replies(of end: Int) -> [(call: UInt32, error: String?)] {
-      told[end].compactMap { output in
+      outputs[end].compactMap { output in
         guard case .reply(let call, let reply) = output else { return nil }
         return (call, reply.error?.name)
       }
@@ -82,13 +82,13 @@ struct DataTransportTests {
     var ends = Ends()
     try ends.open(0, "chat")
     ends.drive(0, .negotiated(agreed, isWanted: true, role: nil))
-    #expect(ends.channels(of: 0) == ["chat connecting"], "nothing carries it yet")
+    #expect(ends.channels(of: 0) == ["chat connecting"], "there is no carrier yet")
     ends.drive(1, .negotiated(agreed, isWanted: true, role: .server))
     ends.drive(0, .negotiated(agreed, isWanted: true, role: .client))
     return ends
   }
 
-  @Test func channelsOpenOnceSomethingCarriesThem() throws {
+  @Test func channelsOpenOnceTheyHaveACarrier() throws {
     let ends = try connected()
     #expect(ends.channels(of: 0) == ["chat connecting", "chat open"])
     #expect(ends.channels(of: 1) == ["chat open"])
@@ -97,7 +97,7 @@ struct DataTransportTests {
     #expect(ends.ends[0].infos.map(\.maxMessageSize) == [1 << 20])
   }
 
-  @Test func sendersAreAnsweredWhenThereIsRoom() throws {
+  @Test func sendsCompleteWhenThereIsRoom() throws {
     var ends = try connected()
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 7, count: 800_000))
@@ -108,11 +108,11 @@ struct DataTransportTests {
     ends.run(for: .seconds(60))
     #expect(ends.replies(of: 0).map(\.call) == [1, 2])
     #expect(ends.replies(of: 0).allSatisfy { $0.error == nil })
-    let received = ends.told[1].filter { if case .event(.message) = $0 { true } else { false } }
+    let received = ends.outputs[1].filter { if case .event(.message) = $0 { true } else { false } }
     #expect(received.count == 2)
   }
 
-  @Test func whoWaitsIsInformedWhenTheCarrierIsLost() throws {
+  @Test func waitingSendersAreInformedWhenTheCarrierIsLost() throws {
     var ends = try connected()
     let message = DataMessage(
       channel: 0, isBinary: true, bytes: [UInt8](repeating: 7, count: 1 << 20))
@@ -128,7 +128,7 @@ struct DataTransportTests {
     }
   }
 
-  @Test func anotherCarrierBeginsAnewWithOtherNumbers() throws {
+  @Test func anotherCarrierStartsOverWithOtherNumbers() throws {
     var ends = try connected()
     for end in 0...1 { ends.drive(end, .carrierRenewed, isCut: true) }
     #expect(ends.channels(of: 1).last == "chat closed")
@@ -140,14 +140,14 @@ struct DataTransportTests {
     #expect(ends.ends[0].opened == 2 && ends.ends[0].closed == 1)
   }
 
-  @Test func anExchangeThatRefusesThemClosesWhatWaits() throws {
+  @Test func aRefusingExchangeClosesWaitingChannels() throws {
     var ends = Ends()
     try ends.open(0, "vain")
     ends.drive(0, .negotiated(nil, isWanted: true, role: .client))
     #expect(ends.channels(of: 0) == ["vain connecting"], "the next offer asks for them")
     ends.drive(0, .negotiated(nil, isWanted: false, role: .client))
     #expect(ends.channels(of: 0).last == "vain closed")
-    let errors = ends.told[0].filter {
+    let errors = ends.outputs[0].filter {
       if case .event(.dataChannelError) = $0 { true } else { false }
     }
     #expect(errors.count == 1)

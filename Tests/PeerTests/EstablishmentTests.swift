@@ -40,7 +40,7 @@ struct EstablishmentTests {
     #expect(states(call, 0).last?.at == begin + .seconds(5))
   }
 
-  @Test func aCallThatComesAboutLateIsEstablishedAllTheSame() {
+  @Test func aCallThatConnectsLateIsStillEstablished() {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = 2_000
     let call = VirtualCall(seed: 62, configurations: [configuration, configuration])
@@ -54,7 +54,7 @@ struct EstablishmentTests {
     #expect(states(call, 0).map(\.state) == ["establishing", "timed-out", "established"])
   }
 
-  @Test func noLimitNeverTimesOut() {
+  @Test func withoutALimitNothingTimesOut() {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = 0
     let call = VirtualCall(seed: 63, configurations: [configuration, configuration])

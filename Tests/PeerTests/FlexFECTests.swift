@@ -216,7 +216,7 @@ struct FlexFECTests {
 
   /// An FEC packet that precedes its packets waits for them, and a recovered packet may allow
   /// recovering another.
-  @Test func recoveryGoesOnWithWhatWasRecovered() throws {
+  @Test func recoveredPacketsAllowFurtherRecovery() throws {
     var receiver = Receiver(.draft)
     for number in 0..<4 as Range<UInt16> { try receiver.receive(packet(number)) }
     try receiver.receive(correction(.draft, of: [4, 5, 6], sequence: 1), stream: 6)
@@ -227,7 +227,7 @@ struct FlexFECTests {
   }
 
   /// If it is not announced, recovery starts with the first FEC packet.
-  @Test func withoutADescriptionItBeginsWhenItIsSeen() throws {
+  @Test func unannouncedFECIsUsedFromItsFirstPacket() throws {
     var receiver = Receiver(.draft, isAnnounced: false)
     for number in 0..<8 as Range<UInt16> { try receiver.receive(packet(number)) }
     try receiver.receive(correction(.draft, of: [6, 7]), stream: 6)
@@ -239,7 +239,7 @@ struct FlexFECTests {
   // MARK: Counting
 
   /// libwebrtc counts packets of the FEC source both in the stream's totals and separately.
-  @Test func itCountsWithItsStreamAndApart() throws {
+  @Test func fecPacketsAreCountedInTheStreamAndSeparately() throws {
     var receiver = Receiver(.draft)
     var bytes = 0
     for number in 0..<10 as Range<UInt16> where number != 4 {
@@ -269,21 +269,21 @@ struct FlexFECTests {
 
   /// FEC packets that protect nothing, protect several sources, or are cut off are counted and
   /// recover nothing.
-  @Test func whatCannotBeReadIsCountedAlone() throws {
+  @Test func unusableFECPacketsAreOnlyCounted() throws {
     var receiver = Receiver(.draft)
     for number in 0..<8 as Range<UInt16> where number != 4 { try receiver.receive(packet(number)) }
     let whole = correction(.draft, of: [3, 4, 5])
     var two = whole
     two[12 + 8] = 2
-    var foreign = whole
-    foreign[12 + 15] = 77
+    var unrelated = whole
+    unrelated[12 + 15] = 77
     var empty = whole
     (empty[12 + 18], empty[12 + 19]) = (0x80, 0)
     var endless = whole
     endless[12 + 18] &= 0x7f
     endless[12 + 20] &= 0x7f
     endless[12 + 24] &= 0x7f
-    let wrong = [two, foreign, empty, endless, Array(whole.prefix(31)), Array(whole.prefix(12))]
+    let wrong = [two, unrelated, empty, endless, Array(whole.prefix(31)), Array(whole.prefix(12))]
     for packet in wrong { try receiver.receive(packet, stream: 6) }
     #expect(receiver.frames().keys.max() == 3)
     #expect(receiver.member("fecPacketsReceived") == "\(wrong.count)")

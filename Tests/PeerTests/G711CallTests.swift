@@ -39,7 +39,7 @@ struct G711CallTests {
   }
 
   @Test(arguments: [(["PCMU"], true), (["PCMA", "telephone-event"], false)])
-  func aPeerWithNothingElseHearsAndIsHeard(codecs: [String], callerOffers: Bool) throws {
+  func aPeerWithOnlyG711SendsAndReceivesAudio(codecs: [String], callerOffers: Bool) throws {
     let call = call(codecs, seed: 501, callerOffers: callerOffers)
     let name = CodecName(rawValue: codecs[0])
     for peer in 0..<2 {
@@ -47,11 +47,11 @@ struct G711CallTests {
       #expect(sent.count > 100 && sent.allSatisfy { $0.codec == name && $0.bytes.count == 160 })
       // 20 ms are 160 ticks.
       #expect(zip(sent, sent.dropFirst()).allSatisfy { $1.rtpTime &- $0.rtpTime == 160 })
-      let heard = call.frames(of: peer, kind: .audio, isInbound: true)
-      #expect(heard.count > 100)
-      #expect(heard.allSatisfy { $0.codec == name && $0.outcome == "decoded" })
+      let received = call.frames(of: peer, kind: .audio, isInbound: true)
+      #expect(received.count > 100)
+      #expect(received.allSatisfy { $0.codec == name && $0.outcome == "decoded" })
       // The generator's tone arrives as loud as it was made.
-      let (there, here) = (try #require(sent.last), try #require(heard.last))
+      let (there, here) = (try #require(sent.last), try #require(received.last))
       #expect(here.energy > there.energy * 9 / 10 && here.energy < there.energy * 11 / 10)
     }
     let codec = try stats(call, 0, "codec")
@@ -75,7 +75,7 @@ struct G711CallTests {
   /// libwebrtc answers with its application's choice but sends the offer's first codec; the offerer
   /// keeps receiving it (RFC 3264 section 7).
   @Test(arguments: [true, false])
-  func whatWasOfferedAndNotAnsweredIsHeardAllTheSame(receivesAllOffered: Bool) throws {
+  func anOfferedCodecMissingFromTheAnswerIsStillReceived(receivesAllOffered: Bool) throws {
     var offering = configuration(Codec.offeredNames)
     offering.receivesAllOffered = receivesAllOffered ? true : nil
     let call = VirtualCall(
@@ -94,30 +94,30 @@ struct G711CallTests {
     call.run(for: .seconds(3))
     let sent = call.frames(of: 0, kind: .audio, isInbound: false)
     #expect(sent.count > 100 && sent.allSatisfy { $0.codec == .pcmu })
-    let heard = call.frames(of: 0, kind: .audio, isInbound: true)
+    let received = call.frames(of: 0, kind: .audio, isInbound: true)
     guard receivesAllOffered else {
-      #expect(heard.allSatisfy { $0.outcome != "decoded" })
+      #expect(received.allSatisfy { $0.outcome != "decoded" })
       return
     }
     let inbound = try stats(call, 0, "inbound-rtp")
-    #expect(heard.count > 100 && heard.allSatisfy { $0.codec == .opus && $0.energy > 0 })
+    #expect(received.count > 100 && received.allSatisfy { $0.codec == .opus && $0.energy > 0 })
     #expect(inbound["packetsDiscarded"]?.value == 0)
     let codec = try #require(inbound["codecId"]?.text)
     guard case .stats(let report) = call.call(0, .getStats()) else { return }
     #expect(report.objects.first { $0.id == codec }?["mimeType"]?.text == "audio/opus")
   }
 
-  @Test func lossIsMadeUpFor() throws {
+  @Test func lossIsConcealed() throws {
     var lossy = LinkSettings()
     lossy.lossPerMille = 50
     let call = call(["PCMU"], seed: 502, link: lossy)
     #expect(call.network.lost > 0)
     let inbound = try stats(call, 1, "inbound-rtp")
     #expect((inbound["concealedSamples"]?.value ?? 0) > 0)
-    let heard = call.frames(of: 1, kind: .audio, isInbound: true)
-    let made = heard.filter { $0.outcome == "concealed" }
-    #expect(!made.isEmpty && made.allSatisfy { $0.codec == .pcmu })
-    #expect(made.contains { $0.energy > 0 })
+    let received = call.frames(of: 1, kind: .audio, isInbound: true)
+    let concealments = received.filter { $0.outcome == "concealed" }
+    #expect(!concealments.isEmpty && concealments.allSatisfy { $0.codec == .pcmu })
+    #expect(concealments.contains { $0.energy > 0 })
   }
 
   /// The application's preference is sent from the next exchange on.
@@ -131,11 +131,11 @@ struct G711CallTests {
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
     for peer in 0..<2 {
-      let heard = call.frames(of: peer, kind: .audio, isInbound: true)
-      let change = try #require(heard.firstIndex { $0.codec == .pcma })
-      #expect(change > 100 && heard.count - change > 80)
-      #expect(heard[..<change].allSatisfy { $0.codec == .opus })
-      #expect(heard[change...].allSatisfy { $0.codec == .pcma && $0.energy > 0 })
+      let received = call.frames(of: peer, kind: .audio, isInbound: true)
+      let change = try #require(received.firstIndex { $0.codec == .pcma })
+      #expect(change > 100 && received.count - change > 80)
+      #expect(received[..<change].allSatisfy { $0.codec == .opus })
+      #expect(received[change...].allSatisfy { $0.codec == .pcma && $0.energy > 0 })
     }
   }
 }
@@ -153,7 +153,7 @@ struct KeyTonesTests {
   }
 
   @Test(arguments: [("opus", Int64(1)), ("PCMA", 6)])
-  func keysComeAsEvents(codec: String, ticks: Int64) throws {
+  func tonesArriveAsTelephoneEvents(codec: String, ticks: Int64) throws {
     let call = call([codec, "telephone-event"], seed: 511)
     #expect(
       call.call(
@@ -168,11 +168,11 @@ struct KeyTonesTests {
     try #require(events.count == 3 * 7)
     #expect(events.map { $0.bytes[0] } == [5, 15, 11].flatMap { Array(repeating: $0, count: 7) })
     for key in 0..<3 {
-      let own = events[(7 * key)..<(7 * key + 7)]
-      #expect(Set(own.map(\.rtpTime)).count == 1, "the time is that of the beginning")
-      let lengths = own.map { Int64($0.bytes[2]) << 8 | Int64($0.bytes[3]) }
+      let toneEvents = events[(7 * key)..<(7 * key + 7)]
+      #expect(Set(toneEvents.map(\.rtpTime)).count == 1, "the RTP time is that of the tone's start")
+      let lengths = toneEvents.map { Int64($0.bytes[2]) << 8 | Int64($0.bytes[3]) }
       #expect(lengths == [1, 2, 3, 4, 5, 5, 5].map { $0 * 960 / ticks })
-      #expect(own.map { $0.bytes[1] } == [10, 10, 10, 10, 138, 138, 138])
+      #expect(toneEvents.map { $0.bytes[1] } == [10, 10, 10, 10, 138, 138, 138])
     }
     // A comma waits for two seconds.
     let waited = events[7].rtpTime &- events[0].rtpTime
@@ -189,7 +189,7 @@ struct KeyTonesTests {
     #expect(report[id: id]?["mimeType"]?.text == "audio/" + codec)
   }
 
-  @Test func whatCannotBePressedIsRefused() throws {
+  @Test func invalidTonesAreRefused() throws {
     let call = call(["opus", "telephone-event"], seed: 512)
     func error(_ tones: String) -> String? {
       call.call(
@@ -214,7 +214,7 @@ struct KeyTonesTests {
   }
 
   /// A key pressed longer than its duration field can express continues in parts.
-  @Test func longKeysGoOnInParts() throws {
+  @Test func longTonesAreSentInSegments() throws {
     let call = call(["opus", "telephone-event"], seed: 514)
     call.call(0, .insertDTMF(transceiver: 1, tones: "9", duration: 6_000, gap: 70))
     call.run(for: .seconds(7))

@@ -64,7 +64,7 @@ struct NetworkPriorityTests {
   @Test(arguments: [
     (NetworkPriority.veryLow, 8, 8), (.low, 0, 0), (.medium, 46, 36), (.high, 46, 34),
   ])
-  func packetsAskForWhatTheirPrioritySays(
+  func packetsAreMarkedByTheirPriority(
     priority: NetworkPriority, audio: UInt8, video: UInt8
   ) throws {
     let marks = try call(isEnabled: true, audio: priority, video: priority, data: .high)

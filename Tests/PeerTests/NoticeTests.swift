@@ -25,7 +25,7 @@ struct NoticeTests {
     }
   }
 
-  @Test func candidatesOfAnAddressThatIsGoneAreRemoved() throws {
+  @Test func candidatesOfARemovedAddressAreRemoved() throws {
     let call = call(seed: 80)
     #expect(call.negotiate() == nil)
     call.run(for: .milliseconds(500))

@@ -41,7 +41,7 @@ struct ObservedPartTests {
     ExtendedReport.DelayBlock(ssrc: 1, lastReport: lastReport, delaySinceLastReport: delay)
   }
 
-  @Test func anAnswerTellsTheRoundTripLessWhatItLay() {
+  @Test func theRoundTripTimeExcludesTheReportDelay() {
     var times = ReferenceTimes()
     times.send(0x0001_2345_6789_abcd, at: at(100))
     #expect(times.roundTrip(answer(0x2345_6789), at: at(180)) == .milliseconds(80))
@@ -51,7 +51,7 @@ struct ObservedPartTests {
     #expect(times.roundTrip(answer(0x2345_678a), at: at(180)) == nil)
   }
 
-  @Test func anAnswerToNothingTellsNothing() {
+  @Test func aZeroReferenceTimeGivesNoRoundTripTime() {
     var times = ReferenceTimes()
     times.send(0, at: at(0))
     #expect(times.roundTrip(answer(0), at: at(10)) == nil)
@@ -67,7 +67,7 @@ struct ObservedPartTests {
 
   // MARK: Samples
 
-  @Test func samplesAreTakenEachSecondWhilePacketsCome() {
+  @Test func samplesAreTakenEachSecondWhilePacketsArrive() {
     var samples = SampleSchedule()
     #expect(samples.due == nil && !samples.consumeDue(at: at(0)))
     samples.recordPackets(at: at(100))
@@ -78,7 +78,7 @@ struct ObservedPartTests {
     #expect(samples.consumeDue(at: at(5000)) && samples.due == at(6000))
   }
 
-  @Test func samplingEndsSomeSecondsAfterTheLastPacketAndBeginsAnew() {
+  @Test func samplingPausesWithoutPacketsAndResumes() {
     var samples = SampleSchedule()
     samples.recordPackets(at: at(0))
     for second in 1...5 as ClosedRange<Int64> {
@@ -91,7 +91,7 @@ struct ObservedPartTests {
 
   // MARK: Sent streams
 
-  @Test func whatIsSentAgainCountsWithItsStream() throws {
+  @Test func retransmissionsCountInTheirStream() throws {
     var tracks = OutboundTracks()
     tracks.learn(track(1, ssrc: 10, isInbound: false))
     var repairs = track(2, ssrc: 20, isInbound: false)
@@ -105,7 +105,7 @@ struct ObservedPartTests {
     #expect(counters.packetsSent == 2 && counters.retransmittedPacketsSent == 1)
   }
 
-  @Test func requestsCountWithTheStreamThatTheyName() throws {
+  @Test func requestsCountInTheStreamTheyName() throws {
     var tracks = OutboundTracks()
     for number in 1...2 as ClosedRange<UInt32> {
       tracks.learn(track(number, ssrc: number * 10, isInbound: false))
@@ -123,7 +123,7 @@ struct ObservedPartTests {
   /// libwebrtc retransmits packets that arrival feedback reports lost, before a request;
   /// retransmissions without any reason are padding.
   @Test(arguments: [(false, UInt64(0)), (true, 1)])
-  func whatIsAskedForAfterItCameAgainCounts(countsEarlyRepeats: Bool, counted: UInt64) throws {
+  func requestsAfterTheRetransmissionCount(countsEarlyRepeats: Bool, counted: UInt64) throws {
     var tracks = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
     tracks.learn(track(1, ssrc: 10, isInbound: false))
     var repairs = track(2, ssrc: 20, isInbound: false)
@@ -151,7 +151,7 @@ struct ObservedPartTests {
 
   // MARK: Received streams
 
-  @Test func packetsWaitUntilItIsKnownWhatTheyCarry() throws {
+  @Test func packetsWaitUntilTheirCodecIsKnown() throws {
     var tracks = InboundTracks(codecs: nil, furtherDecoders: [])
     #expect(tracks.learn(track(1, ssrc: 10, isInbound: true, isKnown: false), at: at(0)) == nil)
     #expect(tracks.receive(try packet(1, ssrc: 10), 1, at: at(0))?.frames.count == 0)
@@ -199,7 +199,7 @@ struct ObservedPartTests {
     #expect(played == [false, true])
   }
 
-  @Test func soManyStreamsHavePlayoutsAndTheOthersAreCounted() throws {
+  @Test func playoutsAreLimitedAndFurtherStreamsCounted() throws {
     var tracks = InboundTracks(codecs: nil, furtherDecoders: [])
     var outbox = Outbox<ReceivingTrack.Output>()
     var played = 0
@@ -214,7 +214,7 @@ struct ObservedPartTests {
     #expect(tracks.all.allSatisfy { $0.counters?.packetsReceived == 1 })
   }
 
-  @Test func aReportAndARoundTripGoToTheStreamsOfTheirSource() throws {
+  @Test func reportsAndRoundTripsGoToTheStreamsOfTheirSource() throws {
     var tracks = InboundTracks(codecs: nil, furtherDecoders: [])
     for number in 1...2 as ClosedRange<UInt32> {
       _ = tracks.learn(track(number, ssrc: number * 10, isInbound: true), at: at(0))

@@ -37,7 +37,7 @@ struct ObservedPeerTests {
 
   /// Video frames in RED equal those without it; error correction packets between them leave no gap
   /// that frames would wait for (RFC 2198, RFC 5109).
-  @Test func videoFramesInREDAreTakenOutOfIt() throws {
+  @Test func videoFramesAreExtractedFromRED() throws {
     var sizes: [[Int]] = []
     for isInRED in [true, false] {
       var peer = ObservedPeer(
@@ -73,7 +73,7 @@ struct ObservedPeerTests {
   }
 
   /// A stream that continues in another transport may be sent by the other end from then on.
-  @Test func aStreamThatTurnsRoundIsCountedOnBothSides() throws {
+  @Test func aReversedStreamIsCountedInBothDirections() throws {
     var peer = ObservedPeer(
       number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)
     var outbox = Outbox<ObservedPeer.Output>()

@@ -172,7 +172,7 @@ struct ObservedReceptionTests {
     #expect(receiver.member("framesDropped") == "0")
   }
 
-  @Test func aFrameIsWaitedForUntilTheSenderGoesOnWithAKeyFrame() throws {
+  @Test func aFrameIsAwaitedUntilTheSenderContinuesWithAKeyFrame() throws {
     var receiver = Receiver()
     for number in 0..<30 as Range<UInt16> where number != 10 {
       try receiver.receive(frame(number, isKey: number == 0 || number == 20))
@@ -211,7 +211,7 @@ struct ObservedReceptionTests {
   }
 
   /// If the receiver requests nothing, it had the packet: only the capture lacks it.
-  @Test func aGapThatNobodyAsksAboutIsPassedOver() throws {
+  @Test func aGapThatIsNeverNACKedIsSkipped() throws {
     var receiver = Receiver()
     for number in 0..<300 as Range<UInt16> where number != 10 {
       try receiver.receive(frame(number, isKey: number == 0))
@@ -221,7 +221,7 @@ struct ObservedReceptionTests {
   }
 
   /// The lowest temporal layer depends on no upper layer (RFC 7741 section 4.2).
-  @Test func aMissingFrameOfAnUpperLayerHoldsUpNoneOfTheLowest() throws {
+  @Test func aMissingUpperLayerFrameDoesNotDelayTheLowestLayer() throws {
     var receiver = Receiver()
     for number in 0..<20 as Range<UInt16> where number != 9 {
       try receiver.receive(
@@ -236,7 +236,7 @@ struct ObservedReceptionTests {
   /// The first key frame may be lost, and be repeated before or after later frames in probes of the
   /// path: no request for it is possible.
   @Test(arguments: [1, 4])
-  func aKeyFrameThatIsLostAtTheBeginningIsRepaired(before number: UInt16) throws {
+  func aLostInitialKeyFrameIsRepaired(before number: UInt16) throws {
     var receiver = Receiver()
     for sent in 1..<12 as Range<UInt16> {
       if sent == number {
@@ -255,7 +255,7 @@ struct ObservedReceptionTests {
   }
 
   /// A capture started late has no key frame: undecodable frames are not kept forever.
-  @Test func framesWithoutAKeyFrameBeforeThemAreDropped() throws {
+  @Test func framesBeforeTheFirstKeyFrameAreDropped() throws {
     var receiver = Receiver()
     for number in 1..<80 as Range<UInt16> {
       try receiver.receive(frame(number, isKey: number == 70))
@@ -298,7 +298,7 @@ struct ObservedReceptionTests {
 
   /// Error correction restores a lost packet (RFC 5109), which still counts as lost; its bytes and
   /// RED's belong to the stream.
-  @Test func aLostPacketIsMadeAgainOfOthers() throws {
+  @Test func aLostPacketIsRecoveredFromOthers() throws {
     var receiver = Receiver()
     var bytes = 0
     for number in 0..<12 as Range<UInt16> {
@@ -343,7 +343,7 @@ struct ObservedReceptionTests {
 
   /// Senders fill the path over the retransmission source; only a requested packet is a
   /// retransmission.
-  @Test func aProbeIsNoRetransmission() throws {
+  @Test func aProbeIsNotARetransmission() throws {
     var sender = Receiver(isInbound: false)
     // Before the stream starts, too.
     try sender.receive(
@@ -381,7 +381,7 @@ struct ObservedReceptionTests {
     (nil, "12", "2"), ("{01234567-89ab-cdef-0123-456789abcdef}", "10", "2"),
     ("01234567-89ab-cdef-0123-456789abcdef", "10", "2"), ("L3Wno4onaciADVQs", "12", "2"),
   ])
-  func retransmissionsCountAsTheReceiverCountsThem(
+  func retransmissionCountsMatchTheReceivers(
     name: String?, packets: String, repeats: String
   ) throws {
     var receiver = Receiver(canonicalName: name)
@@ -399,7 +399,7 @@ struct ObservedReceptionTests {
   }
 
   /// A frame's packets are sent together: receivers measure jitter once per frame.
-  @Test func jitterIsThatOfTheReceiversReports() throws {
+  @Test func jitterMatchesTheReceiverReports() throws {
     var receiver = Receiver()
     for number in 0..<40 as Range<UInt16> {
       // Three packets of a frame, which arrives 10 ms early or late.

@@ -77,9 +77,9 @@ struct PerfectNegotiationTests {
       call.run(for: .seconds(12))
       check(negotiation)
       for peer in 0..<2 {
-        let heard = call.frames(of: peer, kind: .audio, isInbound: true)
-        #expect(heard.suffix(100).allSatisfy { $0.outcome == "decoded" }, "\(restarting) \(peer)")
-        #expect(heard.count > before[peer] + 500)
+        let frames = call.frames(of: peer, kind: .audio, isInbound: true)
+        #expect(frames.suffix(100).allSatisfy { $0.outcome == "decoded" }, "\(restarting) \(peer)")
+        #expect(frames.count > before[peer] + 500)
       }
     }
   }

@@ -43,7 +43,7 @@ struct RelayTests {
       .filter { !$0.hasPrefix(beginning) }.joined(separator: "\r\n")
   }
 
-  @Test func mediaAndDataPassBothLegs() throws {
+  @Test func mediaAndDataCrossBothLegs() throws {
     let call = Self.call(seed: 1)
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
@@ -74,7 +74,7 @@ struct RelayTests {
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
     #expect(Self.negotiate(call) == nil)
-    let own: Set<String> = [
+    let transportAttributes: Set<String> = [
       "ice-ufrag", "ice-pwd", "fingerprint", "candidate", "end-of-candidates", "setup",
       "ice-options", "rtcp",
     ]
@@ -82,7 +82,7 @@ struct RelayTests {
       document.sections.map { section in
         section.lines.compactMap { line in
           guard case .attribute(let attribute) = line else { return nil }
-          return own.contains(attribute.name.rawValue) ? nil : line.text
+          return transportAttributes.contains(attribute.name.rawValue) ? nil : line.text
         }
       }
     }
@@ -101,7 +101,7 @@ struct RelayTests {
   }
 
   @Test(arguments: [0, 3])
-  func theSecondExchangeMayComeFromEitherEnd(offerer: Int) {
+  func eitherEndMayStartTheSecondExchange(offerer: Int) {
     let call = Self.call(seed: 3)
     call.addMedia(from: [0, 3])
     #expect(Self.negotiate(call) == nil)
@@ -123,7 +123,7 @@ struct RelayTests {
   }
 
   @Test(arguments: [0, 3])
-  func anICERestartOfAnEndIsOneOfItsLeg(end: Int) {
+  func anICERestartAffectsOnlyItsLeg(end: Int) {
     let call = Self.call(seed: 4)
     call.addMedia(from: [0, 3])
     #expect(Self.negotiate(call) == nil)
@@ -136,7 +136,7 @@ struct RelayTests {
     for peer in 0..<4 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
-  @Test func sectionsThatAreNotBundledHaveTransportsOfTheirOwn() {
+  @Test func unbundledSectionsHaveSeparateTransports() {
     let call = Self.call(seed: 5)
     call.addMedia(
       videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10), from: [0, 3])
@@ -150,7 +150,7 @@ struct RelayTests {
     for peer in 0..<4 { #expect(call.state("dtls 2", of: peer) == "connected") }
   }
 
-  @Test func whatARelayCannotCarryIsRefusedByName() throws {
+  @Test func whatARelayCannotCarryIsNamedAndRefused() throws {
     let call = Self.call(seed: 6)
     call.addMedia(from: [0])
     call.call(0, .setLocalDescription(nil))
@@ -159,7 +159,7 @@ struct RelayTests {
     offer.sdp = Self.without("a=rtcp-mux", whole)
     let error = try #require(call.call(1, .setRemoteDescription(offer)).error)
     #expect(error.message.contains("a=rtcp-mux"))
-    // The same leg goes on with a description that it can carry.
+    // The same leg continues with a description that it can carry.
     offer.sdp = whole
     #expect(call.call(1, .setRemoteDescription(offer)).error == nil)
   }

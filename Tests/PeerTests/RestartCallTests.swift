@@ -27,7 +27,7 @@ struct RestartCallTests {
     return Set(description.sdp.split(separator: "\r\n").filter { $0.hasPrefix("a=ice-ufrag") })
   }
 
-  @Test func whatWasNeverOfferedHasNothingToRestart() {
+  @Test func withoutAnOfferThereIsNothingToRestart() {
     let call = VirtualCall(seed: 51)
     #expect(call.call(0, .restartICE).error == nil)
     #expect(needs(call) == 0)
@@ -39,75 +39,75 @@ struct RestartCallTests {
     #expect(fragments(call) == before)
   }
 
-  @Test func itIsReportedOnceUntilItIsDone() {
+  @Test func aWantedRestartIsReportedOnce() {
     let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
-    let (told, before) = (needs(call), fragments(call))
+    let (needsBefore, before) = (needs(call), fragments(call))
     for _ in 0..<2 { call.call(0, .restartICE) }
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     #expect(fragments(call).isDisjoint(with: before))
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
   }
 
-  @Test func duringAnExchangeItWaitsForTheStableState() {
+  @Test func aRestartWaitsForTheStableState() {
     let call = audio(seed: 53)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .setLocalDescription(nil))
-    let told = needs(call)
+    let needsBefore = needs(call)
     call.call(0, .restartICE)
-    #expect(needs(call) == told)
+    #expect(needs(call) == needsBefore)
     call.call(0, .setLocalDescription(SessionDescription(type: .rollback, sdp: "")))
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
-  @Test func anExchangeWithoutARestartLeavesItWanted() {
+  @Test func aRestartStaysWantedAfterAnExchangeWithoutOne() {
     let call = audio(seed: 54)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .restartICE)
-    let told = needs(call)
+    let needsBefore = needs(call)
     #expect(call.negotiate(from: 1, to: 0) == nil)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
-  @Test func aRestartOfThePeerIsOneToo() {
+  @Test func aRemoteRestartSatisfiesTheLocalOne() {
     let call = audio(seed: 55)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     for peer in 0..<2 { call.call(peer, .restartICE) }
-    let (told, before) = (needs(call), fragments(call))
+    let (needsBefore, before) = (needs(call), fragments(call))
     #expect(call.negotiate(from: 1, to: 0) == nil)
     call.run(for: .seconds(1))
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
-    #expect(needs(call) == told)
+    #expect(needs(call) == needsBefore)
     // Nor does the next local offer start another generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
   }
 
-  @Test func whatNeverConnectedCanBeRestarted() {
+  @Test func aCallThatNeverConnectedCanBeRestarted() {
     let call = audio(seed: 56)
     #expect(call.negotiate { $0.replacing(" 10.0.0.", with: " 10.9.9.") } == nil)
     call.run(for: .seconds(60))
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "failed") }
-    let told = needs(call)
+    let needsBefore = needs(call)
     call.call(0, .restartICE)
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
-    #expect(needs(call) == told + 1)
+    #expect(needs(call) == needsBefore + 1)
   }
 
-  @Test func anOfferThatIsNotSetTakesNoCandidatesAway() {
+  @Test func anUnusedOfferRemovesNoCandidates() {
     let call = audio(seed: 57)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -121,7 +121,7 @@ struct RestartCallTests {
     #expect(call.call(0, .localDescription) == before)
   }
 
-  @Test func addTrackTakesASenderThatHasNothingToSend() {
+  @Test func addTrackReusesAnIdleSender() {
     let call = VirtualCall(seed: 58)
     func add(_ source: MediaSource?) -> UInt32? {
       let reply = call.call(

@@ -29,7 +29,7 @@ struct RunningCallTests {
     }
   }
 
-  @Test func severalTracksOfAKindEachReachTheirTransceiver() {
+  @Test func eachOfSeveralTracksReachesItsTransceiver() {
     let call = VirtualCall(seed: 80)
     for kind in [MediaKind.audio, .video, .audio, .video] {
       call.call(
@@ -46,7 +46,7 @@ struct RunningCallTests {
     #expect(transceivers(call, 1).map(\.mid) == ["0", "1", "2", "3"])
   }
 
-  @Test func sectionsAreAddedStoppedAndUsedAgainWhileMediaFlows() {
+  @Test func sectionsAreAddedStoppedAndReusedWhileMediaFlows() {
     let call = VirtualCall(seed: 81)
     call.call(0, .addTrack(kind: .audio, streamIDs: ["s"], source: RunningCallTests.tone))
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: RunningCallTests.pattern))
@@ -97,7 +97,7 @@ struct RunningCallTests {
     #expect(call.state("signaling", of: 0) == "stable")
   }
 
-  @Test func descriptionsStandInTheirPlaces() {
+  @Test func descriptionsAreCurrentOrPending() {
     let call = VirtualCall(seed: 83)
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: RunningCallTests.tone))
     func places(_ peer: Int) -> [String] {
@@ -120,7 +120,7 @@ struct RunningCallTests {
     #expect(description(call.call(0, .readDescription(.remote))) == answer)
   }
 
-  @Test func anotherPeerTakesACallOver() throws {
+  @Test func anotherPeerTakesOverACall() throws {
     let links = [LinkSettings(), LinkSettings(), LinkSettings()]
     let call = VirtualCall(seed: 84, links: links)
     for peer in 0..<3 {
@@ -128,8 +128,8 @@ struct RunningCallTests {
     }
     #expect(call.negotiate(from: 0, to: 1) == nil)
     call.run(for: .seconds(2))
-    let heard = call.frames(of: 0, kind: .audio, isInbound: true).count
-    #expect(heard > 60)
+    let received = call.frames(of: 0, kind: .audio, isInbound: true).count
+    #expect(received > 60)
     // The same session continues with another peer, which has another certificate.
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
@@ -137,7 +137,7 @@ struct RunningCallTests {
     #expect(call.state("connection", of: 0) == "connected")
     #expect(call.state("dtls", of: 2) == "connected")
     #expect(call.frames(of: 2, kind: .audio, isInbound: true).count > 100)
-    #expect(call.frames(of: 0, kind: .audio, isInbound: true).count > heard + 100)
+    #expect(call.frames(of: 0, kind: .audio, isInbound: true).count > received + 100)
     let prints = call.events[0].compactMap { entry in
       if case .secured(let transport) = entry.event { return transport.remoteFingerprint }
       return String?.none
@@ -155,7 +155,7 @@ struct RunningCallTests {
   ]
 
   @Test(arguments: identities)
-  func theConfigurationDecidesOnCertificatesProfilesAndRole(
+  func theConfigurationDeterminesCertificatesProfilesAndRole(
     algorithms: [CertificateAlgorithm], profile: SRTPProtection, answersAsClient: Bool
   ) throws {
     var configuration = PeerConfiguration()

@@ -31,7 +31,7 @@ struct SendParametersTests {
     return call.frames(of: 0, kind: kind, isInbound: false)[before...]
   }
 
-  @Test func parametersTellWhatWasAgreed() throws {
+  @Test func parametersReflectTheNegotiation() throws {
     let call = CallTests.call(seed: 40, seconds: 1)
     let video = try parameters(call, 2)
     #expect(video.encodings == [RTPEncoding(scaleResolutionDownBy: 1)])
@@ -45,7 +45,7 @@ struct SendParametersTests {
     #expect(audio.codecs.map(\.codec) == RTPCodec.capabilities(.audio, offering: ["opus"]))
   }
 
-  @Test func limitsHoldInARunningCall() throws {
+  @Test func limitsApplyToARunningCall() throws {
     let call = CallTests.call(seed: 41, seconds: 2)
     #expect(
       try set(call, 2) { encoding in
@@ -60,7 +60,7 @@ struct SendParametersTests {
   }
 
   @Test(arguments: [UInt32(1), 2])
-  func aSenderThatIsNotActiveSendsNothingUntilItIs(id: UInt32) throws {
+  func anInactiveSenderSendsNothing(id: UInt32) throws {
     let kind: MediaKind = id == 1 ? .audio : .video
     let call = CallTests.call(seed: 42, seconds: 2)
     #expect(try set(call, id) { $0.active = false } == nil)
@@ -102,7 +102,7 @@ struct SendParametersTests {
     }
   }
 
-  @Test func bitratesStayBelowWhatThePeerTakes() throws {
+  @Test func bitratesStayBelowThePeersLimit() throws {
     let call = CallTests.call(seed: 46, seconds: 2)
     func rates() -> [Int] {
       [MediaKind.audio, .video].map { kind in
@@ -136,11 +136,11 @@ struct SendParametersTests {
   ]
 
   @Test(arguments: shares)
-  func whatOneMayNotSpendGoesToTheOthers(total: UInt64, limits: [UInt64?], shares: [UInt64]) {
+  func unusedBitrateGoesToOtherSenders(total: UInt64, limits: [UInt64?], shares: [UInt64]) {
     #expect(SenderTable.shares(of: total, limits: limits) == shares)
   }
 
-  @Test func onlyWhatWasReadLastCanBeSetAndOnlyOnce() throws {
+  @Test func onlyTheLastReadParametersCanBeSetAndOnlyOnce() throws {
     let call = CallTests.call(seed: 44, seconds: 1)
     let read = try parameters(call, 2)
     #expect(try parameters(call, 2) == read)

@@ -18,7 +18,7 @@ struct SendingPartTests {
 
   // MARK: Stream
 
-  @Test func aStreamThatIsHeldRemembersItsSectionUntilItBeginsAgain() {
+  @Test func aHeldStreamRemembersItsSection() {
     var stream = SentStream()
     stream.begin(start("vp8", rid: "low"))
     #expect(stream.isFed && stream.mid == "0" && stream.rid == "low" && stream.ssrc == 7)
@@ -30,7 +30,7 @@ struct SendingPartTests {
     #expect(!stream.isFed && stream.heldMID == nil && stream.ssrc == 7)
   }
 
-  @Test func onlyAStreamThatIsFedTakesOtherLimits() {
+  @Test func onlyARunningStreamAcceptsOtherLimits() {
     var stream = SentStream()
     let slower = RTPEncoding(maxBitrate: 1_000)
     let isTaken = stream.limit(to: slower)
@@ -42,7 +42,7 @@ struct SendingPartTests {
     #expect(!isNews)
   }
 
-  @Test func theRecordOfAFrameNamesTheStreamThatItGoesInto() {
+  @Test func theRecordOfAFrameNamesItsStream() {
     var stream = SentStream()
     stream.begin(start("opus"))
     var frame = EncodedFrame(
@@ -62,7 +62,7 @@ struct SendingPartTests {
     (true, nil as UInt64?, QualityLimitation.Reason.bandwidth), (true, 55_000, .none),
     (true, 300_000, .bandwidth), (false, nil, .none),
   ])
-  func aTargetFarBelowWhatIsWantedIsTheBandwidth(
+  func aTargetFarBelowTheMaximumIsABandwidthLimitation(
     followsTarget: Bool, limit: UInt64?, reason: QualityLimitation.Reason
   ) {
     var totals = SendingTotals(followsTarget: followsTarget)
@@ -89,7 +89,7 @@ struct SendingPartTests {
       origin: origin, isEnabled: true, at: now)
   }
 
-  @Test func audioCountsOnOverCapturesOfOneSourceAndAnewForAnother() {
+  @Test func audioTotalsContinueForTheSameSource() {
     var audio = SentAudio(bitrateMaximum: 32_000)
     #expect(!audio.isRunning && audio.deadline == nil)
     startTone(&audio, at: at(0))
@@ -111,7 +111,7 @@ struct SendingPartTests {
     #expect(audio.counters.totalSamplesDuration == 0)
   }
 
-  @Test func audioNeedsAnotherEncoderForAnotherBitRateAlone() {
+  @Test func audioNeedsAnotherEncoderOnlyForAnotherBitRate() {
     var audio = SentAudio(bitrateMaximum: 32_000)
     startTone(&audio, at: at(0))
     #expect(!audio.needsRestart(within: RTPEncoding(maxBitrate: 64_000)))
@@ -127,7 +127,7 @@ struct SendingPartTests {
       start(codec), track: 1, source, codecs: codecs, origin: nil, isEnabled: true, at: at(0))
   }
 
-  @Test func videoIsEncodedOnTheClockOfItsSourceWithinWhatMayBeSpent() {
+  @Test func videoIsEncodedOnItsSourcesClockWithinTheBitRate() {
     var video = SentVideo()
     #expect(begin(&video, "vp8", pattern))
     #expect(video.isEncoding && !video.comesEncoded && video.bitrate == 300_000)
@@ -145,7 +145,7 @@ struct SendingPartTests {
     #expect(video.counters.frames == 0)
   }
 
-  @Test func whatCannotBeEncodedIsTakenFromTheApplicationAloneOrPassedOn() {
+  @Test func withoutAnEncoderOnlyEncodedFramesAreSent() {
     var video = SentVideo()
     #expect(!begin(&video, "h264", pattern))
     #expect(begin(&video, "h264", .echo))
@@ -159,7 +159,7 @@ struct SendingPartTests {
     #expect(video.counters.frames == 1)
   }
 
-  @Test func afterAPauseAReceivedFrameIsSentOnFromAKeyFrameOn() {
+  @Test func afterAPauseForwardingResumesWithAKeyFrame() {
     var video = SentVideo()
     let key = ReceivedFrame(
       mid: "1", ssrc: 1, kind: .video, codec: .h264, payloadType: 96, firstSequence: 1,

@@ -93,7 +93,7 @@ struct SimulcastTests {
     #expect(shown.allSatisfy { $0.codec == .h264 && $0.outcome == "decoded" })
   }
 
-  @Test func layersAreSwitchedOffAndOnWhileTheCallRuns() throws {
+  @Test func layersAreSwitchedOffAndOnDuringTheCall() throws {
     let call = Self.call()
     #expect(try set(call) { $0[2].active = false } == nil)
     let count = call.frames(of: 0, kind: .video, isInbound: false).count
@@ -119,7 +119,7 @@ struct SimulcastTests {
     #expect(call.frames(of: 1, kind: .video, isInbound: true).last?.width == 320)
   }
 
-  @Test func layersThatAnAnswerRefusesAreGone() throws {
+  @Test func layersThatAnAnswerRefusesAreRemoved() throws {
     let call = Self.call(taking: "f;~q")
     #expect(sent(call).keys.sorted() == [320])
     guard case .parameters(let parameters) = call.call(0, .getParameters(transceiver: 1)) else {
@@ -128,7 +128,7 @@ struct SimulcastTests {
     #expect(parameters.encodings.map(\.rid) == ["q", "f"])
   }
 
-  @Test func aPeerThatTakesNoSimulcastGetsTheFirstLayer() throws {
+  @Test func aPeerWithoutSimulcastReceivesTheFirstLayer() throws {
     let call = VirtualCall(seed: 61, links: [LinkSettings(), LinkSettings()])
     call.addLayers(Self.encodings.reversed(), Self.pattern)
     #expect(call.negotiate() == nil)
@@ -143,7 +143,7 @@ struct SimulcastTests {
     #expect(sent(call, since: count)[320] ?? 0 > 25)
   }
 
-  @Test func upperLayersWaitUntilThePathCarriesThem() throws {
+  @Test func upperLayersWaitForEnoughBandwidth() throws {
     let call = Self.call()
     call.call(0, .limitBitrate(minimum: nil, current: nil, maximum: 60_000))
     call.run(for: .seconds(1))
@@ -171,7 +171,7 @@ struct SimulcastTests {
     #expect(call.frames(of: 1, kind: .video, isInbound: true).count { $0.width == 320 } > 60)
   }
 
-  @Test func encodingsHaveTemporalLayersWhereTheyAskForThem() throws {
+  @Test func scalabilityModesDetermineTheTemporalLayers() throws {
     let encodings = [
       RTPEncoding(rid: "q", scalabilityMode: "L1T3"),
       RTPEncoding(rid: "h", scalabilityMode: "L1T2"),
@@ -193,7 +193,7 @@ struct SimulcastTests {
     [RTPEncoding(), RTPEncoding(rid: "a")], [RTPEncoding(rid: "a"), RTPEncoding(rid: "a")],
     [RTPEncoding(rid: "a"), RTPEncoding(rid: "b c")], [RTPEncoding(), RTPEncoding()],
   ])
-  func encodingsWithoutNamesOfTheirOwnAreRefused(encodings: [RTPEncoding]) {
+  func encodingsWithoutUniqueNamesAreRefused(encodings: [RTPEncoding]) {
     let call = VirtualCall(seed: 1, links: [LinkSettings()])
     let reply = call.call(
       0,
@@ -202,14 +202,14 @@ struct SimulcastTests {
     #expect(reply.error?.name == "TypeError")
   }
 
-  @Test func encodingsAreHalvedUnlessTheySaySo() throws {
+  @Test func encodingsAreHalvedByDefault() throws {
     let named = ["a", "b", "c", "d"].map { RTPEncoding(rid: $0) }
     #expect(try RTPEncoding.suited(named, to: .video).map(\.scaleResolutionDownBy) == [4, 2, 1])
     #expect(try RTPEncoding.suited(named, to: .audio) == [RTPEncoding()])
     #expect(try RTPEncoding.suited(Array(named.prefix(1)), to: .video)[0].rid == nil)
   }
 
-  @Test func bitrateGoesToTheLowestLayersFirst() {
+  @Test func bitrateIsAssignedToTheLowestLayersFirst() {
     func shares(_ total: UInt64, sent: Int = 3) -> [UInt64] {
       LayerAllocation.shares(
         of: total,
@@ -272,7 +272,7 @@ struct SimulcastTests {
     return call
   }
 
-  @Test func anOfferDecidesInWhichLayersATrackIsSent() throws {
+  @Test func anOfferDeterminesTheLayersOfATrack() throws {
     let call = asked(for: "r0;r1;r2")
     call.run(for: .seconds(3))
     var widths: [Int: Int] = [:]
@@ -289,14 +289,14 @@ struct SimulcastTests {
     #expect(parameters.encodings.map(\.scaleResolutionDownBy) == [4, 2, 1])
   }
 
-  @Test func withoutLayersInTheOfferATrackIsOneStream() throws {
+  @Test func withoutLayersInTheOfferATrackIsASingleStream() throws {
     let call = asked(for: "")
     call.run(for: .seconds(1))
     let frames = call.frames(of: 1, kind: .video, isInbound: false)
     #expect(frames.count > 10 && frames.allSatisfy { $0.width == 320 })
   }
 
-  @Test func aTrackThatIsDisabledStaysSoInLayers() throws {
+  @Test func aDisabledTrackStaysDisabledInLayers() throws {
     let call = asked(for: "r0;r1;r2", isEnabled: false)
     call.run(for: .seconds(2))
     guard case .stats(let report) = call.call(1, .getStats()) else { return }
@@ -311,7 +311,7 @@ struct SimulcastTests {
     #expect(bytes(call) * 4 < bytes(whole))
   }
 
-  @Test func layersThatWereAskedForAreTakenBack() throws {
+  @Test func layersFromAnOfferAreRolledBack() throws {
     var configuration = PeerConfiguration()
     configuration.takesOfferedLayers = true
     let call = VirtualCall(

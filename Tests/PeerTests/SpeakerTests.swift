@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 struct SpeakerTests {
-  /// Makes two peers; the first sends a tone, and the second sends back what it hears.
+  /// Makes two peers; the first sends a tone, and the second sends back what it receives.
   private func echoedCall() throws -> VirtualCall {
     let call = VirtualCall(seed: 3, links: [LinkSettings(), LinkSettings()])
     call.call(
@@ -35,22 +35,22 @@ struct SpeakerTests {
   @Test func aMixedVoiceIsReportedByItsSourceAndLevel() throws {
     let call = try echoedCall()
     call.run(for: .seconds(3))
-    let own = try #require(call.frames(of: 0, kind: .audio, isInbound: false).last)
-    let heard = try #require(
+    let local = try #require(call.frames(of: 0, kind: .audio, isInbound: false).last)
+    let receivedFrame = try #require(
       call.frames(of: 0, kind: .audio, isInbound: true).last { $0.outcome == "decoded" })
-    #expect(heard.contributors.map(\.source) == [own.ssrc])
-    #expect(heard.contributors.first?.level == own.audioLevel)
+    #expect(receivedFrame.contributors.map(\.source) == [local.ssrc])
+    #expect(receivedFrame.contributors.first?.level == local.audioLevel)
     // The speaker is the voice in the mix, not the mix.
-    let voice = SpeakingTrack(transceiver: 1, isInbound: true, contributor: own.ssrc)
+    let voice = SpeakingTrack(transceiver: 1, isInbound: true, contributor: local.ssrc)
     #expect(voices(call, of: 0, "began").contains(voice))
     #expect(
       !voices(call, of: 0, "began").contains(SpeakingTrack(transceiver: 1, isInbound: true)))
-    let told = try sources(call, 0)
-    #expect(told.contributing.map(\.source) == [own.ssrc])
-    let level = try #require(told.contributing.first?.audioLevel)
+    let reported = try sources(call, 0)
+    #expect(reported.contributing.map(\.source) == [local.ssrc])
+    let level = try #require(reported.contributing.first?.audioLevel)
     #expect((0.15...0.2).contains(level))
-    #expect(told.synchronization.map(\.source) == [heard.ssrc])
-    #expect(told.synchronization.first?.rtpTimestamp == heard.rtpTime)
+    #expect(reported.synchronization.map(\.source) == [receivedFrame.ssrc])
+    #expect(reported.synchronization.first?.rtpTimestamp == receivedFrame.rtpTime)
     // The second peer's audio is unmixed.
     #expect(try sources(call, 1).contributing.isEmpty)
   }
@@ -65,12 +65,12 @@ struct SpeakerTests {
     #expect(try sources(call, 1) == ReceivedSources())
   }
 
-  @Test func sourcesOfATrackThatIsNotThereAreRefused() throws {
+  @Test func sourcesOfAMissingTrackAreRefused() throws {
     let call = try echoedCall()
     #expect(call.call(0, .sources(transceiver: 9)).error?.name == "InvalidAccessError")
   }
 
-  @Test func theLoudestAreReportedAsOftenAsAsked() throws {
+  @Test func theLoudestAreReportedAtTheRequestedInterval() throws {
     let call = try echoedCall()
     call.run(for: .seconds(2))
     let begin = call.now
@@ -78,11 +78,11 @@ struct SpeakerTests {
     call.run(for: .seconds(3))
     call.call(0, .replaceSource(transceiver: 1, nil))
     call.run(for: .seconds(3))
-    let told = call.events[1].compactMap { entry -> (Instant, [SpeakerVolume])? in
+    let reported = call.events[1].compactMap { entry -> (Instant, [SpeakerVolume])? in
       guard case .loudestSpeakers(let volumes) = entry.event else { return nil }
       return (entry.at, volumes)
     }
-    let loud = told.filter { !$0.1.isEmpty }
+    let loud = reported.filter { !$0.1.isEmpty }
     #expect((6...9).contains(loud.count))
     #expect(loud.first.map { $0.0 - begin <= .milliseconds(520) } == true)
     for (_, volumes) in loud.dropFirst().prefix(5) {
@@ -90,10 +90,10 @@ struct SpeakerTests {
       #expect(volumes.allSatisfy { (-17 ... -13).contains($0.decibels) })
     }
     // Silence is reported once, although no more packets arrive that could report it.
-    #expect(told.filter { $0.1.isEmpty }.count == 1)
-    #expect(told.last?.1.isEmpty == true)
+    #expect(reported.filter { $0.1.isEmpty }.count == 1)
+    #expect(reported.last?.1.isEmpty == true)
     call.call(1, .observeLoudest(nil))
-    let count = told.count
+    let count = reported.count
     call.call(0, .replaceSource(transceiver: 1, .tone(hertz: 440, pauseSeconds: 0)))
     call.run(for: .seconds(2))
     let after = call.events[1].filter {
@@ -102,7 +102,7 @@ struct SpeakerTests {
     #expect(after.count == count)
   }
 
-  @Test func whoSpeaksTakesASlotAndLosesItWithTheSlots() throws {
+  @Test func aSpeakerGetsASlotAndLosesItWithTheSlots() throws {
     let call = try echoedCall()
     call.call(1, .limitAudioSlots(2))
     call.run(for: .seconds(2))
@@ -116,14 +116,14 @@ struct SpeakerTests {
     #expect(changes() == [true])
     call.call(1, .limitAudioSlots(nil))
     #expect(changes() == [true, false])
-    // A peer's own audio takes no slot.
-    let own = call.events[1].filter {
+    // Local audio needs no slot.
+    let local = call.events[1].filter {
       if case .audioSlot(let other, _) = $0.event { !other.isInbound } else { false }
     }
-    #expect(own.isEmpty)
+    #expect(local.isEmpty)
   }
 
-  @Test func whoIsExemptTakesNoSlot() throws {
+  @Test func anExemptSpeakerNeedsNoSlot() throws {
     let call = try echoedCall()
     call.call(1, .limitAudioSlots(1))
     call.run(for: .seconds(1))

@@ -26,7 +26,7 @@ struct StateTests {
     return states
   }
 
-  @Test func aMoveToThePresentStateIsNone() {
+  @Test func movingToTheCurrentStateIsNoTransition() {
     var states = ConnectionStates()
     #expect(states.move(to: ICEConnectionState.new) == nil)
     let moved = StateTransition(machine: "sctp", from: "new", to: "connecting")
@@ -35,7 +35,7 @@ struct StateTests {
     #expect(states.move(to: SCTPState.connecting) == nil)
   }
 
-  @Test func aCallIsEstablishedOnceEverythingIsThere() {
+  @Test func aCallIsEstablishedOnceEverythingIsConnected() {
     var call = establishment(seconds: 30)
     #expect(call.follow(states(.stable), isClosed: false, at: .zero).isEmpty)
     let begun = call.follow(states(.haveLocalOffer), isClosed: false, at: .zero)
@@ -82,7 +82,7 @@ struct StateTests {
     #expect(questions == 3)
   }
 
-  @Test func theEndOfAConnectionIsReportedOnceForEachReasonButNotAfterClosing() {
+  @Test func anEndedConnectionIsReportedOncePerReason() {
     var life = ConnectionLife(PeerConfiguration())
     let ends: [ConnectionEnd] = [.iceFailed, .iceFailed, .dtlsFailed, .application, .peer]
     #expect(ends.map { life.end($0) } == [true, false, true, true, false])
@@ -104,9 +104,9 @@ struct StateTests {
     #expect(life.follow(states(.stable), at: .zero) == [.closed])
   }
 
-  @Test func streamsOfThePeerAreReportedWhenTheyBeginAndEnd() {
+  @Test func remoteStreamsAreReportedWhenTheyBeginAndEnd() {
     var remote = RemoteStreams()
-    func told(_ ids: String...) -> [String] {
+    func changes(_ ids: String...) -> [String] {
       remote.follow(ids.map { MediaStreamInfo(id: $0, tracks: []) }).map { event in
         switch event {
         case .streamAdded(let stream): "+\(stream.id)"
@@ -115,8 +115,8 @@ struct StateTests {
         }
       }
     }
-    #expect(told("a") == ["+a"])
-    #expect(told("a") == [])
-    #expect(told("b") == ["+b", "-a"])
+    #expect(changes("a") == ["+a"])
+    #expect(changes("a") == [])
+    #expect(changes("b") == ["+b", "-a"])
   }
 }

@@ -149,16 +149,16 @@ struct StatsArticleTests {
       $0.type == type || "\($0.type) \($0.kind ?? "")" == type
     }
     #expect(!entries.isEmpty)
-    var told: Set<String> = []
+    var listed: Set<String> = []
     for entry in entries {
-      told.formUnion(entry.members.filter { !$0.isFurther }.map(\.name))
-      told.formUnion(entry.missing.flatMap(\.members))
+      listed.formUnion(entry.members.filter { !$0.isFurther }.map(\.name))
+      listed.formUnion(entry.missing.flatMap(\.members))
     }
-    #expect(told == wanted, "\(told.symmetricDifference(wanted).sorted())")
+    #expect(listed == wanted, "\(listed.symmetricDifference(wanted).sorted())")
   }
 
   /// After a change of report members, this test shows what the article has to say.
-  @Test func theArticleHasTheTablesOfTheCode() throws {
+  @Test func theArticleMatchesTheTablesInTheCode() throws {
     let article = try String(
       contentsOf: URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -170,7 +170,7 @@ struct StatsArticleTests {
     Issue.record("the article has no such lines: \(missing.joined(separator: "\n"))")
   }
 
-  @Test func nothingIsSaidTwice() {
+  @Test func membersAreListedOnce() {
     for entry in StatsMembers.all {
       let names = entry.members.map(\.name)
       #expect(Set(names).count == names.count, "\(entry.title)")

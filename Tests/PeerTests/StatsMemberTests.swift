@@ -22,13 +22,13 @@ struct StatsMemberTests {
 
   private static let both = [configuration, configuration]
 
-  private func note(_ call: VirtualCall, in members: inout Members) {
+  private func collect(_ call: VirtualCall, in members: inout Members) {
     for peer in 0..<2 {
       let times = [(1, true), (2, true), (2, false)].map {
         CodecTime(transceiver: $0, isInbound: $1, nanoseconds: 1_000_000)
       }
       guard case .stats(let report) = call.call(peer, .getStats(codecTimes: times)) else {
-        Issue.record("getStats gave no report")
+        Issue.record("getStats returned no report")
         return
       }
       for object in report.objects {
@@ -141,12 +141,12 @@ struct StatsMemberTests {
     }
     #expect(chain.map { $0["base64Certificate"] }.dropFirst() == [.text("AQ=="), .text("Ag==")])
     #expect(Set(chain.map(\.id)).count == 3)
-    // The own certificate is self-signed.
-    let own = report.objects.first { transport["localCertificateId"] == .text($0.id) }
-    #expect(own != nil && own?["issuerCertificateId"] == nil)
+    // The local certificate is self-signed.
+    let localCertificate = report.objects.first { transport["localCertificateId"] == .text($0.id) }
+    #expect(localCertificate != nil && localCertificate?["issuerCertificateId"] == nil)
   }
 
-  @Test func aCandidateTellsOfWhatKindItsNetworkIs() throws {
+  @Test func aCandidateReportsItsNetworkType() throws {
     guard case .stats(let report) = issuedCall().call(0, .getStats()) else { return }
     let local = report.objects.filter { $0.type == "local-candidate" }
     #expect(!local.isEmpty && local.allSatisfy { $0["networkType"] == .text("ethernet") })
@@ -155,7 +155,7 @@ struct StatsMemberTests {
   }
 
   /// Every fourth audio packet arrives with CE, the others with ECT(1).
-  @Test func packetsCountByTheirMarks() throws {
+  @Test func packetsAreCountedByTheirECNMarks() throws {
     let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
     var count = (ect1: UInt64(0), ce: UInt64(0))
     call.marking = { bytes in
@@ -168,23 +168,23 @@ struct StatsMemberTests {
     call.addMedia()
     call.negotiate()
     call.run(for: .seconds(2))
-    var told = (ect1: UInt64(0), ce: UInt64(0), all: UInt64(0))
+    var reported = (ect1: UInt64(0), ce: UInt64(0), all: UInt64(0))
     for peer in 0..<2 {
       guard case .stats(let report) = call.call(peer, .getStats()) else { return }
       for object in report.objects where object.type == "inbound-rtp" {
-        told.ect1 += object.count("packetsReceivedWithEct1")
-        told.ce += object.count("packetsReceivedWithCe")
-        told.all += object.count("packetsReceived")
+        reported.ect1 += object.count("packetsReceivedWithEct1")
+        reported.ce += object.count("packetsReceivedWithCe")
+        reported.all += object.count("packetsReceived")
       }
       for object in report.objects where object.type == "outbound-rtp" {
         #expect(object["packetsSentWithEct1"] == .integer(0))
       }
     }
-    #expect(told.ce == count.ce && told.ect1 == count.ect1)
-    #expect(told.ce > 20 && told.all == told.ce + told.ect1)
+    #expect(reported.ce == count.ce && reported.ect1 == count.ect1)
+    #expect(reported.ce > 20 && reported.all == reported.ce + reported.ect1)
   }
 
-  @Test func whereNobodyReadsMarksNoneAreCounted() throws {
+  @Test func withoutReadingMarksNoneAreCounted() throws {
     let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
     call.addMedia()
     call.negotiate()
@@ -195,7 +195,7 @@ struct StatsMemberTests {
   }
 
   /// A tone at half of full scale: its RMS is that divided by the square root of two.
-  @Test func bothLevelsOfAudioAreThere() throws {
+  @Test func bothAudioLevelsAreReported() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)
     call.negotiate()
@@ -216,7 +216,7 @@ struct StatsMemberTests {
   }
 
   /// Older takes replay as they were recorded, so their peers report what they did then.
-  @Test func aPeerOfAnOlderTakeReportsWhatItDid() throws {
+  @Test func olderTakesReportTheirOriginalMembers() throws {
     let call = VirtualCall(seed: 12)
     call.addMedia()
     call.negotiate()
@@ -232,14 +232,14 @@ struct StatsMemberTests {
     #expect(inbound["retransmittedPacketsReceived"] == .integer(0))
   }
 
-  @Test func reportsHaveTheMembersThatTheTableTells() throws {
+  @Test func reportsHaveTheMembersInTheTable() throws {
     var found: Members = [:]
-    note(lossyCall(), in: &found)
-    note(relayedCall(), in: &found)
-    note(try rembCall(), in: &found)
-    note(
+    collect(lossyCall(), in: &found)
+    collect(relayedCall(), in: &found)
+    collect(try rembCall(), in: &found)
+    collect(
       SimulcastTests.call(seconds: 1, configuration: StatsMemberTests.configuration), in: &found)
-    note(issuedCall(), in: &found)
+    collect(issuedCall(), in: &found)
     for entry in StatsMembers.all {
       let name = entry.type + (entry.kind.map { " \($0)" } ?? "")
       let removed = found.removeValue(forKey: name)
@@ -253,7 +253,7 @@ struct StatsMemberTests {
     #expect(found.isEmpty)
   }
 
-  @Test func noMemberIsBothGivenAndMissing() {
+  @Test func noMemberIsBothReportedAndMissing() {
     for entry in StatsMembers.all {
       let all = entry.given + entry.missing.flatMap(\.members)
       #expect(Set(all).count == all.count, "\(entry.type) \(entry.kind ?? "")")
@@ -261,7 +261,7 @@ struct StatsMemberTests {
     #expect(Set(StatsMembers.all.map(\.type)).count == 14)
   }
 
-  @Test func whatTheSystemRefusedToSendIsCountedOnItsPair() throws {
+  @Test func packetsTheSystemRefusedAreCountedOnTheirPair() throws {
     let call = VirtualCall(seed: 8, links: [LinkSettings(), LinkSettings()])
     call.addMedia()
     call.negotiate()

@@ -14,7 +14,7 @@ struct StatsTests {
   ) throws -> StatsReport {
     guard case .stats(let report) = call.call(peer, .getStats(of: selector, codecTimes: times))
     else {
-      Issue.record("getStats gave no report")
+      Issue.record("getStats returned no report")
       return StatsReport()
     }
     return report
@@ -32,7 +32,7 @@ struct StatsTests {
     case .integer(let value): return Double(value)
     case .number(let value): return value
     default:
-      Issue.record("\(name) is no number")
+      Issue.record("\(name) is not a number")
       return .nan
     }
   }
@@ -83,7 +83,7 @@ struct StatsTests {
     ("certificate", nil, "fingerprint fingerprintAlgorithm base64Certificate"),
   ]
 
-  @Test func everyMandatoryMemberIsThere() throws {
+  @Test func everyMandatoryMemberIsReported() throws {
     let call = CallTests.call(seed: 21, seconds: 5)
     for peer in 0..<2 {
       let report = try report(call, of: peer)
@@ -99,7 +99,7 @@ struct StatsTests {
     }
   }
 
-  @Test func everyReferenceLeadsToAnObjectAndEveryIdIsOneOfItsOwn() throws {
+  @Test func everyReferenceResolvesAndIDsAreUnique() throws {
     let call = CallTests.call(seed: 22, seconds: 3)
     let report = try report(call, of: 1)
     let ids = report.objects.map(\.id)
@@ -115,7 +115,7 @@ struct StatsTests {
     #expect(try self.report(CallTests.call(seed: 22, seconds: 3), of: 1) == report)
   }
 
-  @Test func aSelectorGivesOneStreamAndWhatItRefersTo() throws {
+  @Test func aSelectorReturnsOneStreamAndItsReferences() throws {
     let call = CallTests.call(seed: 24, seconds: 3)
     let sender = try report(call, of: 0, .sender(transceiver: 2))
     #expect(objects(sender, "outbound-rtp").count == 1)
@@ -163,7 +163,7 @@ struct StatsTests {
     }
   }
 
-  @Test func aReplacedSourceIsAnotherObjectThatBeginsAtZero() throws {
+  @Test func aReplacedSourceIsANewObjectThatStartsAtZero() throws {
     let call = CallTests.call(seed: 26, seconds: 3)
     let before = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
     call.call(0, .replaceSource(transceiver: 1, .tone(hertz: 300, pauseSeconds: 0)))
@@ -186,14 +186,14 @@ struct StatsTests {
     #expect(objects(try report(call, of: 0), "media-source", kind: "audio").isEmpty)
   }
 
-  @Test func theLevelsOfATonesTwoEndsAgree() throws {
+  @Test func theLevelsOfAToneAgreeAtBothEnds() throws {
     let call = CallTests.call(seed: 27, seconds: 4)
     let source = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
-    let heard = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
+    let inbound = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
     let sent = try number(source, "audioLevel")
     // A tone at a quarter of full scale has an RMS of 0.177.
     #expect((0.15...0.2).contains(sent), "\(sent)")
-    #expect(abs(try number(heard, "audioLevel") / sent - 1) < 0.12)
+    #expect(abs(try number(inbound, "audioLevel") / sent - 1) < 0.12)
     let energy = try number(source, "totalAudioEnergy")
     let duration = try number(source, "totalSamplesDuration")
     #expect(abs((energy / duration).squareRoot() / sent - 1) < 0.02)
@@ -220,26 +220,26 @@ struct StatsTests {
     #expect(try number(transport, "selectedCandidatePairChanges") == 2)
   }
 
-  @Test func theTimeOfTheCodecsIsWhatTheCallBrings() throws {
+  @Test func codecTimesComeFromTheCall() throws {
     let call = CallTests.call(seed: 29, seconds: 3)
     let times = [
       CodecTime(transceiver: 2, isInbound: false, nanoseconds: 250_000_000),
       CodecTime(transceiver: 2, isInbound: true, nanoseconds: 125_000_000),
       CodecTime(transceiver: 1, isInbound: true, nanoseconds: 4_000_000_000),
     ]
-    let told = try report(call, of: 0, times: times)
-    let sent = objects(told, "outbound-rtp", kind: "video").first
-    let received = objects(told, "inbound-rtp", kind: "video").first
+    let timed = try report(call, of: 0, times: times)
+    let sent = objects(timed, "outbound-rtp", kind: "video").first
+    let received = objects(timed, "inbound-rtp", kind: "video").first
     #expect(try number(sent, "totalEncodeTime") == 0.25)
     #expect(try number(received, "totalDecodeTime") == 0.125)
     #expect(try number(received, "totalProcessingDelay") > 0.125)
-    let heard = try #require(objects(told, "inbound-rtp", kind: "audio").first)
+    let inbound = try #require(objects(timed, "inbound-rtp", kind: "audio").first)
     #expect(
-      try number(heard, "totalProcessingDelay") == 4 + number(heard, "jitterBufferDelay"))
-    let untold = try report(call, of: 0)
-    #expect(objects(untold, "inbound-rtp", kind: "audio").first?["totalProcessingDelay"] == nil)
-    #expect(objects(untold, "outbound-rtp", kind: "video").first?["totalEncodeTime"] == nil)
-    #expect(objects(untold, "inbound-rtp", kind: "video").first?["totalProcessingDelay"] == nil)
+      try number(inbound, "totalProcessingDelay") == 4 + number(inbound, "jitterBufferDelay"))
+    let untimed = try report(call, of: 0)
+    #expect(objects(untimed, "inbound-rtp", kind: "audio").first?["totalProcessingDelay"] == nil)
+    #expect(objects(untimed, "outbound-rtp", kind: "video").first?["totalEncodeTime"] == nil)
+    #expect(objects(untimed, "inbound-rtp", kind: "video").first?["totalProcessingDelay"] == nil)
   }
 
   @Test func anEncoderWithTooFewBitsIsLimitedByBandwidth() throws {
@@ -273,7 +273,7 @@ struct StatsTests {
     }
   }
 
-  @Test func codecsAreThoseInUseWithTheParametersOfWhoReceives() throws {
+  @Test func codecsAreThoseInUseWithTheReceiversParameters() throws {
     let call = CallTests.call(seed: 32, seconds: 2)
     let codecs = objects(try report(call, of: 0), "codec")
     #expect(codecs.compactMap { $0["mimeType"]?.text }.sorted() == ["audio/opus", "video/VP8"])

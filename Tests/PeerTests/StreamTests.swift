@@ -19,7 +19,7 @@ struct StreamTests {
       })
   }
 
-  private func told(_ call: VirtualCall, _ peer: Int) -> [String] {
+  private func streamEvents(_ call: VirtualCall, _ peer: Int) -> [String] {
     call.events[peer].compactMap { entry in
       switch entry.event {
       case .streamAdded(let stream):
@@ -35,15 +35,15 @@ struct StreamTests {
     return streams
   }
 
-  @Test func streamsAreReportedToTheOtherSideOnly() {
+  @Test func streamsAreReportedOnlyToThePeer() {
     let call = VirtualCall(seed: 50)
     #expect(call.call(0, .addStream(stream("one", ["a", "v"]))).error == nil)
     #expect(call.call(0, .addStream(stream("two", ["b"]))).error == nil)
     #expect(call.call(1, .addStream(stream("back", ["c"]))).error == nil)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
-    #expect(told(call, 0) == ["+back c"])
-    #expect(told(call, 1) == ["+one a,v", "+two b"])
+    #expect(streamEvents(call, 0) == ["+back c"])
+    #expect(streamEvents(call, 1) == ["+one a,v", "+two b"])
     #expect(
       streams(call, 0).local
         == streams(call, 1).remote.map { remote in
@@ -59,8 +59,8 @@ struct StreamTests {
 
     call.call(0, .removeStream("one"))
     #expect(call.negotiate() == nil)
-    #expect(told(call, 1) == ["+one a,v", "+two b", "-one"])
-    #expect(told(call, 0) == ["+back c"])
+    #expect(streamEvents(call, 1) == ["+one a,v", "+two b", "-one"])
+    #expect(streamEvents(call, 0) == ["+back c"])
     #expect(streams(call, 0).local.map(\.id) == ["two"])
     call.run(for: .milliseconds(200))
     let before = call.frames(of: 0, kind: .video, isInbound: false).count
@@ -69,10 +69,10 @@ struct StreamTests {
     // The identifiers are free again.
     #expect(call.call(0, .addStream(stream("one", ["a", "v"]))).error == nil)
     #expect(call.negotiate() == nil)
-    #expect(told(call, 1).last == "+one a,v")
+    #expect(streamEvents(call, 1).last == "+one a,v")
   }
 
-  @Test func duplicatesAreRefusedWithoutATrace() {
+  @Test func duplicatesAreRefusedWithoutSideEffects() {
     let call = VirtualCall(seed: 51)
     call.call(0, .addStream(stream("one", ["a", "v"])))
     let before = streams(call, 0)
@@ -88,19 +88,19 @@ struct StreamTests {
     #expect(call.call(0, track).error?.isDuplicateID == true)
   }
 
-  @Test func aTrackOfTwoStreamsGoesOnInTheOther() {
+  @Test func aTrackOfTwoStreamsContinuesInTheOther() {
     let call = VirtualCall(seed: 52)
     call.call(0, .addTrack(kind: .audio, streamIDs: ["s", "t"], source: StreamTests.tone))
     #expect(call.negotiate() == nil)
-    #expect(told(call, 1).map { $0.prefix(2) } == ["+s", "+t"])
+    #expect(streamEvents(call, 1).map { $0.prefix(2) } == ["+s", "+t"])
     call.call(0, .removeStream("s"))
     #expect(call.negotiate() == nil)
-    #expect(told(call, 1).last == "-s")
+    #expect(streamEvents(call, 1).last == "-s")
     call.run(for: .seconds(1))
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
     // The track moves to another stream without being sent again.
     call.call(0, .setStreams(transceiver: 1, ["u"]))
     #expect(call.negotiate() == nil)
-    #expect(told(call, 1).suffix(2).map { $0.prefix(2) } == ["+u", "-t"])
+    #expect(streamEvents(call, 1).suffix(2).map { $0.prefix(2) } == ["+u", "-t"])
   }
 }

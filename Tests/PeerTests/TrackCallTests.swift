@@ -51,10 +51,10 @@ struct TrackCallTests {
     #expect((49...51).contains(sent.count))
     #expect(sent.allSatisfy { $0.audioLevel == 127 && !$0.isVoice && $0.energy == 0 })
     // The level is sent in the header extension, and the decoded audio is silent.
-    let heard = later(call, 1, .audio, isInbound: true)
-    #expect(heard.count >= 49)
-    #expect(heard.allSatisfy { $0.audioLevel == 127 || $0.outcome != "decoded" })
-    #expect(heard.dropFirst(5).allSatisfy { $0.peak < 8 })
+    let received = later(call, 1, .audio, isInbound: true)
+    #expect(received.count >= 49)
+    #expect(received.allSatisfy { $0.audioLevel == 127 || $0.outcome != "decoded" })
+    #expect(received.dropFirst(5).allSatisfy { $0.peak < 8 })
     // A call that changes nothing causes no report.
     call.call(0, muting)
     #expect(changes(call, 0).map(\.kind) == [.disabled])
@@ -128,7 +128,7 @@ struct TrackCallTests {
     #expect(later(call, 0, .audio, isInbound: false).allSatisfy { $0.audioLevel == 127 })
   }
 
-  @Test func tracksThatAreNotThereCannotBeMuted() {
+  @Test func missingTracksCannotBeMuted() {
     let call = Self.call(seed: 64)
     func error(_ request: PeerCall) -> String? { call.call(1, request).error?.name }
     func muting(_ transceiver: UInt32) -> PeerCall {
@@ -180,16 +180,16 @@ struct TrackCallTests {
     return state.volume
   }
 
-  @Test func aDisabledReceivedTrackIsSilentAndCountedOn() throws {
+  @Test func aDisabledReceivedTrackIsSilentButStillCounted() throws {
     let call = Self.call(
       seed: 66, videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 15))
     for transceiver: UInt32 in 1...2 {
       call.call(1, .setEnabled(transceiver: transceiver, isInbound: true, isEnabled: false))
     }
-    let heard = later(call, 1, .audio, isInbound: true)
-    #expect(heard.count >= 49)
-    #expect(heard.allSatisfy { $0.energy == 0 && $0.audioLevel != 127 })
-    guard case .audio(let block) = heard.last?.decoded else {
+    let received = later(call, 1, .audio, isInbound: true)
+    #expect(received.count >= 49)
+    #expect(received.allSatisfy { $0.energy == 0 && $0.audioLevel != 127 })
+    guard case .audio(let block) = received.last?.decoded else {
       return #expect(Bool(false), "no audio")
     }
     #expect(block.samples.count == 960 && block.samples.allSatisfy { $0 == 0 })
@@ -207,14 +207,14 @@ struct TrackCallTests {
 
   @Test func receivedTracksAreMutedUnmutedAndEndWithReasons() {
     let call = Self.call(seed: 67)
-    func told() -> [String] {
+    func trackEvents() -> [String] {
       changes(call, 1).filter(\.isInbound).map { "\($0.kind) \($0.reason?.rawValue ?? "")" }
     }
-    #expect(told() == ["unmute media"])
+    #expect(trackEvents() == ["unmute media"])
     call.call(0, .removeTrack(transceiver: 1))
     #expect(call.negotiate() == nil)
     call.run(for: .milliseconds(200))
-    #expect(told() == ["unmute media", "mute removed"])
+    #expect(trackEvents() == ["unmute media", "mute removed"])
     call.call(0, .addTrack(kind: .audio, streamIDs: ["s"], source: Self.loud))
     #expect(call.negotiate() == nil)
     call.run(for: .milliseconds(500))
@@ -224,7 +224,7 @@ struct TrackCallTests {
     // The new track has its own transceiver, because the first one has sent.
     let transceivers = changes(call, 1).filter(\.isInbound).map(\.transceiver)
     let ends = ["unmute media", "mute goodbye", "ended closed", "ended closed"]
-    #expect(told().dropFirst(2) == ends[...])
+    #expect(trackEvents().dropFirst(2) == ends[...])
     #expect(Set(transceivers.suffix(2)) == [1, 2])
   }
 
@@ -242,7 +242,7 @@ struct TrackCallTests {
     }
   }
 
-  @Test func closeReasonsTellWhoEndedIt() {
+  @Test func closeReasonsNameTheEndThatClosed() {
     let call = Self.call(seed: 69)
     call.call(0, .close)
     call.run(for: .milliseconds(300))
@@ -274,21 +274,21 @@ struct TrackCallTests {
   }
 
   /// Takes made before these notices replay identically, because genesis does not enable them.
-  @Test func nothingIsReportedUnlessGenesisAsksForIt() {
+  @Test func nothingIsReportedUnlessGenesisRequestsIt() {
     for notices in [nil, [PeerNotice(rawValue: "of-later")]] {
       let call = Self.call(seed: 70, notices: notices)
       call.step(0, .interfaces([]))
       call.call(0, .close)
       call.run(for: .milliseconds(300))
       call.call(1, .close)
-      let told = (call.events[0] + call.events[1]).filter {
+      let trackEvents = (call.events[0] + call.events[1]).filter {
         switch $0.event {
         case .trackChanged, .candidatesRemoved, .gatheringError, .selectedPair, .connectionEnded:
           true
         default: false
         }
       }
-      #expect(told.isEmpty)
+      #expect(trackEvents.isEmpty)
     }
   }
 }

@@ -32,14 +32,14 @@ struct TransportPartTests {
 
   // MARK: Path
 
-  @Test func handshakeMessagesWaitForAPathUpToALimit() {
+  @Test func aLimitedNumberOfHandshakeMessagesWaitsForAPath() {
     var path = TransportPath()
     for number in 0..<20 { path.hold([UInt8(number)]) }
     #expect(path.removeHeld() == (0..<16).map { [UInt8($0)] })
     #expect(path.removeHeld().isEmpty)
   }
 
-  @Test func aPathIsOldFromARestartUntilTheNextSelection() {
+  @Test func aRestartedPathIsOldUntilTheNextSelection() {
     var path = TransportPath()
     path.select(local, remote, isRelayed: true)
     #expect(path.isRelayed && !path.isOld)
@@ -61,13 +61,13 @@ struct TransportPartTests {
     }
     // Once gathering has started, more addresses are only reported, and nothing restarts.
     guard case .interfaces([])? = gathering.learn([], .gathering) else {
-      Issue.record("a change of the addresses is not told")
+      Issue.record("a change of the addresses is not reported")
       return
     }
     #expect(gathering.begin(.gathering) == nil)
   }
 
-  @Test func addressesThatNobodyWaitsForBeginNothing() {
+  @Test func unexpectedAddressesStartNoGathering() {
     var gathering = LocalGathering()
     #expect(gathering.learn([IPAddress(ipv4: 7)], .new) == nil)
     guard case .gather? = gathering.begin(.new) else {
@@ -76,7 +76,7 @@ struct TransportPartTests {
     }
   }
 
-  @Test func aRestartForgetsCandidatesAndGathersAnew() {
+  @Test func aRestartForgetsCandidatesAndGathersAgain() {
     var gathering = LocalGathering()
     _ = gathering.learn([IPAddress(ipv4: 7)], .new)
     gathering.store(candidate(1, transport: "tcp"))
@@ -94,7 +94,7 @@ struct TransportPartTests {
 
   // MARK: Generations
 
-  @Test func aRestartIsOfferedOnceItIsWanted() throws {
+  @Test func aWantedRestartIsOffered() throws {
     var restart = LocalRestart(entropy)
     restart.want(.new)
     restart.prepare()
@@ -111,7 +111,7 @@ struct TransportPartTests {
     #expect(restart.next == nil)
   }
 
-  @Test func theAnswerToARestartOfThePeerStandsForAnOwnOne() {
+  @Test func answeringARemoteRestartSatisfiesTheLocalOne() {
     var restart = LocalRestart(entropy)
     restart.want(.complete)
     restart.prepare()
@@ -121,7 +121,7 @@ struct TransportPartTests {
     #expect(restart.next == nil)
   }
 
-  @Test func otherCredentialsOfThePeerAreARestartUnlessTheyAnswerOne() {
+  @Test func newRemoteCredentialsAreARestartUnlessTheyAnswerOne() {
     var peer = PeerParameters()
     #expect(peer.apply(parameters("a"), answersLocalOffer: false) == .credentials)
     let isNews = [peer.describe("c1"), peer.describe("c1"), peer.describe("c2")]
@@ -135,7 +135,7 @@ struct TransportPartTests {
     #expect(peer.apply(parameters("c"), answersLocalOffer: true) == .credentials)
   }
 
-  @Test func candidatesThatAreSignaledHaveALimit() {
+  @Test func signaledCandidatesAreLimited() {
     var peer = PeerParameters()
     let count = (0..<300).count { peer.signal("c\($0)") }
     #expect(count == 200)
@@ -146,7 +146,7 @@ struct TransportPartTests {
 
   // MARK: Keys
 
-  @Test func anAssociationBeginsOnceAndAgainForOtherFingerprints() {
+  @Test func anAssociationRestartsOnlyForOtherFingerprints() {
     let dtls = StandInDTLS()
     var keys = keys(dtls)
     #expect(keys.begin(with: parameters("a", client: nil), pathIsOld: false) == nil)
@@ -168,7 +168,7 @@ struct TransportPartTests {
     #expect(keys.role == .server)
   }
 
-  @Test func outputsThatComeWhileTheyAreTakenBelongToWhoTakesThem() {
+  @Test func outputsProducedDuringDrainingGoToTheDrainer() {
     let dtls = StandInDTLS()
     dtls.outputs = [.state(.connecting), .state(.connected)]
     var keys = keys(dtls)
@@ -189,15 +189,15 @@ struct TransportPartTests {
 
   // MARK: Traffic
 
-  @Test func iceHearsOfTrafficTwiceASecond() {
+  @Test func trafficIsReportedToICETwiceASecond() {
     var ledger = TrafficLedger()
-    let told = [0, 499, 500, 999, 1000].map { ledger.reportsReceived(at: at($0)) }
-    #expect(told == [true, false, true, false, true])
-    let tellsSent = ledger.reportsSent(at: at(1))
-    #expect(tellsSent)
+    let areReported = [0, 499, 500, 999, 1000].map { ledger.reportsReceived(at: at($0)) }
+    #expect(areReported == [true, false, true, false, true])
+    let isSentReported = ledger.reportsSent(at: at(1))
+    #expect(isSentReported)
   }
 
-  @Test func trafficCountsForTheNewestPairOfItsAddresses() {
+  @Test func trafficCountsForTheNewestPairWithItsAddresses() {
     var ledger = TrafficLedger()
     ledger.count(10, isInbound: true, local, remote, at: at(1))
     ledger.begin(1, local, remote)

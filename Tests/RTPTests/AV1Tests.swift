@@ -55,7 +55,7 @@ struct AV1Tests {
   }
 
   @Test(arguments: [20, 100, 1000])
-  func aTemporalUnitThatIsCutIsPutTogetherAgain(limit: Int) throws {
+  func aSplitTemporalUnitIsReassembled(limit: Int) throws {
     for length in Array(0...(3 * 20)) + [95, 96, 97, 98, 995, 996, 997, 998, 999, 4000] {
       for others in 0...4 {
         let isKey = others > 0
@@ -81,7 +81,7 @@ struct AV1Tests {
   }
 
   /// A sender may keep sizes and delimiters, which are ignored.
-  @Test func unitsWithSizesAreTakenToo() throws {
+  @Test func unitsWithSizesAreAcceptedToo() throws {
     let unit = Self.unit([0x30, 1, 2])
     #expect(joined([[0x10] + unit]) == AV1Unit.delimiter + unit)
     #expect(joined([[0x20, 2] + AV1Unit.delimiter + unit]) == AV1Unit.delimiter + unit)
@@ -92,7 +92,7 @@ struct AV1Tests {
       ])
   }
 
-  @Test func packetsTellBeginningsAndKeys() throws {
+  @Test func packetsReportFrameStartsAndKeyFrames() throws {
     let header: [UInt8] = [0x08] + Self.sequence
     let both = [UInt8(header.count)] + header + [0x30, 0x10, 0xaa]
     // Either the new-sequence bit, or a sequence header with a key frame.
@@ -112,14 +112,14 @@ struct AV1Tests {
     "", "10", "00", "20 02 30", "30 01 30 01", "00 05 30", "00 ff ff ff ff ff ff ff ff ff 01",
     "00 80 80 80 80 80 80 80 80 01 30", "20 ff ff ff ff 7f 30",
   ])
-  func whatIsBrokenIsRefused(hex: String) { #expect(read(octets(hex)) == nil) }
+  func brokenPayloadsAreRefused(hex: String) { #expect(read(octets(hex)) == nil) }
 
   @Test(arguments: ["", "12", "12 00", "80 01 00", "32 05 10 20", "36", "32 ff ff ff ff 7f 10"])
-  func whatIsNoTemporalUnitIsNotSent(hex: String) {
+  func invalidTemporalUnitsAreNotSent(hex: String) {
     #expect(payloads(octets(hex), isKey: true, limit: 1000).isEmpty)
   }
 
-  @Test func unitsTellKeysAndSizes() throws {
+  @Test func unitsReportKeyFramesAndSizes() throws {
     let codec = try #require(Codec.named("av1"))
     let look = try #require(codec.look)
     func of(_ stream: [UInt8]) -> FrameLook { look(stream.span.bytes) }
@@ -140,7 +140,7 @@ struct AV1Tests {
       + " 000000000001 01000 1 1 0000 0000 1 1 0101 000000000010 00101 0 0"
       + " 0011 0010 1111 011",
   ])
-  func sizesStandBehindManyThings(bits: String) throws {
+  func sizesFollowOptionalFields(bits: String) throws {
     let size = try AV1Unit.size(ofSequence: Self.bytes(bits).span.bytes)
     #expect(size == (16, 4))
   }
@@ -163,20 +163,20 @@ struct AV1Tests {
       + Self.unit([1, 2, 3], type: 5, layer: 8)
       + Self.unit(Self.content(60, isKey: true))
     let samples = [20, 40, 200].flatMap { payloads(stream, isKey: true, limit: $0) }
-    var taken = 0
+    var accepted = 0
     for _ in 0..<20_000 {
       let packets = (0..<3).map { _ in
         generator.mutated(samples[Int(generator.next() % UInt64(samples.count))])
       }
-      for packet in packets where read(packet) != nil { taken += 1 }
-      let made = try #require(joined(packets))
-      #expect(made.count <= 2 + 2 * packets.map(\.count).reduce(0, +))
-      _ = look(made.span.bytes)
+      for packet in packets where read(packet) != nil { accepted += 1 }
+      let joinedBytes = try #require(joined(packets))
+      #expect(joinedBytes.count <= 2 + 2 * packets.map(\.count).reduce(0, +))
+      _ = look(joinedBytes.span.bytes)
       let damaged = generator.mutated(stream)
       _ = look(damaged.span.bytes)
       let sent = payloads(damaged, isKey: false, limit: 30)
       if !sent.isEmpty { #expect(joined(sent)?.starts(with: AV1Unit.delimiter) == true) }
     }
-    #expect(taken > 20_000)
+    #expect(accepted > 20_000)
   }
 }

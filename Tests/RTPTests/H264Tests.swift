@@ -32,7 +32,7 @@ struct H264Tests {
     "", "78", "780001", "780000", "78000367aa", "7800021caa", "7c85", "7c9caa", "7900",
     "7d85aa", "00aabb", "1eaabb",
   ])
-  func whatIsBrokenIsRefused(hex: String) { #expect(payload(hex) == nil) }
+  func brokenPayloadsAreRefused(hex: String) { #expect(payload(hex) == nil) }
 
   @Test(arguments: [
     ("", []), ("aabb", []), ("00000141", [3..<4]), ("0000000141aa", [4..<6]),
@@ -53,7 +53,7 @@ struct H264Tests {
   }
 
   @Test(arguments: [[1], [1000], [1001], [12, 4, 5000, 999]])
-  func aFrameThatIsCutIsPutTogetherAgain(sizes: [Int]) throws {
+  func aSplitFrameIsReassembled(sizes: [Int]) throws {
     let frame = frame(sizes)
     let shares = PayloadShare.all(of: frame, pictureID: 0, limit: 1000)
     var stream: [UInt8] = []
@@ -79,8 +79,8 @@ struct H264Tests {
     #expect(small.count == 2)
   }
 
-  /// Any payload gives at most its own size, plus start codes.
-  @Test func aPacketNeverGrowsBeyondItsUnits() {
+  /// The output is at most as long as the payload, plus start codes.
+  @Test func aPacketNeverExceedsItsUnits() {
     var state: UInt64 = 7
     for _ in 0..<20_000 {
       var bytes: [UInt8] = []

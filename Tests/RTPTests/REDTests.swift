@@ -14,7 +14,7 @@ struct REDTests {
   }
 
   /// Two older audio packets of 3 and 2 bytes precede one of 4 (RFC 2198 section 5).
-  @Test func olderPayloadsStandBefore() {
+  @Test func redundantPayloadsPrecedeThePrimary() {
     let bytes: [UInt8] =
       [0x80 | 111, 0, 0x04, 3, 0x80 | 111, 0, 0x08, 2, 111] + [1, 1, 1, 2, 2] + [3, 3, 3, 3]
     let found = primary(bytes)
@@ -30,9 +30,9 @@ struct REDTests {
       [], [0x80 | 111], [0x80 | 111, 0, 0, 0], [0x80 | 111, 0, 3, 0xff, 111, 1],
       [0x80 | 111, 0, 0, 2, 111, 1], Array(repeating: 0xff, count: 9),
     ] as [[UInt8]])
-  func whatDoesNotFitIsNone(_ bytes: [UInt8]) { #expect(primary(bytes) == nil) }
+  func malformedPayloadsHaveNoPrimary(_ bytes: [UInt8]) { #expect(primary(bytes) == nil) }
 
-  @Test func aRangeBeyondThePacketIsNone() {
+  @Test func aRangeBeyondThePacketHasNoPrimary() {
     let bytes: [UInt8] = [120, 1]
     #expect(RED.primary(bytes.span.bytes, in: 0..<9) == nil)
   }

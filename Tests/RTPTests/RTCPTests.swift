@@ -60,7 +60,7 @@ struct RTCPTests {
     ),
   ]
 
-  @Test func packetsAreWrittenAndRead() {
+  @Test func packetsRoundTrip() {
     for (packet, hex) in Self.golden {
       var writer = ByteWriter()
       packet.write(into: &writer)
@@ -176,7 +176,7 @@ struct RTCPTests {
     // Application layer feedback other than REMB.
     ("8fce0003 00000001 00000002 41424344", 1, 0),
   ])
-  func brokenPacketsAreCountedAndLeftOut(hex: String, packets: Int, malformed: Int) {
+  func brokenPacketsAreCountedAndSkipped(hex: String, packets: Int, malformed: Int) {
     let compound = RTCPCompound(parsing: octets(hex).span.bytes)
     #expect(compound.packets.count == packets)
     #expect(compound.malformedCount == malformed)

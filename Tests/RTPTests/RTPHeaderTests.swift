@@ -15,7 +15,7 @@ struct RTPHeaderTests {
     return map
   }()
 
-  @Test func aBrowsersAudioPacketIsUnderstood() throws {
+  @Test func aBrowsersAudioPacketIsRead() throws {
     let packet = try #require(try SamplePacket.chromiumCall().first).bytes
     let header = try RTPHeader(parsing: packet.span.bytes)
     #expect(header.marker)
@@ -63,7 +63,7 @@ struct RTPHeaderTests {
     ("16fe", .dtls), ("14fe", .dtls), ("3ffe", .dtls), ("4000", .channelData), ("10fe", .other),
     ("c0c8", .other), ("80", .other), ("", .other),
   ])
-  func datagramsAreToldApart(hex: String, expected: DatagramClass) {
+  func datagramsAreClassified(hex: String, expected: DatagramClass) {
     #expect(DatagramClass(octets(hex).span.bytes) == expected)
   }
 
@@ -136,7 +136,7 @@ struct RTPHeaderTests {
     // One level for two sources, and three of them.
     ("bede0001 50 02 00 00", nil), ("bede0001 52 02 03 04", nil),
   ])
-  func levelsCountWhenEverySourceHasOne(elements: String, levels: [UInt8]?) throws {
+  func levelsAreUsedWhenEverySourceHasOne(elements: String, levels: [UInt8]?) throws {
     var map = HeaderExtensionMap()
     map.add(uri: HeaderExtensionURI.mixerLevels.rawValue, id: 5)
     let packet = octets("926f0001 00000000 00000001 0000000a 0000000b" + elements)

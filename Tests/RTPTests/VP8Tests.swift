@@ -46,7 +46,7 @@ struct VP8Tests {
   }
 
   @Test(arguments: ["", "90", "9080", "908080", "9040", "9020"])
-  func aDescriptorThatIsCutOffIsRefused(hex: String) {
+  func aTruncatedDescriptorIsRefused(hex: String) {
     let bytes = octets(hex)
     #expect(throws: ReadError.self) {
       var reader = ByteReader(bytes.span.bytes)
@@ -54,7 +54,7 @@ struct VP8Tests {
     }
   }
 
-  @Test func frameHeadersTellKeyFrames() throws {
+  @Test func frameHeadersReportKeyFrames() throws {
     let key = try VP8FrameHeader(parsing: octets("1000009d012a80026801").span.bytes)
 
     #expect(key.isKey && key.width == 640 && key.height == 360)
@@ -65,7 +65,7 @@ struct VP8Tests {
     }
   }
 
-  @Test func framesAreSharedOutEvenly() {
+  @Test func framesAreSplitEvenly() {
     for (length, limit, count) in [
       (0, 1000, 0), (1, 1000, 1), (1000, 1000, 1), (1001, 1000, 2), (9999, 1000, 10),
     ] {

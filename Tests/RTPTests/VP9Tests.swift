@@ -51,7 +51,7 @@ struct VP9Tests {
   }
 
   @Test(arguments: ["", "80", "8080", "20", "2000", "50", "5003", "500303", "02", "0210", "0208"])
-  func aDescriptorThatIsCutOffIsRefused(hex: String) {
+  func aTruncatedDescriptorIsRefused(hex: String) {
     #expect(throws: ReadError.truncated) { try read(octets(hex)) }
   }
 
@@ -69,18 +69,18 @@ struct VP9Tests {
     // An intra-only frame that is not shown: a decoder cannot start there.
     ("85a4c1a17f813f80b380", false, 640, 360),
   ])
-  func frameHeadersTellKeyFramesAndSizes(hex: String, isKey: Bool, width: Int, height: Int) throws {
+  func frameHeadersHaveKeyFlagAndSize(hex: String, isKey: Bool, width: Int, height: Int) throws {
     let header = try VP9FrameHeader(parsing: octets(hex).span.bytes)
     #expect(header.isKey == isKey)
     #expect(header.width == width && header.height == height)
   }
 
   @Test(arguments: ["", "02", "8249", "82498343202700", "82498342e0", "c2"])
-  func whatIsNoFrameHasNoHeader(hex: String) {
+  func otherBytesHaveNoFrameHeader(hex: String) {
     #expect(throws: ReadError.self) { try VP9FrameHeader(parsing: octets(hex).span.bytes) }
   }
 
-  @Test func packetsTellBeginningsAndKeys() throws {
+  @Test func packetsReportFrameStartsAndKeyFrames() throws {
     func packet(_ hex: String) -> VideoPacket? {
       VideoPacket(octets(hex).span.bytes, codec: .vp9)
     }
@@ -97,7 +97,7 @@ struct VP9Tests {
     #expect(packet("988001") == nil)
   }
 
-  @Test func framesAreCutForFlexibleMode() throws {
+  @Test func framesAreSplitForFlexibleMode() throws {
     for isKey in [true, false] {
       let frame = EncodedFrame(
         kind: .video, codec: .vp9, mediaTime: 0, bytes: Array(repeating: 0x82, count: 2500),

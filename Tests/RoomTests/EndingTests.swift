@@ -22,7 +22,7 @@ import Wire
     #expect(room.deadline == nil)
   }
 
-  @Test func aServiceThatDoesNotSayGoodbyeIsLeftAnyway() {
+  @Test func disconnectingDoesNotNeedTheServicesAnswer() {
     let room = VirtualRoom()
     room.enter()
     room.call(.disconnect)
@@ -34,7 +34,7 @@ import Wire
   }
 
   @Test(arguments: [RoomEnding.Reason.destroyed, .kicked, .disconnected])
-  func theReasonOfTheServiceIsReported(reason: RoomEnding.Reason) {
+  func theServicesReasonIsReported(reason: RoomEnding.Reason) {
     let room = VirtualRoom()
     room.enter()
     room.clear()
@@ -43,7 +43,7 @@ import Wire
       room.events == [.disconnected(RoomEnding(reason, code: 4490, message: "that is it"))])
   }
 
-  @Test func anErrorComesBeforeTheEndThatItCauses() {
+  @Test func anErrorIsReportedBeforeTheEndItCauses() {
     let room = VirtualRoom()
     room.enter()
     room.clear()
@@ -76,7 +76,7 @@ import Wire
     }
   }
 
-  @Test func whatWasAskedForIsAnsweredAtTheEnd() {
+  @Test func pendingCallsAreAnsweredAtTheEnd() {
     let room = VirtualRoom()
     room.enter([.named("anna", .video(1, of: "anna"))])
     room.call(.subscribe(MediaID(1)))
@@ -88,7 +88,7 @@ import Wire
     #expect(room.reply(to: message).code == .invalidState)
   }
 
-  @Test func aConnectionThatFindsNoPathEndsTheRoom() {
+  @Test func aConnectionWithoutAPathEndsTheRoom() {
     let room = VirtualRoom()
     room.enter()
     room.serve(.open(.up, ICEServers()), .makeOffer(iceRestart: false), of: 1)
@@ -102,7 +102,7 @@ import Wire
     #expect(room.errors == [.connectionFailed])
   }
 
-  @Test func aPathThatComesBackEndsTheRestarts() {
+  @Test func aRecoveredPathEndsTheRestarts() {
     let room = VirtualRoom()
     room.enter()
     room.serve(.open(.up, ICEServers()), .makeOffer(iceRestart: false), of: 1)
@@ -140,7 +140,7 @@ import Wire
   }
 
   /// The connection may be established between the call and its restart.
-  @Test func aRestartThatWasAskedForIsNotTakenBack() {
+  @Test func aRequestedRestartIsNotCancelled() {
     let room = VirtualRoom()
     room.enter()
     room.serve(.open(.up, ICEServers()), of: 1)

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 @Suite struct EnteringTests {
-  @Test func progressGrowsFromOneToAHundred() {
+  @Test func progressIncreasesFromOneToAHundred() {
     let room = VirtualRoom()
     room.call(.signedIn(token: "t", lifetimeMilliseconds: nil))
     room.call(.connect(RoomJoin(room: "room-1")))
@@ -24,7 +24,7 @@ import Wire
       ])
   }
 
-  @Test func participantsAreReportedOnArrivalThisSideFirst() {
+  @Test func participantsAreReportedOnEntryLocalFirst() {
     let room = VirtualRoom()
     room.enter([
       .named("anna", .audio(1, of: "anna"), .video(2, of: "anna")), .named("ben"),
@@ -38,19 +38,19 @@ import Wire
   }
 
   @Test(arguments: ["", "a room", "room/1", "zimmer_1", String(repeating: "a", count: 33), "é"])
-  func anIdentifierOfAnotherFormIsRefused(room name: String) {
+  func anIdentifierInAnotherFormatIsRefused(room name: String) {
     let room = VirtualRoom()
     #expect(room.call(.connect(RoomJoin(room: name))).code == .invalidRoomID)
     #expect(room.states.isEmpty && room.intents.isEmpty)
     #expect(room.call(.connect(RoomJoin(room: "Room-1"))) == nil)
   }
 
-  @Test func servicesWithOtherIdentifiersTakeThem() {
+  @Test func servicesMayAcceptOtherIdentifiers() {
     let room = VirtualRoom { $0.checksRoomID = false }
     #expect(room.call(.connect(RoomJoin(room: "channel@group#project"))) == nil)
   }
 
-  @Test func nobodyEntersWithoutHavingSignedIn() {
+  @Test func enteringRequiresSigningIn() {
     let room = VirtualRoom { $0.needsToken = true }
     #expect(room.call(.connect(RoomJoin(room: "room-1"))).code == .notSignedIn)
     room.call(.signedIn(token: "secret", lifetimeMilliseconds: 60_000))
@@ -65,7 +65,7 @@ import Wire
     #expect(join.token == "secret")
   }
 
-  @Test func aTokenIsRenewedBeforeItEnds() {
+  @Test func aTokenIsRenewedBeforeItExpires() {
     let room = VirtualRoom()
     room.call(.signedIn(token: "first", lifetimeMilliseconds: 60_000))
     room.enter()
@@ -79,7 +79,7 @@ import Wire
     #expect(room.tokensWanted == 2)
   }
 
-  @Test func aServiceThatSaysNothingEndsTheAttempt() {
+  @Test func aSilentServiceEndsTheAttempt() {
     let room = VirtualRoom()
     room.call(.connect(RoomJoin(room: "room-1")))
     room.wait(.seconds(29))
@@ -98,7 +98,7 @@ import Wire
     #expect(room.call(.connect(RoomJoin(room: "room-1"))).code == .invalidState)
   }
 
-  @Test func aProtocolThatIsNotKnownIsRefused() {
+  @Test func anUnknownProtocolIsRefused() {
     let room = VirtualRoom { $0.signaling.protocolName = "carrier pigeon" }
     #expect(room.call(.connect(RoomJoin(room: "room-1"))).code == .notSupported)
   }

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 @Suite struct PeopleTests {
-  @Test func participantsComeAndGo() {
+  @Test func participantsJoinAndLeave() {
     let room = VirtualRoom()
     room.enter()
     room.clear()
@@ -19,7 +19,7 @@ import Wire
       ])
   }
 
-  @Test func whoComesBackIsTheSamePerson() {
+  @Test func aReturningParticipantIsTheSamePerson() {
     let room = VirtualRoom()
     room.enter([.named("anna"), .named("ben")])
     room.serve(.participantLeft("anna", .left))
@@ -45,7 +45,7 @@ import Wire
     #expect(carried == ["2 ", "2 screen"])
   }
 
-  @Test func mediaThatIsSwitchedOnAndOffIsReported() {
+  @Test func switchingMediaOnAndOffIsReported() {
     let room = VirtualRoom()
     room.enter([.named("anna", .video(1, of: "anna"))])
     room.clear()
@@ -57,11 +57,11 @@ import Wire
     changed.owner = "ben"
     changed.extraValue = "x"
     room.serve(.mediaChanged(changed))
-    guard case .remoteStateChanged(let told) = room.events.last else {
+    guard case .remoteStateChanged(let change) = room.events.last else {
       Issue.record("\(room.events)")
       return
     }
-    #expect(told.owner == "anna" && told.extraValue == "x")
+    #expect(change.owner == "anna" && change.extraValue == "x")
   }
 
   @Test func audioIsSubscribedToAsItIsPublished() {
@@ -74,7 +74,7 @@ import Wire
     #expect(asked == [[MediaID(1)], [MediaID(2)]])
   }
 
-  @Test func theFewWhoSpeakAreHeard() {
+  @Test func onlySpeakersWithSlotsAreAudible() {
     let room = VirtualRoom(abilities: [.subscriptions])
     room.enter([.named("anna", .audio(1, of: "anna"))])
     room.confirm()
@@ -90,7 +90,7 @@ import Wire
     #expect(room.events == [.audioOccupied(MediaID(1)), .audioVacated(MediaID(1))])
   }
 
-  @Test func whatIsAlwaysOnIsHeardWithoutASlot() {
+  @Test func alwaysOnAudioIsAudibleWithoutASlot() {
     let room = VirtualRoom(abilities: [.subscriptions])
     var audio = PublishedMedia.audio(1, of: "anna")
     audio.isAlwaysOn = true
@@ -120,7 +120,7 @@ import Wire
       ])
   }
 
-  @Test func aServiceThatChoosesVoicesDecidesWhoIsHeard() {
+  @Test func aServiceThatSelectsVoicesDeterminesWhoIsAudible() {
     let room = VirtualRoom(abilities: [.subscriptions, .audioSelection])
     room.enter([.named("anna", .audio(1, of: "anna"))])
     #expect(!room.intents.contains { if case .subscribe = $0 { true } else { false } })
@@ -133,7 +133,7 @@ import Wire
     #expect(room.events.last == .audioVacated(MediaID(1)))
   }
 
-  @Test func allThatIsReceivedIsMutedApartFromEachOne() {
+  @Test func allReceivedAudioIsMutedSeparatelyFromEach() {
     let room = VirtualRoom(abilities: [.subscriptions])
     room.enter([.named("anna", .audio(1, of: "anna"), .audio(2, of: "anna"))])
     room.confirm()
@@ -163,7 +163,7 @@ import Wire
     #expect(room.orders.last?.order == .setAudible(transceiver: 3, false))
   }
 
-  @Test func messagesGoToSomeOrToAll() {
+  @Test func messagesAreSentToSomeOrAll() {
     let room = VirtualRoom()
     room.enter([.named("anna")])
     room.clear()

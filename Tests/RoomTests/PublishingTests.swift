@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 @Suite struct PublishingTests {
-  @Test func whatIsPublishedBeforeTheRoomIsThereWaits() {
+  @Test func mediaPublishedBeforeEnteringWaits() {
     let room = VirtualRoom()
     #expect(room.call(.publish([.voice, .camera])) == .done)
     #expect(room.snapshot.ownMedia.map(\.phase) == ["deferred", "deferred"])
@@ -24,9 +24,9 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
-  /// Found by a million inputs: local media carried before the service named this participant was
+  /// Found by fuzzing: local media carried before the service named this participant was
   /// never reported as carried, but reported as no longer carried.
-  @Test func ownMediaIsCarriedFromTheMomentThatItsOwnerHasAName() {
+  @Test func localMediaIsCarriedOnceItsOwnerHasAName() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))
     room.call(.connect(RoomJoin(room: "room-1")))
@@ -45,7 +45,7 @@ import Wire
     #expect(room.people.last == .ended(media))
   }
 
-  @Test func ownMediaBeforeTheRoomThatIsLeftWasNeverCarried() {
+  @Test func localMediaIsNeverCarriedInARoomLeftEarly() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))
     room.call(.connect(RoomJoin(room: "room-1")))
@@ -57,7 +57,7 @@ import Wire
     #expect(room.people.count == 1)
   }
 
-  @Test func ownMediaIsOnTheConnectionBeforeItsOffer() {
+  @Test func localMediaIsAddedBeforeTheOffer() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))
     room.enter()
@@ -75,7 +75,7 @@ import Wire
     #expect(room.orders.map(\.order) == [.attach(.voice)])
   }
 
-  @Test func aConnectionThatOnlyReceivesGetsNoOwnMedia() {
+  @Test func aReceivingConnectionGetsNoLocalMedia() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))
     room.enter()
@@ -83,7 +83,7 @@ import Wire
     #expect(!room.orders.contains { $0.order == .attach(.camera) })
   }
 
-  @Test func whatIsTakenBackIsOnNoConnectionAnyMore() {
+  @Test func unpublishedMediaIsRemovedFromItsConnection() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))
     room.enter()
@@ -101,7 +101,7 @@ import Wire
     #expect(room.call(.publish([.camera])) == nil)
   }
 
-  @Test func aRefusedPublicationIsAnErrorAndForgotten() {
+  @Test func aRefusedPublicationIsAnErrorAndIsRemoved() {
     let room = VirtualRoom()
     room.enter()
     room.call(.publish([.camera]))
@@ -119,7 +119,7 @@ import Wire
     #expect(room.call(.unpublish([LocalMediaID(9)])).code == .invalidArgument)
   }
 
-  @Test func activityAndExtraValuesReachTheOthers() {
+  @Test func activityAndExtraValuesReachOtherParticipants() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))
     room.enter()
@@ -137,7 +137,7 @@ import Wire
     #expect(room.call(.updateLocal(changed)).code == .invalidArgument)
   }
 
-  @Test func aModeratorMayMuteOwnMedia() {
+  @Test func aModeratorMayMuteLocalMedia() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))
     room.enter()
@@ -147,7 +147,7 @@ import Wire
     #expect(room.snapshot.ownMedia.first?.info.isActive == false)
   }
 
-  @Test func anAnswerThatDoesNotComeIsAnError() {
+  @Test func aMissingAnswerIsAnError() {
     let room = VirtualRoom()
     room.enter()
     room.call(.publish([.camera]))

@@ -8,7 +8,7 @@ import Wire
     (1...count).map { .named("p\($0)", .video(UInt32($0), of: "p\($0)")) }
   }
 
-  @Test func receiversGrowToTheirLimitAndNoFurther() {
+  @Test func receiversAreAddedUpToTheirLimit() {
     let room = VirtualRoom()
     room.enter(crowd(22))
     for number in 1...9 { room.call(.subscribe(MediaID(UInt32(number)))) }
@@ -27,7 +27,7 @@ import Wire
     #expect(room.call(.subscribe(MediaID(21))) == nil)
   }
 
-  @Test func audioNeedsNoReceiverOfVideo() {
+  @Test func audioNeedsNoVideoReceiver() {
     let room = VirtualRoom(abilities: [.subscriptions]) {
       $0.videoReceiverMaximumCount = 1
     }
@@ -40,7 +40,7 @@ import Wire
     #expect(room.call(.subscribe(MediaID(1))).code == .alreadySubscribed)
   }
 
-  @Test func oneVideoAnswersAndSeveralTellTheirErrors() {
+  @Test func errorsForOneVideoAreRepliesAndForSeveralEvents() {
     let room = VirtualRoom()
     room.enter(crowd(3))
     #expect(room.call(.subscribe(MediaID(77))).code == .noSuchMedia)
@@ -77,7 +77,7 @@ import Wire
     #expect(room.call(.subscribe(MediaID(1))) == nil)
   }
 
-  @Test func whatComesIsReportedWithItsTransceiver() {
+  @Test func receivedMediaIsReportedWithItsTransceiver() {
     let room = VirtualRoom()
     room.enter(crowd(1))
     room.receive(1, mid: "0", transceiver: 4)
@@ -96,7 +96,7 @@ import Wire
     #expect(room.people.count == 1)
   }
 
-  @Test func theSectionMayBeKnownAfterItsTransceiver() {
+  @Test func theSectionMayBeAssignedAfterItsTransceiver() {
     let room = VirtualRoom()
     room.enter(crowd(1))
     room.call(.subscribe(MediaID(1)))
@@ -107,7 +107,7 @@ import Wire
       room.events.last == .remoteSubscribed(MediaID(1), ConnectionID(2), transceiver: 4))
   }
 
-  @Test func aSectionThatIsUsedAgainIsSomebodyElses() {
+  @Test func aReusedSectionCarriesOtherMedia() {
     let room = VirtualRoom()
     room.enter(crowd(2))
     room.receive(1, mid: "0", transceiver: 1)
@@ -123,7 +123,7 @@ import Wire
       ])
   }
 
-  @Test func whatIsNoLongerPublishedIsNoLongerSubscribedTo() {
+  @Test func unpublishedMediaIsUnsubscribed() {
     let room = VirtualRoom()
     room.enter(crowd(1))
     room.receive(1, mid: "0", transceiver: 1)
@@ -159,7 +159,7 @@ import Wire
     #expect(room.call(.setPaused(MediaID(1), true)) == .done)
   }
 
-  @Test func aServiceWithoutProfilesSaysSo() {
+  @Test func aServiceWithoutProfilesReportsIt() {
     let room = VirtualRoom(abilities: [.subscriptions])
     room.enter([.named("anna", .video(1, of: "anna", profiles: [.low, .high]))])
     room.receive(1, mid: "0", transceiver: 1)

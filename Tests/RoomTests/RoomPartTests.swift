@@ -34,66 +34,66 @@ struct RoomPartTests {
 
   // MARK: Local media
 
-  @Test func ownMediaIsCarriedOnceItsOwnerHasEntered() {
-    var own = LocalMediaTable()
-    own.add([.voice], phase: .publishing)
-    #expect(own.place(LocalMediaInfo.voice.id, on: link, 5, over: links()).isEmpty)
+  @Test func localMediaIsCarriedOnceItsOwnerHasEntered() {
+    var table = LocalMediaTable()
+    table.add([.voice], phase: .publishing)
+    #expect(table.place(LocalMediaInfo.voice.id, on: link, 5, over: links()).isEmpty)
     let place = carried(media: nil, .audio, isInbound: false)
-    #expect(own.enter(as: 1, over: links()) == [.person(.carried(place))])
+    #expect(table.enter(as: 1, over: links()) == [.person(.carried(place))])
     // Another transceiver replaces the first.
     let next = carried(media: nil, .audio, isInbound: false, transceiver: 6)
     #expect(
-      own.place(LocalMediaInfo.voice.id, on: link, 6, over: links())
+      table.place(LocalMediaInfo.voice.id, on: link, 6, over: links())
         == [.person(.ended(place)), .person(.carried(next))])
-    #expect(own.place(LocalMediaInfo.voice.id, on: link, 6, over: links()).isEmpty)
-    #expect(own.lose(link) == [.person(.ended(next))])
-    #expect(own.lose(link).isEmpty)
+    #expect(table.place(LocalMediaInfo.voice.id, on: link, 6, over: links()).isEmpty)
+    #expect(table.lose(link) == [.person(.ended(next))])
+    #expect(table.lose(link).isEmpty)
   }
 
-  @Test func ownMediaThatTheServiceLostIsPublishedAnew() {
+  @Test func localMediaThatTheServiceLostIsRepublished() {
     let id = LocalMediaInfo.voice.id
-    var own = LocalMediaTable()
-    own.add([.voice], phase: .publishing)
-    #expect(own.confirm(id, as: MediaID(7)) == [.event(.localMediaPublished(id, MediaID(7)))])
-    #expect(own.confirm(id, as: MediaID(8)).isEmpty)
-    #expect(own.withdraw(id) == [.event(.localMediaUnpublished(id))])
-    #expect(own[id]?.phase == .publishing && own[id]?.media == nil)
-    #expect(own.withdraw(id).isEmpty)
+    var table = LocalMediaTable()
+    table.add([.voice], phase: .publishing)
+    #expect(table.confirm(id, as: MediaID(7)) == [.event(.localMediaPublished(id, MediaID(7)))])
+    #expect(table.confirm(id, as: MediaID(8)).isEmpty)
+    #expect(table.withdraw(id) == [.event(.localMediaUnpublished(id))])
+    #expect(table[id]?.phase == .publishing && table[id]?.media == nil)
+    #expect(table.withdraw(id).isEmpty)
   }
 
-  @Test func ownMediaThatWasTakenBackIsForgotten() {
+  @Test func unpublishedLocalMediaIsRemoved() {
     let id = LocalMediaInfo.voice.id
-    var own = LocalMediaTable()
-    own.add([.voice], phase: .publishing)
-    _ = own.place(id, on: link, 5, over: links())
-    _ = own.confirm(id, as: MediaID(7))
-    #expect(own.canUnpublish([id]) && !own.canUnpublish([]))
-    #expect(own.beginUnpublishing([id]) == [.connection(link, .detach(id))])
-    #expect(!own.canUnpublish([id]) && own.attached.isEmpty)
-    #expect(own.endUnpublishing([id]) == [.event(.localMediaUnpublished(id))])
-    #expect(own[id] == nil && own.endUnpublishing([id]).isEmpty)
+    var table = LocalMediaTable()
+    table.add([.voice], phase: .publishing)
+    _ = table.place(id, on: link, 5, over: links())
+    _ = table.confirm(id, as: MediaID(7))
+    #expect(table.canUnpublish([id]) && !table.canUnpublish([]))
+    #expect(table.beginUnpublishing([id]) == [.connection(link, .detach(id))])
+    #expect(!table.canUnpublish([id]) && table.attached.isEmpty)
+    #expect(table.endUnpublishing([id]) == [.event(.localMediaUnpublished(id))])
+    #expect(table[id] == nil && table.endUnpublishing([id]).isEmpty)
   }
 
-  @Test func ownMediaThatTheServiceRefusesLeavesItsConnection() {
+  @Test func refusedLocalMediaIsRemovedFromItsConnection() {
     let id = LocalMediaInfo.camera.id
-    var own = LocalMediaTable()
-    own.add([.camera], phase: .publishing)
-    _ = own.enter(as: 1, over: links())
-    _ = own.place(id, on: link, 5, over: links())
+    var table = LocalMediaTable()
+    table.add([.camera], phase: .publishing)
+    _ = table.enter(as: 1, over: links())
+    _ = table.place(id, on: link, 5, over: links())
     let place = carried(media: nil, .video, isInbound: false)
-    #expect(own.refuse([id]) == [.connection(link, .detach(id)), .person(.ended(place))])
-    #expect(own.entries.isEmpty)
+    #expect(table.refuse([id]) == [.connection(link, .detach(id)), .person(.ended(place))])
+    #expect(table.entries.isEmpty)
   }
 
-  @Test func theServiceHearsOfAnotherDescriptionOfWhatItKnows() {
-    var own = LocalMediaTable()
+  @Test func changesToPublishedMediaAreSentToTheService() {
+    var table = LocalMediaTable()
     var other = LocalMediaInfo.voice
     other.extraValue = "x"
-    #expect(own.update(other) == nil)
-    own.add([.voice], phase: .deferred)
-    #expect(own.update(.voice) == false && own.update(other) == false)
-    #expect(own.removeDeferred() == [other])
-    #expect(own.update(.voice) == true)
+    #expect(table.update(other) == nil)
+    table.add([.voice], phase: .deferred)
+    #expect(table.update(.voice) == false && table.update(other) == false)
+    #expect(table.removeDeferred() == [other])
+    #expect(table.update(.voice) == true)
   }
 
   // MARK: Received media
@@ -102,7 +102,7 @@ struct RoomPartTests {
     ReceiverPool(initial: 1, maximum: 2, growth: 1, voices: voices)
   }
 
-  @Test func mediaIsCarriedWhenItsTransceiverIsKnownAndLostWithIt() throws {
+  @Test func mediaIsCarriedWhileItsTransceiverExists() throws {
     let media = PublishedMedia.video(3, of: "ann")
     let people = people(media)
     var pool = pool()
@@ -121,7 +121,7 @@ struct RoomPartTests {
     #expect(pool[media.id]?.connection == nil && pool[media.id]?.phase == .subscribed)
   }
 
-  @Test func mediaThatComesInASectionTakesThePlaceOfWhatCameThere() {
+  @Test func newMediaInASectionReplacesTheFormer() {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     let links = links(mid: "a")
@@ -138,7 +138,7 @@ struct RoomPartTests {
         ])
   }
 
-  @Test func audioThatIsAlwaysOnNeedsNoSlot() {
+  @Test func alwaysOnAudioNeedsNoSlot() {
     var media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool(.slots(silences: false))
@@ -158,7 +158,7 @@ struct RoomPartTests {
         ])
   }
 
-  @Test func whatHasNoSlotIsNotPlayedWhereThisSideChooses() {
+  @Test func mediaWithoutASlotIsSilencedWhenTheClientSelects() {
     var media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool(.slots(silences: true))
@@ -178,7 +178,7 @@ struct RoomPartTests {
       ])
   }
 
-  @Test func theServiceSaysWhoseVoicesItSends() {
+  @Test func theServiceReportsWhichVoicesItSends() {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     var pool = pool(.reported)
@@ -191,7 +191,7 @@ struct RoomPartTests {
     #expect(pool.recordSlot(true, of: 5, on: link) == [.event(.audioOccupied(first.id))])
   }
 
-  @Test func mutingHoldsForOneOrForAllThatAreReceived() throws {
+  @Test func mutingAppliesToOneOrAllReceivedMedia() throws {
     let media = PublishedMedia.audio(3, of: "ann")
     let people = people(media)
     var pool = pool()
@@ -201,11 +201,11 @@ struct RoomPartTests {
     #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).last == quiet)
     #expect(try pool.setMuted(true, media.id) == [quiet])
     #expect(pool.setMuted(false) == [quiet])
-    let heard = RoomOutput.connection(link, .setAudible(transceiver: 5, true))
-    #expect(try pool.setMuted(false, media.id) == [heard])
+    let audible = RoomOutput.connection(link, .setAudible(transceiver: 5, true))
+    #expect(try pool.setMuted(false, media.id) == [audible])
   }
 
-  @Test func aReceiverIsFreeWhenTheServiceHasGivenItUp() throws {
+  @Test func aReceiverIsFreeOnceTheServiceHasReleasedIt() throws {
     let media = [PublishedMedia.video(3, of: "ann"), .video(4, of: "ann"), .video(5, of: "ann")]
     let people = people(media[0], media[1], media[2])
     var pool = pool()
@@ -226,7 +226,7 @@ struct RoomPartTests {
 
   // MARK: Pending calls
 
-  @Test func callsThatWaitForTheRoomAreAnsweredOnce() {
+  @Test func pendingCallsAreAnsweredOnce() {
     var waiting = WaitingCalls()
     waiting.awaitRoom(1)
     waiting.awaitEnd(2)

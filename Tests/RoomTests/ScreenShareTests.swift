@@ -31,7 +31,7 @@ import Wire
       ])
   }
 
-  @Test func theNextOneWaitsFiveSeconds() {
+  @Test func theNextShareWaitsFiveSeconds() {
     let room = entered()
     room.call(.requestScreenShare)
     #expect(room.call(.requestScreenShare).code == .invalidState)
@@ -42,7 +42,7 @@ import Wire
     #expect(room.shares.last == .end(isLeaving: false))
     room.wait(.milliseconds(4_999))
     guard case .failed(let failure) = room.call(.requestScreenShare) else {
-      Issue.record("it came too early")
+      Issue.record("the helper was ready too early")
       return
     }
     #expect(failure.message.contains("1 ms"))
@@ -50,7 +50,7 @@ import Wire
     #expect(room.call(.requestScreenShare) == .done)
   }
 
-  @Test func aHelperThatCrashesIsAnEventAndNoEnd() {
+  @Test func aCrashedHelperIsAnEventAndDoesNotEndTheRoom() {
     let room = entered()
     room.call(.requestScreenShare)
     room.report(.connected)
@@ -65,7 +65,7 @@ import Wire
     #expect(room.names.count == 2)
   }
 
-  @Test func aHelperThatDoesNotComeIsAnError() {
+  @Test func aMissingHelperIsAnError() {
     let room = entered()
     room.call(.requestScreenShare)
     room.wait(.seconds(31))

@@ -17,7 +17,7 @@ struct AbandonmentTests {
   private struct Journal {
     var transmissions = [Int](repeating: 0, count: AbandonmentTests.count)
     var arrivals = [Int](repeating: 0, count: AbandonmentTests.count)
-    /// When a message was last sent, with which number, and when the peer was first told to skip
+    /// When a message was last sent, with which number, and when the peer was first asked to skip
     /// that number.
     var lastSent = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var numbers = [UInt32?](repeating: nil, count: AbandonmentTests.count)
@@ -56,7 +56,7 @@ struct AbandonmentTests {
   private struct Outcome {
     var journal: Journal
     /// When each message was passed to `send`.
-    var given: [Instant] = []
+    var sentAt: [Instant] = []
     var got: [Int] = []
     var abandoned = 0
   }
@@ -64,7 +64,7 @@ struct AbandonmentTests {
   /// Sends numbered messages over a channel of one kind through a network that loses a fifth.
   private func run(_ options: DataChannelInit, seed: UInt64) -> Outcome {
     var journal = Journal(dice: SeededGenerator(seed: seed))
-    var given: [Instant] = []
+    var sentAt: [Instant] = []
     var link = Link(seed: seed)
     link.connect { $1.offersInterleaving = seed % 2 == 0 }
     let channel = link.open(0, options)
@@ -77,7 +77,7 @@ struct AbandonmentTests {
         var bytes = [UInt8](repeating: 0, count: AbandonmentTests.size)
         bytes[0] = UInt8(number >> 8)
         bytes[1] = UInt8(number & 0xff)
-        given.append(link.now)
+        sentAt.append(link.now)
         link.step(0, .send(channel, binary: true, bytes))
         link.run(for: .milliseconds(3))
       }
@@ -94,12 +94,12 @@ struct AbandonmentTests {
     if options.ordered { #expect(got == got.sorted(), "seed \(seed)") }
     #expect(link.sides[0].statistics.unacknowledgedChunks == 0, "seed \(seed)")
     return Outcome(
-      journal: journal, given: given, got: got,
+      journal: journal, sentAt: sentAt, got: got,
       abandoned: Int(link.sides[0].counters(of: channel)?.messagesAbandoned ?? 0))
   }
 
   @Test(.timeLimit(.minutes(60)), arguments: [0, 1, 3], [true, false])
-  func onlyWhatWasLostAsOftenAsAllowedIsDropped(limit: UInt16, ordered: Bool) {
+  func aMessageIsDroppedAfterItsAllowedRetransmissions(limit: UInt16, ordered: Bool) {
     for seed in 0..<AbandonmentTests.seeds {
       let outcome = run(DataChannelInit(ordered: ordered, maxRetransmits: limit), seed: seed)
       let transmissions = outcome.journal.transmissions
@@ -108,25 +108,25 @@ struct AbandonmentTests {
       let isFair = transmissions.indices.allSatisfy {
         outcome.journal.arrivals[$0] > 0 || transmissions[$0] == allowed
       }
-      #expect(isFair, "seed \(seed): a message was given up too early")
+      #expect(isFair, "seed \(seed): a message was abandoned too early")
       #expect(outcome.got.count < AbandonmentTests.count || limit == 3, "seed \(seed)")
     }
   }
 
   @Test(.timeLimit(.minutes(60)), arguments: [60, 150, 1000], [true, false])
-  func onlyWhatWasLostUntilItsTimeWasOverIsDropped(lifetime: UInt16, ordered: Bool) {
+  func aMessageIsDroppedAfterItsLifetime(lifetime: UInt16, ordered: Bool) {
     for seed in 0..<AbandonmentTests.seeds {
       let outcome = run(DataChannelInit(ordered: ordered, maxPacketLifeTime: lifetime), seed: seed)
       let journal = outcome.journal
-      let ends = outcome.given.map { $0 + .milliseconds(Int64(lifetime)) }
+      let ends = outcome.sentAt.map { $0 + .milliseconds(Int64(lifetime)) }
       let late = ends.indices.filter { index in
         journal.lastSent[index].map { $0 >= ends[index] } ?? false
       }
-      #expect(late == [], "seed \(seed): messages were sent after their time")
+      #expect(late == [], "seed \(seed): messages were sent after their lifetime")
       let early = ends.indices.filter { index in
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
-      #expect(early == [], "seed \(seed): messages were given up before their time")
+      #expect(early == [], "seed \(seed): messages were abandoned before their lifetime")
       // Each message arrived or was abandoned, never both.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")

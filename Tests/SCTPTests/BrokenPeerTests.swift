@@ -23,27 +23,27 @@ struct BrokenPeerTests {
   private func last(_ side: SCTPAssociation) -> UInt32 { side.sender.sent.nextNumber &- 1 }
 
   /// Delivers chunks to the second side in one packet.
-  private func give(_ chunks: [Crafted.Chunk], to link: inout Link) {
+  private func deliver(_ chunks: [Crafted.Chunk], to link: inout Link) {
     link.step(1, .packet(Crafted.packet(tag: link.sides[1].handshake.localTag, chunks)))
   }
 
-  @Test func aMessageThatIsTooLargeWhenAGapIsPassedOverEndsEverythingBehindIt() {
+  @Test func anOversizedMessageBehindAForwardTSNEndsTheAssociation() {
     var link = connected { $0.localMaximumMessageSize = 1500 }
     let first = next(link.sides[1])
     let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     let part = [UInt8](repeating: 7, count: 1000)
-    give([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
+    deliver([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
     // After one gap, two parts of a message that together exceed the limit; after another, on a
     // stream checked later, a channel's announcement.
     for (offset, stream, sequence) in [(2, 0, 2), (3, 0, 3)] as [(UInt32, UInt16, UInt16)] {
-      give(
+      deliver(
         [Crafted.data(first &+ offset, stream: stream, sequence: sequence, kind: 52, part)],
         to: &link)
     }
-    give([Crafted.data(first &+ 5, stream: 2, sequence: 1, kind: 50, open)], to: &link)
+    deliver([Crafted.data(first &+ 5, stream: 2, sequence: 1, kind: 50, open)], to: &link)
     #expect(link.seen[1].announced.count == 1 && link.sides[1].state == .connected)
     let body = Crafted.words(long: first &+ 4) + Crafted.words(0, 1, 2, 0)
-    give([.init(type: .forward, body: body)], to: &link)
+    deliver([.init(type: .forward, body: body)], to: &link)
     #expect(link.seen[1].failures == ["the peer sent too large a message"])
     #expect(link.seen[1].states.last == .closed)
     #expect(link.seen[1].announced.count == 1 && link.seen[1].closed.count == 1)
@@ -52,17 +52,17 @@ struct BrokenPeerTests {
     #expect(link.sides[1].statistics.dropped == 1)
   }
 
-  @Test func aShutdownThatAcknowledgesWhatWasNeverSentEndsTheAssociationForGood() {
+  @Test func aShutdownAcknowledgingUnsentDataEndsTheAssociation() {
     var link = connected()
     let number = last(link.sides[1]) &+ 1
-    let said = Crafted.answer(
+    let answers = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: Crafted.words(long: number))],
       at: link.now)
-    #expect(said.map(\.type) == [.abort] && said.first?.body.prefix(2) == [0, 13])
+    #expect(answers.map(\.type) == [.abort] && answers.first?.body.prefix(2) == [0, 13])
     #expect(link.sides[1].handshake.phase == .ended && link.sides[1].deadline == nil)
   }
 
-  @Test func aResetThatWaitedForDataIsNotAnsweredAfterAnAbort() {
+  @Test func aWaitingResetIsNotAnsweredAfterAnAbort() {
     var link = connected()
     let number = next(link.sides[1])
     let request =
@@ -74,27 +74,27 @@ struct BrokenPeerTests {
     // In progress: the data has not arrived.
     #expect(deferred.map(\.type) == [.reconfiguration])
     #expect(deferred.first?.body.suffix(4) == [0, 0, 0, 6])
-    let said = Crafted.answer(
+    let answers = Crafted.answer(
       &link.sides[1], to: [Crafted.data(number, stream: 0, [1]), .init(type: .abort)],
       at: link.now)
-    #expect(said == [] && link.sides[1].state == .closed && link.sides[1].deadline == nil)
+    #expect(answers == [] && link.sides[1].state == .closed && link.sides[1].deadline == nil)
   }
 
   @Test(arguments: [true, false])
-  func anAcknowledgementThatWaitsIsGivenUpWithTheEndOfData(isAnswered: Bool) {
+  func aPendingAcknowledgementIsDroppedAtTheEndOfData(isAnswered: Bool) {
     var link = connected()
     let number = next(link.sides[1])
     // The first data is acknowledged at once, the next one waits for a second packet.
     for offset in 0..<2 as Range<UInt32> {
-      give([Crafted.data(number &+ offset, stream: 0, [1])], to: &link)
+      deliver([Crafted.data(number &+ offset, stream: 0, [1])], to: &link)
     }
     let delay = link.sides[1].deadline
     #expect(delay == link.now + SCTPLimits.acknowledgementDelay)
     if !isAnswered { link.step(1, .shutdown) }
     let body = Crafted.words(long: last(link.sides[1]))
-    let said = Crafted.answer(
+    let answers = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: body)], at: link.now)
-    #expect(said.map(\.type) == [.shutdownAcknowledgement])
+    #expect(answers.map(\.type) == [.shutdownAcknowledgement])
     // Only repeating it is left (RFC 9260 section 9.2), later than now.
     let now = delay ?? link.now
     var outbox = Outbox<SCTPAssociation.Output>()

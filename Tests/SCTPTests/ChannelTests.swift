@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 struct ChannelTests {
-  @Test func bothSidesConnectWhoeverComesFirst() {
+  @Test func bothSidesConnectInAnyOrder() {
     for seed in 0..<50 as Range<UInt64> {
       var link = Link(seed: seed, LinkQuality(loss: 20, duplication: 20, jitter: .milliseconds(60)))
       link.connect()
@@ -22,7 +22,7 @@ struct ChannelTests {
     #expect(link.now < Instant.zero + .milliseconds(300))
   }
 
-  @Test func channelsAreAnnouncedWithAllTheirOptions() throws {
+  @Test func channelsAreAnnouncedWithAllOptions() throws {
     var link = Link()
     let options = DataChannelInit(
       label: "Grüße", protocol: "chat.v1", ordered: false, maxRetransmits: 3, priority: .high)
@@ -40,7 +40,7 @@ struct ChannelTests {
     #expect(link.sides[1].state(of: late) == .open)
   }
 
-  @Test func messagesMayFollowTheAnnouncementAtOnce() {
+  @Test func messagesMayFollowTheAnnouncementImmediately() {
     for seed in 0..<30 as Range<UInt64> {
       var link = Link(seed: seed, LinkQuality(loss: 10, jitter: .milliseconds(30)))
       link.connect()
@@ -62,7 +62,7 @@ struct ChannelTests {
     #expect(link.seen[1].messages.first?.channel == channels[1])
   }
 
-  @Test func aHundredChannelsCloseOnBothSidesAndTheirStreamsAreFreeAgain() {
+  @Test func aHundredChannelsCloseAndFreeTheirStreams() {
     var link = Link(seed: 2, LinkQuality(loss: 10, jitter: .milliseconds(10)))
     link.connect()
     for round in 1...2 {
@@ -90,13 +90,13 @@ struct ChannelTests {
     link.run { $0.seen[1].messages.count == 1 }
     link.send(1, link.seen[1].announced[0], "an answer")
     link.run { $0.seen[0].messages.count == 1 }
-    // The other side resets its stream once its answer is known to have arrived.
+    // The remote side resets its stream once its answer is known to have arrived.
     link.step(0, .close(channel))
     link.run(for: .milliseconds(20))
     #expect(link.seen.allSatisfy { $0.closed.count == 1 })
   }
 
-  @Test func aStreamBeginsAnewAfterItsReset() {
+  @Test func aStreamStartsOverAfterItsReset() {
     var link = Link()
     link.connect()
     for round in 1...3 {
@@ -108,7 +108,7 @@ struct ChannelTests {
     #expect(link.seen[1].messages.map(\.bytes) == ["1", "2", "3"].map { Array($0.utf8) })
   }
 
-  @Test func theBufferedAmountFallsAndTellsOnce() {
+  @Test func theFallingBufferedAmountIsReportedOnce() {
     var link = Link()
     link.connect()
     let channel = link.open(0)
@@ -124,7 +124,7 @@ struct ChannelTests {
     #expect(link.sides[0].counters(of: channel)?.bytesSent == 200_000)
   }
 
-  @Test func refusalsSayWhatIsWrong() {
+  @Test func refusalsStateTheReason() {
     var link = Link()
     #expect(link.sides[0].refusal(ofSending: 1, on: DataChannelNumber(0)) == .notOpen)
     link.connect { $1.remoteMaximumMessageSize = 1000 }
@@ -158,7 +158,7 @@ struct ChannelTests {
   }
 
   @Test(arguments: [true, false])
-  func aSmallMessageNeedNotWaitForALargeOneWhenMessagesInterleave(interleaving: Bool) {
+  func interleavedSmallMessagesDoNotWaitForLargeOnes(interleaving: Bool) {
     var link = Link(seed: 1, LinkQuality(rate: 1_000_000, queue: .seconds(1)))
     link.connect { $1.offersInterleaving = interleaving }
     let bulk = link.open(0)
@@ -193,7 +193,7 @@ struct ChannelTests {
     #expect(link.seen.allSatisfy { $0.closed.count == 1 && $0.failures.isEmpty })
   }
 
-  @Test func aSilentPeerIsGivenUp() {
+  @Test func aSilentPeerEndsTheAssociation() {
     var link = Link()
     link.connect()
     let channel = link.open(0)
@@ -204,7 +204,7 @@ struct ChannelTests {
     #expect(link.now > Instant.zero + .seconds(30))
   }
 
-  @Test func aPathThatComesBackIsUsedSoon() {
+  @Test func aRecoveredPathIsUsedSoon() {
     var link = Link()
     link.connect()
     let channel = link.open(0)

@@ -15,7 +15,7 @@ struct CongestionWindowTests {
     #expect(CongestionWindow(packetSize: 500).bytes == 4 * (500 - 12))
   }
 
-  @Test func slowStartGrowsByWhatIsAcknowledgedAndAtMostTwoChunks() {
+  @Test func slowStartGrowsByTheAcknowledgedBytesUpToTwoChunks() {
     var window = window()
     let first = window.bytes
     window.acknowledge(chunk, flight: first)
@@ -24,14 +24,14 @@ struct CongestionWindowTests {
     #expect(window.bytes == first + 3 * chunk)
   }
 
-  @Test func aWindowThatIsNotUsedStays() {
+  @Test func anUnusedWindowDoesNotGrow() {
     var window = window()
     let first = window.bytes
     window.acknowledge(chunk, flight: first - 1)
     #expect(window.bytes == first)
   }
 
-  @Test func avoidanceGrowsByAChunkInARoundTripAndNoMore() {
+  @Test func avoidanceGrowsByOneChunkPerRoundTrip() {
     var window = window()
     for _ in 0..<20 { window.acknowledge(2 * chunk, flight: window.bytes) }
     var began = window.lose(lastInFlight: 0)
@@ -70,7 +70,7 @@ struct CongestionWindowTests {
     #expect(began && small.bytes == 4 * chunk)
   }
 
-  @Test func silenceHalvesTheWindowAndRemembersWhatItWas() {
+  @Test func idleTimeHalvesTheWindowAndSlowStartRestoresIt() {
     var window = window()
     for _ in 0..<20 { window.acknowledge(2 * chunk, flight: window.bytes) }
     let before = window.bytes

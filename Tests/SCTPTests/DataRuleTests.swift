@@ -16,7 +16,7 @@ struct DataRuleTests {
     side.receiver.numbers.acknowledged &+ 1
   }
 
-  @Test func theFirstDataIsAcknowledgedAtOnceAndTheNextWithASecondPacket() {
+  @Test func theFirstPacketIsAcknowledgedImmediatelyAndThenEverySecond() {
     var link = connected()
     let first = next(link.sides[1])
     let types = (0..<3 as Range<UInt32>).map { offset in
@@ -27,7 +27,7 @@ struct DataRuleTests {
     #expect(types == [[.selectiveAcknowledgement], [], [.selectiveAcknowledgement]])
   }
 
-  @Test func aWindowThatOpensIsReportedAtOnce() {
+  @Test func anOpeningWindowIsReportedImmediately() {
     var link = Link()
     link.connect {
       $1.offersInterleaving = false
@@ -39,8 +39,8 @@ struct DataRuleTests {
       var part = Crafted.data(
         first &+ UInt32(index), stream: 0, kind: 53, [UInt8](repeating: 0, count: 1100))
       part.flags = UInt8(flags)
-      let said = Crafted.answer(&link.sides[1], to: [part], at: link.now)
-      return said.first.flatMap {
+      let replies = Crafted.answer(&link.sides[1], to: [part], at: link.now)
+      return replies.first.flatMap {
         var reader = ByteReader($0.body.span.bytes)
         try? reader.skip(4)
         return try? reader.uint32()
@@ -49,7 +49,7 @@ struct DataRuleTests {
     #expect(windows == [2900, nil, 700, 4000])
   }
 
-  @Test func anAcknowledgementOfWhatWasNeverSentEndsTheAssociation() {
+  @Test func acknowledgingUnsentDataEndsTheAssociation() {
     for gap in [[], Crafted.words(2, 9)] {
       var link = connected()
       let channel = link.open(0)
@@ -59,45 +59,45 @@ struct DataRuleTests {
       let cumulative = gap.isEmpty ? last &+ 1 : last &- 2
       let body =
         Crafted.words(long: cumulative, 65536) + Crafted.words(UInt16(gap.count / 4), 0) + gap
-      let said = Crafted.answer(
+      let replies = Crafted.answer(
         &link.sides[0], to: [.init(type: .selectiveAcknowledgement, body: body)], at: link.now)
-      #expect(said.map(\.type) == [.abort])
-      #expect(said.first?.body.prefix(2) == [0, 13])
+      #expect(replies.map(\.type) == [.abort])
+      #expect(replies.first?.body.prefix(2) == [0, 13])
       #expect(link.sides[0].state == .closed)
     }
   }
 
-  @Test func dataWithoutDataEndsTheAssociationAndNamesTheNumber() {
+  @Test func emptyDataEndsTheAssociationAndNamesTheTSN() {
     var link = connected()
     let number = next(link.sides[1])
-    let said = Crafted.answer(
+    let replies = Crafted.answer(
       &link.sides[1], to: [Crafted.data(number, stream: 0, [])], at: link.now)
-    #expect(said.map(\.type) == [.abort])
-    #expect(said.first?.body == Crafted.words(9, 8) + Crafted.words(long: number))
+    #expect(replies.map(\.type) == [.abort])
+    #expect(replies.first?.body == Crafted.words(9, 8) + Crafted.words(long: number))
   }
 
-  @Test func dataOnAStreamThatDoesNotExistIsReportedAndCountsAsCome() {
+  @Test func dataOnAMissingStreamIsReportedAndAcknowledged() {
     var link = connected()
     let number = next(link.sides[1])
-    let said = Crafted.answer(
+    let replies = Crafted.answer(
       &link.sides[1], to: [Crafted.data(number, stream: 65535, [1])], at: link.now)
-    #expect(said.map(\.type) == [.error, .selectiveAcknowledgement])
-    #expect(said.first?.body == Crafted.words(1, 8, 65535, 0))
+    #expect(replies.map(\.type) == [.error, .selectiveAcknowledgement])
+    #expect(replies.first?.body == Crafted.words(1, 8, 65535, 0))
     #expect(link.sides[1].receiver.numbers.acknowledged == number)
   }
 
-  @Test func dataOfTheOtherKindEndsTheAssociation() {
+  @Test func dataOfTheWrongKindEndsTheAssociation() {
     for interleaving in [true, false] {
       var link = connected(interleaving: interleaving)
       var chunk = Crafted.data(next(link.sides[1]), stream: 0, [1, 2, 3, 4, 5])
       if !interleaving { chunk.type = .interleavedData }
-      let said = Crafted.answer(&link.sides[1], to: [chunk], at: link.now)
-      #expect(said.map(\.type) == [.abort])
+      let replies = Crafted.answer(&link.sides[1], to: [chunk], at: link.now)
+      #expect(replies.map(\.type) == [.abort])
       #expect(link.sides[1].state == .closed)
     }
   }
 
-  @Test func aPeerMayHaveMoreStreamsUpToAllOfThem() {
+  @Test func aPeerMayAddStreamsUpToTheMaximum() {
     var link = Link()
     // The first side announces 100 streams to the second.
     link.tamper = { side, bytes, _ in
@@ -117,14 +117,14 @@ struct DataRuleTests {
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
       // Requested twice, answered equally, done once.
       for _ in 0..<2 {
-        let said = Crafted.answer(&link.sides[1], to: [request], at: link.now)
-        #expect(said.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
+        let replies = Crafted.answer(&link.sides[1], to: [request], at: link.now)
+        #expect(replies.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
         #expect(link.sides[1].receiver.streamCount == count)
       }
     }
   }
 
-  @Test func aChannelThatCannotBeAnnouncedIsClosedAndNotAnswered() {
+  @Test func anUnusableAnnouncementClosesTheChannelWithoutAnAnswer() {
     let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     var bad = good
     bad[1] = 9  // no channel type
@@ -132,31 +132,31 @@ struct DataRuleTests {
     for (stream, bytes) in [(3 as UInt16, good), (4, bad), (4, Array(good.prefix(8)))] {
       var link = connected()
       let number = next(link.sides[1])
-      let said = Crafted.answer(
+      let replies = Crafted.answer(
         &link.sides[1], to: [Crafted.data(number, stream: stream, kind: 50, bytes)], at: link.now)
-      #expect(said.map(\.type) == [.selectiveAcknowledgement, .reconfiguration])
+      #expect(replies.map(\.type) == [.selectiveAcknowledgement, .reconfiguration])
       // The request's only stream, and padding.
-      #expect(said.last?.body.suffix(4) == Crafted.words(stream, 0)[...])
+      #expect(replies.last?.body.suffix(4) == Crafted.words(stream, 0)[...])
       #expect(link.sides[1].channelNumbers.isEmpty)
     }
   }
 
-  @Test func aChannelThatIsAnnouncedTwiceIsClosed() {
+  @Test func aChannelAnnouncedTwiceIsClosed() {
     var link = connected()
     let channel = link.open(0, DataChannelInit(label: "twice"))
     link.run(for: .seconds(1))
     let there = link.seen[1].announced[0]
     let number = link.sides[0].sender.sent.nextNumber
     let again = ChannelMessage.open(DataChannelInit(label: "twice")).bytes
-    let said = Crafted.answer(
+    let replies = Crafted.answer(
       &link.sides[1],
       to: [Crafted.data(number, stream: 0, sequence: 1, kind: 50, again)], at: link.now)
-    #expect(said.contains { $0.type == .reconfiguration })
+    #expect(replies.contains { $0.type == .reconfiguration })
     #expect(link.sides[1].state(of: there) == .closing)
     #expect(link.sides[0].state(of: channel) == .open)
   }
 
-  @Test func afterATimeoutOnePacketIsInFlightUntilSomethingIsAcknowledged() {
+  @Test func afterATimeoutOnePacketIsInFlightUntilAnAcknowledgement() {
     var link = connected()
     let channel = link.open(0)
     link.run(for: .seconds(1))
@@ -197,7 +197,7 @@ struct DataRuleTests {
     #expect(full >= sizes.count - 4, "\(sizes.count - full) of \(sizes.count) are not full")
   }
 
-  @Test func inARecoveryThatComesForwardAllThatIsMissingCounts() {
+  @Test func duringRecoveryAnAdvancingCumulativeTSNCountsAllMisses() {
     var link = connected()
     let channel = link.open(0)
     // The window grows until ten packets fit.
@@ -218,9 +218,9 @@ struct DataRuleTests {
       let body =
         Crafted.words(long: number, 65536) + Crafted.words(UInt16(gaps.count / 2), 0)
         + gaps.flatMap { Crafted.words($0) }
-      let said = Crafted.answer(
+      let replies = Crafted.answer(
         &link.sides[0], to: [.init(type: .selectiveAcknowledgement, body: body)], at: link.now)
-      return said.filter { $0.type == .data }.map {
+      return replies.filter { $0.type == .data }.map {
         var reader = ByteReader($0.body.span.bytes)
         return ((try? reader.uint32()) ?? 0) &- first
       }

@@ -17,7 +17,7 @@ struct DeliveryTests {
     ProcessInfo.processInfo.environment["RETAKE_DELIVERY_SEEDS"].flatMap { UInt64($0) } ?? 2
 
   @Test(.timeLimit(.minutes(60)))
-  func tenThousandMessagesArriveOnceAndInOrderThroughABadNetwork() {
+  func tenThousandMessagesArriveOnceAndInOrderOverABadNetwork() {
     for seed in 0..<DeliveryTests.seeds {
       var link = Link(
         seed: seed, LinkQuality(loss: 20, duplication: 10, jitter: .milliseconds(20)))
@@ -37,7 +37,7 @@ struct DeliveryTests {
     }
   }
 
-  @Test func aThousandSeedsDeliverSmallMessagesBothWays() {
+  @Test func aThousandSeedsDeliverSmallMessagesInBothDirections() {
     for seed in 0..<1000 as Range<UInt64> {
       var link = Link(
         seed: seed,
@@ -62,7 +62,7 @@ struct DeliveryTests {
   }
 
   @Test(arguments: [0, 1, 1131, 1132, 1133, 5000, 65536, 262_144, 1 << 20], [true, false])
-  func messagesOfAnySizeArriveWhole(size: Int, ordered: Bool) {
+  func messagesOfAnySizeArriveIntact(size: Int, ordered: Bool) {
     var link = Link(seed: 3, LinkQuality(loss: 2, jitter: .milliseconds(5)))
     link.connect { $1.offersInterleaving = size % 2 == 0 }
     let channel = link.open(0, DataChannelInit(ordered: ordered))

@@ -59,7 +59,7 @@ struct FollowerTests {
   }
 
   @Test(arguments: [false, true], 1...5 as ClosedRange<UInt64>)
-  func messagesAreThoseOfTheEnds(interleaved: Bool, seed: UInt64) {
+  func messagesMatchThoseOfTheEnds(interleaved: Bool, seed: UInt64) {
     let watch = Watch()
     let link = talk(watch, seed: seed, interleaved: interleaved) { _ in true }
     #expect(watch.messages[0] == link.seen[1].messages.map(\.bytes))
@@ -74,7 +74,7 @@ struct FollowerTests {
 
   /// Acknowledged data did arrive, even if it was not captured: the rest continues.
   @Test(arguments: [false, true])
-  func whatTheCaptureLacksHoldsUpNothing(interleaved: Bool) {
+  func missingPacketsDoNotDelayLaterMessages(interleaved: Bool) {
     let watch = Watch()
     let link = talk(watch, seed: 7, interleaved: interleaved) { $0 < 30 || $0 % 25 != 0 }
     #expect(watch.missed > 0)
@@ -87,7 +87,7 @@ struct FollowerTests {
 
   /// A capture may start in the middle: channels have no names then.
   @Test(arguments: [false, true])
-  func aLateBeginningIsJoined(interleaved: Bool) {
+  func anAssociationIsFollowedFromTheMiddle(interleaved: Bool) {
     let watch = Watch()
     let link = talk(watch, seed: 8, interleaved: interleaved) { $0 > 60 }
     #expect(watch.messages[0].count > 20)
@@ -95,7 +95,7 @@ struct FollowerTests {
     #expect(Set(watch.follower.channels.map(\.options.label)) == [""])
   }
 
-  @Test func anyBytesAreTaken() {
+  @Test func anyBytesAreAccepted() {
     let watch = Watch()
     var dice = SeededGenerator(seed: 3)
     for _ in 0..<5_000 {

@@ -50,7 +50,7 @@ struct GoodputTests {
   @Test(arguments: [
     (60_000, 0.95), (125_000, 0.95), (250_000, 0.9), (500_000, 0.95), (1_250_000, 0.95),
   ])
-  func aPathWithLossesIsUsedAsFarAsTheTheoryAllows(rate: Int, least: Double) {
+  func goodputOnALossyPathReachesTheTheoreticalLimit(rate: Int, least: Double) {
     let possible = min(Double(rate) * GoodputTests.share, GoodputTests.bound)
     let mean = mean { goodput(rate: rate, seed: $0) }
     #expect(mean > least * possible, "\(mean) of \(possible) bytes per second")
@@ -59,7 +59,7 @@ struct GoodputTests {
   /// If the two limits are equal, a window halved at each loss reaches neither: half of the time it
   /// is too small to fill the path, and its excess at other times is useless.
   @Test(arguments: [250_000, 312_500, 375_000])
-  func whereTheBoundsMeetNoSenderOfThisKindIsMuchBetter(rate: Int) {
+  func whereTheBoundsMeetGoodputIsNearAnIdealSenders(rate: Int) {
     let ideal = mean { IdealSender.goodput(rate: rate, seed: $0) }
     let mean = mean { goodput(rate: rate, seed: $0) }
     #expect(mean > 0.95 * ideal, "\(mean) of \(ideal) bytes per second")

@@ -23,7 +23,7 @@ struct HandshakeRuleTests {
     return link.sides[0]
   }
 
-  @Test func anOfferThatNobodyCanTakeIsRefusedAndChangesNothing() {
+  @Test func anUnacceptableInitIsRefusedAndChangesNothing() {
     let offers = [initiation(window: 1499), initiation(out: 0), initiation(into: 0)]
     for offer in offers {
       var link = Link()
@@ -37,7 +37,7 @@ struct HandshakeRuleTests {
     }
   }
 
-  @Test func anOfferWithoutATagIsPassedOver() {
+  @Test func anInitWithoutATagIsIgnored() {
     var side = waiting()
     let offer = initiation(tag: 0)
     let packet = Crafted.packet(tag: 0, [.init(type: .initiation, body: offer.body())])
@@ -45,7 +45,7 @@ struct HandshakeRuleTests {
     #expect(answers.isEmpty)
   }
 
-  @Test func anOfferBesideOtherChunksIsPassedOver() {
+  @Test func anInitBundledWithOtherChunksIsIgnored() {
     for others in [[Crafted.Chunk(type: .heartbeat)], []] {
       var side = waiting()
       let offer = Crafted.Chunk(type: .initiation, body: initiation().body())
@@ -55,7 +55,7 @@ struct HandshakeRuleTests {
     }
   }
 
-  @Test func anAnswerThatNobodyCanTakeEndsTheAttempt() {
+  @Test func anUnacceptableInitAckEndsTheAttempt() {
     let cookie: [UInt8] = [1, 2, 3, 4]
     let cases: [(Initiation, cookie: [UInt8], flags: UInt8, isOver: Bool)] = [
       (initiation(tag: 0), cookie, 1, true), (initiation(out: 0), cookie, 0, true),
@@ -66,22 +66,22 @@ struct HandshakeRuleTests {
       var side = waiting()
       let chunk = Crafted.Chunk(
         type: .initiationAcknowledgement, body: answer.body(cookie: cookie))
-      let said = Crafted.answer(&side, to: [chunk], at: .zero)
-      #expect(said.map(\.type) == [.abort] && said.map(\.flags) == [flags])
+      let replies = Crafted.answer(&side, to: [chunk], at: .zero)
+      #expect(replies.map(\.type) == [.abort] && replies.map(\.flags) == [flags])
       #expect((side.state == .closed) == isOver)
     }
   }
 
-  @Test func whatAnAnswerHasThatIsUnknownIsReportedWithTheCookie() {
+  @Test func unknownParametersAreReportedWithTheCookie() {
     var side = waiting()
     let body = initiation().body(cookie: [1, 2, 3, 4]) + Crafted.words(0xc123, 6, 0xabcd, 0)
-    let said = Crafted.answer(
+    let replies = Crafted.answer(
       &side, to: [.init(type: .initiationAcknowledgement, body: body)], at: .zero)
-    #expect(said.map(\.type) == [.cookieEcho, .error])
-    #expect(said.last?.body == Crafted.words(8, 12, 0xc123, 6, 0xabcd, 0))
+    #expect(replies.map(\.type) == [.cookieEcho, .error])
+    #expect(replies.last?.body == Crafted.words(8, 12, 0xc123, 6, 0xabcd, 0))
   }
 
-  @Test func packetsAfterTheEndAreAnsweredWithAnAbort() {
+  @Test func packetsAfterTheAssociationEndedAreAnsweredWithAnAbort() {
     var link = Link()
     link.connect()
     link.step(1, .abort)
@@ -94,21 +94,21 @@ struct HandshakeRuleTests {
     ]
     for (chunks, expected) in cases {
       let packet = Crafted.packet(tag: 99, chunks)
-      let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
-      #expect(said.map(\.chunk.type) == expected)
+      let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
+      #expect(replies.map(\.chunk.type) == expected)
       // The tag is the packet's, and the flag says so.
-      #expect(said.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
+      #expect(replies.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
     }
   }
 
-  @Test func theEndOfAnOlderAssociationIsAnsweredDuringTheHandshake() {
+  @Test func aShutdownAckFromAnOlderAssociationIsAnsweredDuringTheHandshake() {
     var side = waiting()
     let packet = Crafted.packet(tag: 99, [.init(type: .shutdownAcknowledgement)])
-    let said = Crafted.answer(&side, to: packet, at: .zero)
-    #expect(said.map(\.chunk.type) == [.shutdownComplete] && said.map(\.tag) == [99])
+    let replies = Crafted.answer(&side, to: packet, at: .zero)
+    #expect(replies.map(\.chunk.type) == [.shutdownComplete] && replies.map(\.tag) == [99])
   }
 
-  @Test func aNewOfferDuringTheEndGetsTheEndAgain() {
+  @Test func anInitDuringShutdownRepeatsTheShutdownAck() {
     var link = Link()
     link.connect()
     // The peer has received everything and ends the association.
@@ -118,11 +118,11 @@ struct HandshakeRuleTests {
     #expect(end.map(\.type) == [.shutdownAcknowledgement])
     #expect(link.sides[1].handshake.phase == .shutdownAcknowledgementSent)
     let packet = Crafted.packet(tag: 0, [.init(type: .initiation, body: initiation().body())])
-    let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
-    #expect(said.map(\.chunk.type) == [.shutdownAcknowledgement])
+    let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
+    #expect(replies.map(\.chunk.type) == [.shutdownAcknowledgement])
   }
 
-  @Test func anAssociationThatShutsDownTakesNoMoreData() {
+  @Test func anAssociationShuttingDownAcceptsNoMoreData() {
     var link = Link()
     link.connect()
     let channel = link.open(0)

@@ -109,7 +109,7 @@ struct HostileInputTests {
   }
 
   @Test(arguments: [true, false])
-  func fragmentsWithoutEndDoNotFillTheMemory(ordered: Bool) {
+  func endlessFragmentsDoNotFillTheMemory(ordered: Bool) {
     var link = Link()
     link.connect {
       $1.receiveWindow = 100_000
@@ -146,7 +146,7 @@ struct HostileInputTests {
     #expect(link.seen[0].states.last == .closed)
   }
 
-  @Test func packetsOfOthersAreCountedAndDropped() {
+  @Test func packetsOfOtherAssociationsAreCountedAndDropped() {
     var link = Link()
     link.connect()
     let before = link.sides[0].statistics.dropped

@@ -89,10 +89,10 @@ struct Link {
   mutating func step(_ side: Int, _ input: SCTPAssociation.Input) {
     var outbox = Outbox<SCTPAssociation.Output>()
     sides[side].step(input, at: now, into: &outbox)
-    while let output = outbox.next() { take(output, from: side) }
+    while let output = outbox.next() { record(output, from: side) }
   }
 
-  private mutating func take(_ output: SCTPAssociation.Output, from side: Int) {
+  private mutating func record(_ output: SCTPAssociation.Output, from side: Int) {
     switch output {
     case .packet(let bytes): carry(bytes, from: side)
     case .state(let state): seen[side].states.append(state)

@@ -5,7 +5,7 @@ import Wire
 @testable import SCTP
 
 struct PacketTests {
-  @Test func theChecksumIsTheOneOfThePublishedVectors() {
+  @Test func theChecksumMatchesThePublishedVectors() {
     func value(_ bytes: [UInt8]) -> UInt32 { CRC32C.value(of: bytes.span.bytes) }
     #expect(value(Array("123456789".utf8)) == 0xe306_9283)
     #expect(value([UInt8](repeating: 0, count: 32)) == 0x8a91_36aa)
@@ -14,13 +14,13 @@ struct PacketTests {
   }
 
   @Test(arguments: RecordedPackets.all)
-  func recordedPacketsHaveTheirChecksum(hex: String) {
+  func recordedPacketsHaveValidChecksums(hex: String) {
     let bytes = RecordedPackets.bytes(hex)
     let sum = CRC32C.checksum(of: bytes.span.bytes)
     #expect((0..<4).map { UInt8(truncatingIfNeeded: sum >> (8 * $0)) } == Array(bytes[8..<12]))
   }
 
-  @Test func recordedAnnouncementsAreReadAndWrittenAlike() throws {
+  @Test func recordedAnnouncementsRoundTrip() throws {
     let bytes = Array(RecordedPackets.bytes(RecordedPackets.announcement)[28...])
     let message = try ChannelMessage(bytes.span.bytes)
     guard case .open(let options) = message else {
@@ -29,12 +29,12 @@ struct PacketTests {
     }
     #expect(options == DataChannelInit(label: "chat", priority: .veryLow))
     var written = message.bytes
-    // aiortc's priority 0 has no class of its own.
+    // aiortc's priority 0 belongs to no class.
     written[3] = 0
     #expect(written == bytes)
   }
 
-  @Test func recordedInitiationsSayWhatTheirSendersCan() throws {
+  @Test func recordedInitsReportTheirSendersCapabilities() throws {
     for (hex, tag, first) in [
       (RecordedPackets.chromiumInitiation, 0xcaa2_79d4 as UInt32, 0x2114_e986 as UInt32),
       (RecordedPackets.aiortcAnswer, 0xcd5a_6ded, 0xb28c_eee2),
@@ -50,7 +50,7 @@ struct PacketTests {
   }
 
   /// Plays Chromium's part of the recorded call to an association with aiortc's tag.
-  @Test func aRecordedCallRunsAgain() {
+  @Test func aRecordedCallIsReplayed() {
     var machine = SCTPAssociation(entropy: Entropy(seed: [1]).stream("sctp"))
     var outbox = Outbox<SCTPAssociation.Output>()
     machine.start(
@@ -81,7 +81,7 @@ struct PacketTests {
     #expect(machine.statistics.dropped == 0)
   }
 
-  @Test func cookiesAreOpenedOnlyUnaltered() throws {
+  @Test func alteredCookiesAreRefused() throws {
     // The digest is the published one for the message 00 01 ... 0e.
     let key = CookieKey(first: 0x0706_0504_0302_0100, second: 0x0f0e_0d0c_0b0a_0908)
     #expect(key.digest(of: Array(0..<15)) == 0xa129_ca61_49be_45e5)
@@ -99,7 +99,7 @@ struct PacketTests {
     }
   }
 
-  @Test func numbersThatCameAreKeptAsRanges() {
+  @Test func receivedNumbersAreKeptAsRanges() {
     for seed in 0..<200 as Range<UInt64> {
       var dice = SeededGenerator(seed: seed)
       var numbers = ReceivedNumbers(first: .max - 20)

@@ -10,7 +10,7 @@ struct PartTests {
 
   // MARK: Timers
 
-  @Test func theEarliestTimerIsNextAndThoseDueTogetherHaveTheirOrder() {
+  @Test func theEarliestTimerIsNextAndSimultaneousOnesAreOrdered() {
     var timers = TimerTable()
     #expect(timers.next == nil)
     let now = Instant.zero + second
@@ -53,7 +53,7 @@ struct PartTests {
     #expect(trip.timeout == .milliseconds(400))
   }
 
-  @Test func onlyWhatWasSentOnceIsMeasured() {
+  @Test func retransmittedChunksAreNotMeasured() {
     var trip = RoundTrip()
     trip.begin(7, at: .zero)
     trip.begin(8, at: .zero)
@@ -82,7 +82,7 @@ struct PartTests {
     return sent
   }
 
-  @Test func gapReportsTakeChunksOutOfFlight() {
+  @Test func gapReportsRemoveChunksFromTheFlight() {
     var sent = sent(6, from: .max - 2)
     #expect(sent.flight == 600 && sent.nextNumber == 3)
     var trip = RoundTrip()
@@ -100,7 +100,7 @@ struct PartTests {
     #expect(sent.chunks.map(\.fate) == fates)
   }
 
-  @Test func gapReportsAboutWhatWasNeverSentAreImpossible() {
+  @Test func gapReportsAboutUnsentChunksAreInvalid() {
     var sent = sent(3, from: 10)
     var trip = RoundTrip()
     var progress = SentChunks.Progress()
@@ -114,7 +114,7 @@ struct PartTests {
     #expect(isTaken && progress.isCutOff)
   }
 
-  @Test func threeStrikesMeanALossAndLostChunksComeInOrder() {
+  @Test func threeMissesAreALossAndLostChunksAreInOrder() {
     var sent = sent(4, from: 0)
     let strikes = (0..<3).map { _ in sent.strike(at: 1, by: 3) }
     #expect(strikes == [false, false, true])
@@ -131,7 +131,7 @@ struct PartTests {
     #expect(isStruck == [false, false, false] && sent.isConsistent)
   }
 
-  @Test func whatIsGivenUpIsPassedOverStreamByStream() {
+  @Test func abandonedChunksAreForwardedPerStream() {
     var sent = SentChunks(firstNumber: 50)
     for (index, stream) in [3, 4, 3, 9].enumerated() {
       let number = 50 + UInt32(index)
@@ -153,7 +153,7 @@ struct PartTests {
 
   // MARK: Liveness
 
-  @Test func aSilentPeerIsGivenUpAfterTwentyTimeoutsInARow() {
+  @Test func twentyConsecutiveTimeoutsEndTheAssociation() {
     var liveness = Liveness()
     let first = (0..<20).map { _ in liveness.countTimeout("silent") }
     #expect(first == [SCTPFailure?](repeating: nil, count: 20))
@@ -164,7 +164,7 @@ struct PartTests {
     #expect(next == nil && liveness.silentTimeouts == 1)
   }
 
-  @Test func onlyTheAnswerOfTheLastHeartbeatIsMeasured() {
+  @Test func onlyTheLastHeartbeatsAnswerIsMeasured() {
     var liveness = Liveness()
     let entropy = Entropy(seed: [1]).stream("sctp")
     guard case .append(let beat) = liveness.beat(entropy, at: .zero) else {

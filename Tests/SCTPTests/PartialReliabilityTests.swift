@@ -10,7 +10,7 @@ struct PartialReliabilityTests {
   ]
 
   @Test(arguments: kinds, [true, false])
-  func whatIsLostIsDroppedAndNothingElse(options: DataChannelInit, interleaving: Bool) {
+  func onlyLostMessagesAreDropped(options: DataChannelInit, interleaving: Bool) {
     for seed in 0..<12 as Range<UInt64> {
       var link = Link(seed: seed, LinkQuality(loss: 15, jitter: .milliseconds(10)))
       link.connect { $1.offersInterleaving = interleaving }
@@ -55,7 +55,7 @@ struct PartialReliabilityTests {
     #expect(link.seen[1].messages.last?.binary == false)
   }
 
-  @Test func aMessageGivenUpHalfwayDoesNotBlockTheNext() {
+  @Test func aPartlySentAbandonedMessageDoesNotBlockTheNext() {
     for interleaving in [true, false] {
       var link = Link(seed: 1, LinkQuality(rate: 100_000))
       link.connect { $1.offersInterleaving = interleaving }

@@ -6,7 +6,7 @@ import Wire
 @testable import SCTP
 
 struct QueueTests {
-  @Test func queuesThatWereLongForAMomentGiveTheirSpaceBack() throws {
+  @Test func queuesReleaseTheirStorageAfterAPeak() throws {
     var link = Link(seed: 2, LinkQuality(loss: 5))
     link.connect()
     let channel = link.open(0, DataChannelInit(ordered: true))
@@ -25,7 +25,7 @@ struct QueueTests {
     #expect(!hasNoSpace(Deque([1])))
   }
 
-  @Test func channelsTakeTheirTurnsInTheOrderOfTheirTimes() {
+  @Test func channelsAreServedInTheOrderOfTheirVirtualTimes() {
     var schedule = SendSchedule()
     var dice = SeededGenerator(seed: 4)
     var waiting: [(time: UInt64, channel: Int)] = []

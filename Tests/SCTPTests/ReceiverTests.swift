@@ -23,7 +23,7 @@ struct ReceiverTests {
       chunk.body.span.bytes, DataFlags(rawValue: chunk.flags), interleaved: false)
   }
 
-  @Test func aReportHasTheGapsAndTheDuplicates() {
+  @Test func aReportListsGapsAndDuplicates() {
     var receiver = receiver(first: .max)
     for number in [.max, 1, 2, 5, 2] as [UInt32] {
       _ = receive(Crafted.data(number, stream: 0, [7]), &receiver)
@@ -43,7 +43,7 @@ struct ReceiverTests {
     #expect(next.body.count == 12 + 8)
   }
 
-  @Test func aReportHasNoMoreThanFits() {
+  @Test func aReportIsLimitedToItsPacket() {
     var receiver = receiver()
     for index in 1...50 as ClosedRange<UInt32> {
       _ = receive(Crafted.data(1 + 2 * index, stream: 0, [7]), &receiver)
@@ -53,7 +53,7 @@ struct ReceiverTests {
     #expect(report.body.count + 4 <= 60 && report.body[8...9] == [0, 10])
   }
 
-  @Test func everySecondPacketIsReportedAndTheFirstOfAllAtOnce() {
+  @Test func everySecondPacketIsReportedAndTheVeryFirstImmediately() {
     var receiver = receiver()
     var due: [Receiver.Acknowledgement] = []
     var delays: [Bool] = []
@@ -69,7 +69,7 @@ struct ReceiverTests {
     #expect(receiver.acknowledgement == .due)
   }
 
-  @Test func passingOverHandsOutWhatIsWholeOnAllStreams() {
+  @Test func forwardTSNDeliversCompleteMessagesOnAllStreams() {
     var receiver = receiver()
     // Each stream's first number is missing.
     for (number, stream) in [(2, 0), (4, 1)] as [(UInt32, UInt16)] {
@@ -92,7 +92,7 @@ struct ReceiverTests {
 
   /// Abandoned messages on a stream that was not negotiated create no stream (RFC 9260 section
   /// 6.5).
-  @Test func passingOverMakesNoFurtherStreams() {
+  @Test func forwardTSNCreatesNoStreams() {
     var receiver = receiver()
     for round in 0..<100 as Range<UInt32> {
       var body = Crafted.words(long: 1 + round)
@@ -112,7 +112,7 @@ struct ReceiverTests {
 
   /// Each fragment checks its neighbours, not its complete message.
   @Test(arguments: [false, true])
-  func fragmentsOfALongUnorderedMessageCostTheSameEach(_ isReversed: Bool) {
+  func theCostOfAnUnorderedFragmentIsConstant(_ isReversed: Bool) {
     var receiver = receiver(first: 0, window: 1 << 20)
     let count: UInt32 = 15_000
     // The first fragment arrives last, or the last one does.
@@ -133,7 +133,7 @@ struct ReceiverTests {
 
   /// In every order, with fragmented messages interleaved.
   @Test(arguments: 0..<40 as Range<UInt8>)
-  func unorderedMessagesAreWholeInWhateverOrderTheirPartsCome(_ seed: UInt8) {
+  func unorderedMessagesAreReassembledInAnyOrder(_ seed: UInt8) {
     var random = Entropy(seed: [seed]).stream("order")
     var receiver = receiver(first: 0, window: 1 << 20)
     var chunks: [Crafted.Chunk] = []
@@ -163,7 +163,7 @@ struct ReceiverTests {
   }
 
   /// Abandoned parts are forgotten up to their number, and later messages are still assembled.
-  @Test func passingOverForgetsPartsOfUnorderedMessages() {
+  @Test func forwardTSNDropsPartsOfUnorderedMessages() {
     var receiver = receiver(first: 0)
     for number in [1, 2, 3, 5] as [UInt32] {
       _ = receive(unordered(number, number == 5 ? 2 : 0), &receiver)
@@ -179,7 +179,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldFragments == 0 && receiver.streams.unorderedPlaces.isEmpty)
   }
 
-  @Test func thePeerGetsMoreStreamsUpToAllOfThem() {
+  @Test func thePeerGetsMoreStreamsUpToTheMaximum() {
     var receiver = receiver()
     let answers = ([5, 65530, 65520] as [UInt16]).map { receiver.addStreams($0) }
     #expect(answers == [true, false, true] && receiver.streamCount == 65535)
@@ -202,7 +202,7 @@ struct ReceiverTests {
     Crafted.words(16, 12) + Crafted.words(long: number, result)
   }
 
-  @Test func requestsOfThePeerAreCountedAndAnsweredAlikeWhenTheyComeAgain() {
+  @Test func repeatedPeerRequestsGetTheSameAnswer() {
     var resets = StreamResets()
     resets.establish(firstNumber: .max)
     var numbers = ReceivedNumbers(first: 1)
@@ -226,7 +226,7 @@ struct ReceiverTests {
     #expect(ask(request(0, last: 1, 6)) == response(0, 1))
   }
 
-  @Test func ownRequestsHaveTheirNumbersAndWaitForEachOther() {
+  @Test func localRequestsAreNumberedAndSentOneByOne() {
     var resets = StreamResets()
     resets.start(firstNumber: .max)
     resets.establish(firstNumber: 9)

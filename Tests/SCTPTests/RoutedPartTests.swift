@@ -37,7 +37,7 @@ struct RoutedPartTests {
     return sides
   }
 
-  @Test func aHandshakeMakesBothSidesKnowEachOther() {
+  @Test func aHandshakeExchangesBothSidesParameters() {
     let sides = established()
     #expect(sides.map(\.phase) == [.established, .established])
     #expect(sides.map(\.localTag) == [100, 101] && sides.map(\.peer.tag) == [101, 100])
@@ -61,7 +61,7 @@ struct RoutedPartTests {
     #expect(ends == [true, false] && !sides[1].canAbort)
   }
 
-  @Test func anOfferIsMadeAgainUntilNobodyIsThere() {
+  @Test func anInitIsRepeatedUntilThePeerIsGivenUp() {
     var side = Handshake()
     side.start(parameters, identity(9))
     let retries = (0..<21).map { _ in side.retry() }
@@ -77,7 +77,7 @@ struct RoutedPartTests {
       limits: MessageLimits(), buffered: UInt64(count))
   }
 
-  @Test func channelsTakeTurnsByWhatTheirBytesCost() {
+  @Test func channelsShareBytesByPriority() {
     var queues = SendQueues()
     for (place, priority) in [DataChannelPriority.high, .medium].enumerated() {
       queues.open(place, priority: priority)
@@ -97,7 +97,7 @@ struct RoutedPartTests {
     #expect(queues.isEmpty(0) && queues.lastNumber(of: 0) != nil)
   }
 
-  @Test func theBufferedAmountIsLowOnceAndAMessageBegunIsFinishedFirst() {
+  @Test func aStartedMessageIsFinishedAndTheLowBufferReportedOnce() {
     var queues = SendQueues()
     queues.open(0, priority: .low)
     queues.open(1, priority: .high)
@@ -117,29 +117,29 @@ struct RoutedPartTests {
 
   // MARK: Channels
 
-  @Test func aChannelOpensClosesAndIsGoneWhenBothStreamsAreReset() {
+  @Test func aChannelIsRemovedOnceBothStreamsAreReset() {
     var sender = Sender()
     sender.start(packetSize: 1160, firstNumber: 1)
     var channels = DataChannels(next: DataChannelNumber(4))
     channels.resets.start(firstNumber: 1)
     var outbox = Outbox<SCTPAssociation.Output>()
-    func said() -> [String] { outbox.drain().map { "\($0)".prefix { $0 != "(" }.description } }
+    func outputs() -> [String] { outbox.drain().map { "\($0)".prefix { $0 != "(" }.description } }
     let isOpen = channels.open(
       DataChannelInit(negotiated: true, id: 6), nil, &sender, into: &outbox)
     #expect(isOpen)
     channels.openWaiting(below: 10, &sender, into: &outbox)
-    #expect(said() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
-    // Nothing was sent on it: its stream is reset at once, and the other side's follows.
+    #expect(outputs() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
+    // Nothing was sent on it: its stream is reset at once, and the remote one follows.
     channels.close(0, &sender, into: &outbox)
-    #expect(said() == ["channelClosing"] && channels.resets.mayAsk)
+    #expect(outputs() == ["channelClosing"] && channels.resets.mayAsk)
     #expect(channels.ask(most: 10, &sender, into: &outbox))
     channels.finishReset(of: [6], &sender, into: &outbox)
-    #expect(said() == [])
+    #expect(outputs() == [])
     channels.closeByPeer([6], &sender, into: &outbox)
-    #expect(said() == ["channelClosed"] && channels.table.count == 0)
+    #expect(outputs() == ["channelClosed"] && channels.table.count == 0)
   }
 
-  @Test func aChannelThatIsRefusedOrHasNoStreamIsClosed() {
+  @Test func aRefusedChannelOrOneWithoutAStreamIsClosed() {
     var sender = Sender()
     var channels = DataChannels(next: DataChannelNumber(0))
     var outbox = Outbox<SCTPAssociation.Output>()
@@ -175,7 +175,7 @@ struct RoutedPartTests {
     #expect(packets.map { $0[8..<12] == [0, 0, 0, 0] } == [true, true, false])
   }
 
-  @Test func aPacketBelongsByItsTagAndItsFirstChunk() {
+  @Test func tagAndFirstChunkDecideWhetherAPacketBelongs() {
     func header(_ tag: UInt32, _ type: ChunkType, flags: UInt8 = 0) -> PacketHeader? {
       PacketHeader(Crafted.packet(tag: tag, [.init(type: type, flags: flags)]), parameters)
     }
@@ -195,7 +195,7 @@ struct RoutedPartTests {
     #expect(PacketHeader(Array(altered.prefix(12)), parameters) == nil)
   }
 
-  @Test func aChunkWhereItMayNotStandEndsThePacket() throws {
+  @Test func aMisplacedChunkEndsThePacket() throws {
     let chunks: [Crafted.Chunk] = [
       .init(type: .heartbeat, flags: 3, body: [1, 2, 3]), .init(type: .cookieEcho),
     ]

@@ -28,7 +28,7 @@ struct TextTests {
     return titles
   }
 
-  @Test(arguments: [true, false]) func aConversationReadsLikeOne(interleaving: Bool) {
+  @Test(arguments: [true, false]) func anExchangeIsDescribedInOrder(interleaving: Bool) {
     let all = conversation(interleaving: interleaving).joined(separator: "\n")
     let data = interleaving ? "I-DATA" : "DATA"
     for expected in [
@@ -40,7 +40,7 @@ struct TextTests {
     }
   }
 
-  @Test func anyBytesHaveWords() {
+  @Test func anyBytesAreDescribed() {
     var dice = SeededGenerator(seed: 5)
     for hex in RecordedPackets.all {
       let packet = RecordedPackets.bytes(hex)

@@ -53,10 +53,10 @@ extension RowSwitch {
     .without(
       "KA6.routes", "SessionControl.swift",
       "outbox.append(.event(.didChangeRoute(reason, previous: previous, current: next)))",
-      by: "SessionEventTests/aRouteWithOtherFormatsMakesTheDeviceAnew"),
+      by: "SessionEventTests/aRouteWithOtherFormatsRecreatesTheDevice"),
     .before(
       "KA6.server", "SessionControl.swift", "outbox.append(.event(.mediaServerTerminated))",
-      do: "break", by: "SessionEventTests/aServerThatEndsTakesTheDeviceAlong"),
+      do: "break", by: "SessionEventTests/aTerminatedMediaServerReleasesTheDevice"),
     .value(
       "KA9.fallback", "LocalMedia.swift", "try await !startFile(inPlaceOf: session.capturer)",
       becomes: "true", by: "OwnViewTests/whereThereIsNoCameraTheFileIsSent"),
@@ -136,11 +136,11 @@ extension RowSwitch {
     .value(
       "KA31.published", "LocalMediaTable.swift",
       "[.event(.localMediaPublished(id, media))]", becomes: "[]",
-      by: "PublishingTests/whatIsPublishedBeforeTheRoomIsThereWaits"),
+      by: "PublishingTests/mediaPublishedBeforeEnteringWaits"),
     .without(
       "KA32.published", "RoomMachine+Events.swift",
       "for media in news { outbox.append(.event(.remotePublished(media))) }",
-      by: "EnteringTests/participantsAreReportedOnArrivalThisSideFirst"),
+      by: "EnteringTests/participantsAreReportedOnEntryLocalFirst"),
     .value(
       "KA37.pause", "HostedRoom.swift", "!$0.paused.contains(number)", becomes: "true"),
     .without(

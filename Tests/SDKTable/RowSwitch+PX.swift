@@ -26,7 +26,7 @@ extension RowSwitch {
     .without("PX3.counters", "CaptureMixer.swift", "counters.drops += 1"),
     .value(
       "PX5.playing", "PlayoutQueue.swift", "sum.map { Int16(clamping: $0) }",
-      becomes: "sum.map { _ in 0 }", by: "PlayoutTests/blocksOfTracksAreMixedInTheirOrder"),
+      becomes: "sum.map { _ in 0 }", by: "PlayoutTests/blocksOfTracksAreMixedInOrder"),
     .value(
       "PX8.subtype", "RTCAudioDeviceModule.swift", "isVoice ? .voice : .custom(subType)",
       becomes: ".voice", by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),

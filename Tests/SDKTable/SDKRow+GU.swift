@@ -16,10 +16,10 @@ extension SDKRow {
       "GU5", "streams added and removed at any time",
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
-      "GU6", "several streams come and go", by: "StreamTests/streamsAreReportedToTheOtherSideOnly"),
+      "GU6", "several streams come and go", by: "StreamTests/streamsAreReportedOnlyToThePeer"),
     .works(
       "GU7", "streams, tracks and sources, and identifiers that are not used twice",
-      by: "StreamTests/duplicatesAreRefusedWithoutATrace"),
+      by: "StreamTests/duplicatesAreRefusedWithoutSideEffects"),
     .works(
       "GU8", "streams of the peer are told, own ones are not",
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
@@ -28,7 +28,7 @@ extension SDKRow {
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
       "GU10", "when a call counts as established, and when it is too late",
-      by: "StateTests/aCallIsEstablishedOnceEverythingIsThere"),
+      by: "StateTests/aCallIsEstablishedOnceEverythingIsConnected"),
     .works(
       "GU11", "a call of the delegate for each change of state",
       by: "GuideTests/delegatesAndCompletionsAreCalledInTheOrderOfEvents"),
@@ -43,7 +43,7 @@ extension SDKRow {
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
       "GU15", "no question for the microphone by who only receives",
-      by: "AudioUnitTests/anOptionAsksOnReceivingToo"),
+      by: "AudioUnitTests/anOptionRequestsPermissionOnReceivingToo"),
     .works(
       "GU16", "a renderer for each track, told of sizes and of the end",
       by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"),

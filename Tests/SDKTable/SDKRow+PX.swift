@@ -12,7 +12,7 @@ extension SDKRow {
       by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
     .works(
       "PX4", "silence where a source that was added gives nothing",
-      by: "CaptureTests/silenceTakesThePlaceOfASourceThatStarves"),
+      by: "CaptureTests/silenceReplacesAStarvingSource"),
     .works(
       "PX5", "any length of audio in, 10 ms out, and a pull for playing",
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),
@@ -27,9 +27,9 @@ extension SDKRow {
       by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
       "PX9", "no question for the microphone before it is needed",
-      by: "AudioUnitTests/theMicrophoneCanBeAskedForExplicitly"),
+      by: "AudioUnitTests/theMicrophoneCanBeRequestedExplicitly"),
     .works(
       "PX10", "two sources of audio of a broadcast, mixed or chosen",
-      by: "CaptureTests/sourcesAreMixedAndCutOffWhereTheyAreTooLoud"),
+      by: "CaptureTests/sourcesAreMixedAndClipped"),
   ]
 }

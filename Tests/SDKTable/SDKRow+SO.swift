@@ -21,13 +21,13 @@ extension SDKRow {
       by: "LoopbackCallTests/filesAreSentAndWhatIsReceivedIsWrittenToFiles"),
     .works(
       "SO7", "audio modes: category, mode, options and output in one call",
-      by: "AudioModeTests/aModeIsTheseOperations"),
+      by: "AudioModeTests/aModePerformsItsOperations"),
     .works(
       "SO8", "a mode that is refused is an error",
-      by: "AudioModeTests/aModeThatIsRefusedEndsThereWithAnErrorAndWithoutTheLock"),
+      by: "AudioModeTests/aRefusedModeStopsWithAnErrorAndUnlocks"),
     .works(
       "SO9", "changing the audio session step by step under a lock",
-      by: "AudioModeTests/settingsNeedTheLockAndItCounts"),
+      by: "AudioModeTests/settingsNeedTheRecursiveLock"),
     .works(
       "SO10", "the mode that a connection sets when it begins",
       by: "AudioDeviceTests/aModeThatIsSetWhileConnectingIsWrittenOverOnceItIsConnected"),
@@ -36,7 +36,7 @@ extension SDKRow {
       by: "AudioDeviceTests/aQuirkOfAPlatformCanBePlayed"),
     .works(
       "SO12", "the question for the microphone, only when something is sent",
-      by: "AudioUnitTests/onlySendingAsksForTheMicrophone"),
+      by: "AudioUnitTests/onlySendingRequestsMicrophonePermission"),
     .works(
       "SO13", "hard and soft mute as two things, with their errors",
       by: "TrackObjectTests/theWaysOfNotSendingAreRefusedForAReason"),

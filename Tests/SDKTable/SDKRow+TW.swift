@@ -18,10 +18,10 @@ extension SDKRow {
       by: "SendingCapturersTests/encodingHoldsUpNoCapturer"),
     .works(
       "TW6", "a session that the system activates, and tells of",
-      by: "SessionEventTests/anExternalActivationIsKnown"),
+      by: "SessionEventTests/anExternalActivationIsRecognized"),
     .works(
       "TW7", "a changed sampling rate when the route changes",
-      by: "SessionEventTests/aRouteWithOtherFormatsMakesTheDeviceAnew"),
+      by: "SessionEventTests/aRouteWithOtherFormatsRecreatesTheDevice"),
     .impossible(
       "TW8", "names of methods that a store refuses",
       because: "no store reviews programs for this system"),
@@ -48,7 +48,7 @@ extension SDKRow {
       by: "VideoFrameTests/coloursFollowBT601InBothOrders"),
     .works(
       "TW16", "video frames that are shared and not copied",
-      by: "VideoFrameTests/aFrameIsCopiedOnlyWhenSomebodyElseHasItToo"),
+      by: "VideoFrameTests/aFrameIsCopiedOnlyWhenItIsShared"),
     .works(
       "TW17", "a camera with front and back (V4L2, by ffmpeg), sizes and constraints",
       by: "CapturerTests/aCameraIsAskedForByItsDeviceSizeAndPace"),
@@ -68,7 +68,7 @@ extension SDKRow {
       by: "CapturerTests/filtersChangeFramesOnTheirWayAndNobodyElses"),
     .works(
       "TW23", "an audio device whose formats change while it runs",
-      by: "CaptureTests/aDeviceThatGivesAnotherFormatIsMadeAnew"),
+      by: "CaptureTests/aDeviceWithAnotherFormatIsRecreated"),
     .works(
       "TW24", "the last frame again while the screen stands still",
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),

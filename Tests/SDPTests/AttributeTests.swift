@@ -68,16 +68,16 @@ struct AttributeTests {
     ("9 x/8000/2/1", "", false), ("9 x/8000/999", "", false), ("", "", false),
     ("9 x/99999999999", "", false),
   ])
-  func rtpMaps(given: String, printed: String, isValid: Bool) {
-    #expect(RTPMap(given)?.text == (isValid ? printed : nil))
+  func rtpMaps(input: String, printed: String, isValid: Bool) {
+    #expect(RTPMap(input)?.text == (isValid ? printed : nil))
   }
 
   @Test(arguments: [
     ("96 nack pli", UInt8?(96), "nack pli"), ("* transport-cc", nil, "transport-cc"),
     ("96  ccm   fir", 96, "ccm fir"),
   ])
-  func feedback(given: String, payloadType: UInt8?, message: String) throws {
-    let feedback = try #require(RTCPFeedback(given))
+  func feedback(input: String, payloadType: UInt8?, message: String) throws {
+    let feedback = try #require(RTCPFeedback(input))
     #expect(feedback.payloadType == payloadType)
     #expect(feedback.feedback == message)
   }
@@ -88,8 +88,8 @@ struct AttributeTests {
     ("97 apt=96 ", "apt", "96"),
     ("97", "apt", nil),
   ])
-  func parameters(given: String, name: String, value: String?) throws {
-    #expect(try #require(FormatParameters(given))[name: name] == value)
+  func parameters(input: String, name: String, value: String?) throws {
+    #expect(try #require(FormatParameters(input))[name: name] == value)
   }
 
   @Test(arguments: [
@@ -97,8 +97,8 @@ struct AttributeTests {
     ("sha-256 AA:", "", false), ("sha-256 A:AA", "", false), ("sha-256 GG", "", false),
     ("sha-256", "", false), ("sha-256 AA BB", "", false), ("sha-256 :AA:A", "", false),
   ])
-  func fingerprints(given: String, printed: String, isValid: Bool) {
-    #expect(CertificateFingerprint(given)?.text == (isValid ? printed : nil))
+  func fingerprints(input: String, printed: String, isValid: Bool) {
+    #expect(CertificateFingerprint(input)?.text == (isValid ? printed : nil))
   }
 
   @Test(arguments: [
@@ -108,8 +108,8 @@ struct AttributeTests {
     (" send rid=q;h;f", "q;h;f", nil), ("recv rid=hi,lo;mid send rid=~x", "~x", "hi,lo;mid"),
     (" send rid=1;2 recv 3", "1;2", "3"), (" send pt=97;98 recv pt=99", "", ""),
   ])
-  func simulcast(given: String, sent: String?, received: String?) throws {
-    let simulcast = try #require(Simulcast(given))
+  func simulcast(input: String, sent: String?, received: String?) throws {
+    let simulcast = try #require(Simulcast(input))
     #expect(simulcast.sent == sent)
     #expect(simulcast.received == received)
   }
@@ -121,10 +121,10 @@ struct AttributeTests {
     ("1 cname:x", UInt32(1), "cname", String?("x")), ("2 msid:a b", 2, "msid", "a b"),
     ("3", 3, "", nil), ("4 flag", 4, "flag", nil),
   ])
-  func sources(given: String, ssrc: UInt32, name: String, value: String?) throws {
-    let source = try #require(SSRCAttribute(given))
+  func sources(input: String, ssrc: UInt32, name: String, value: String?) throws {
+    let source = try #require(SSRCAttribute(input))
     #expect(source == SSRCAttribute(ssrc: ssrc, name: name, value: value))
-    #expect(source.text == given)
+    #expect(source.text == input)
   }
 
   @Test func directionsCombine() {
@@ -156,7 +156,7 @@ struct AttributeTests {
   ]
 
   @Test(arguments: bandwidths)
-  func aSectionSaysWhatItsSideTakes(lines: String, limit: UInt64?) throws {
+  func aSectionLimitsTheReceiveBitRate(lines: String, limit: UInt64?) throws {
     let sections = ["m=audio 9 RTP/AVP 0", "m=video 9 RTP/AVP 96"]
     // Session-level bandwidth means something else, and so does the other section's.
     let text = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "b=AS:7", "t=0 0"] + sections

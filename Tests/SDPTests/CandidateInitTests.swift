@@ -17,7 +17,7 @@ struct CandidateInitTests {
     #expect(try JSONDecoder().decode(CandidateInit.self, from: Data(text.utf8)) == candidate)
   }
 
-  @Test func aBrowserSaysNullForWhatItDoesNotKnow() throws {
+  @Test func unknownFieldsMayBeNull() throws {
     let text = #"{"candidate":"candidate:1","sdpMid":null,"sdpMLineIndex":0}"#
     let candidate = try JSONDecoder().decode(CandidateInit.self, from: Data(text.utf8))
     #expect(candidate == CandidateInit(candidate: "candidate:1", sdpMLineIndex: 0))

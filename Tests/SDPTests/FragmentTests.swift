@@ -41,25 +41,25 @@ struct FragmentTests {
     Refusal(lines: ["{}"], line: 1, reason: "the line does not begin like x="),
     Refusal(lines: ["a=ice-lite", "", "a=candidate"], line: 3, reason: "a=candidate must"),
   ])
-  func whatIsNoFragmentIsRefusedWithItsLine(_ row: Refusal) throws {
+  func invalidFragmentsAreRefusedWithTheirLine(_ row: Refusal) throws {
     let error = #expect(throws: SDPError.self) { try SDPFragment(parsing: joined(row.lines)) }
     #expect(error?.line == row.line)
     #expect(error?.reason.contains(row.reason) == true, "\(error?.reason ?? "")")
   }
 
-  @Test func anEmptyFragmentSaysNothing() throws {
+  @Test func anEmptyFragmentHasNoContent() throws {
     let fragment = try SDPFragment(parsing: "")
     #expect(fragment.credentials == nil && fragment.candidates.isEmpty && !fragment.hasEnded)
   }
 
   @Test(arguments: Samples.names)
-  func aDescriptionIsRestartedByTheFragmentOfAnother(name: String) throws {
+  func aFragmentRestartsAnotherDescription(name: String) throws {
     let document = try SDPDocument(parsing: Samples.text(name))
-    let own = try #require(document.credentials)
+    let localCredentials = try #require(document.credentials)
     let candidates = ["candidate:1 1 udp 2130706431 192.0.2.9 4000 typ host"]
-    let told = document.fragment(candidates: candidates, hasEnded: true)
-    let fragment = try SDPFragment(parsing: told.text)
-    #expect(fragment.credentials == own)
+    let written = document.fragment(candidates: candidates, hasEnded: true)
+    let fragment = try SDPFragment(parsing: written.text)
+    #expect(fragment.credentials == localCredentials)
     #expect(fragment.candidates.map(\.text) == candidates && fragment.hasEnded)
 
     var renewed = fragment
@@ -86,7 +86,7 @@ struct FragmentTests {
   }
 
   @Test(arguments: [("9", "10"), ("18446744073709551615", "18446744073709551616"), ("0", "1")])
-  func theVersionCountsUpAtAnyLength(before: String, after: String) throws {
+  func theVersionIncreasesAtAnyLength(before: String, after: String) throws {
     let lines = [
       "v=0", "o=- 1 \(before) IN IP4 127.0.0.1", "s=-", "t=0 0", "a=ice-ufrag:abcd",
       "a=ice-pwd:0123456789abcdefghijkl",
@@ -102,12 +102,12 @@ struct FragmentTests {
     let sample = Array(joined(Self.trickled).utf8)
     let document = try SDPDocument(parsing: Samples.text("firefox-offer"))
     let tokens = ["\r\n", "\n", "=", ":", " ", "a=", "m=", "a=mid:0\r\n", "\u{0}", "é", "a=group:"]
-    var taken = 0
+    var readable = 0
     for _ in 0..<4000 {
       let bytes = random.mutated(sample, tokens: tokens, most: 5)
       do {
         let fragment = try SDPFragment(parsing: String(decoding: bytes, as: UTF8.self))
-        taken += 1
+        readable += 1
         #expect(try SDPFragment(parsing: fragment.text) == fragment)
         if let restarted = document.restarted(by: fragment) {
           #expect(throws: Never.self) { try SDPDocument(parsing: restarted.text) }
@@ -116,6 +116,6 @@ struct FragmentTests {
         #expect((0...bytes.count).contains(error.line) && !error.reason.isEmpty)
       }
     }
-    #expect(taken > 200, "the damage must leave something to look at")
+    #expect(readable > 200, "the damage must leave something to look at")
   }
 }

@@ -45,7 +45,7 @@ struct RefusalTests {
     ("a=max-message-size:-1", "a=max-message-size must be"),
     ("a=simulcast:send", "a=simulcast must read"), ("a=sctpmap:x y", "a=sctpmap must read"),
   ])
-  func aLineThatCannotBeReadCostsItselfAlone(line: String, reason: String) throws {
+  func anUnreadableLineLosesOnlyItself(line: String, reason: String) throws {
     let before = RefusalTests.head + ["m=audio 9 X 0", "a=mid:0", "a=sendrecv"]
     let after = ["a=rtpmap:0 PCMU/8000", "m=video 9 X 96", "a=mid:v"]
     let document = try SDPDocument(parsing: joined(before + [line] + after))
@@ -57,7 +57,7 @@ struct RefusalTests {
     #expect(document.sections[0].mid == "0" && document.sections[1].mid == "v")
   }
 
-  @Test func remarksAreFew() throws {
+  @Test func remarksAreLimited() throws {
     let lines = RefusalTests.head + [String](repeating: "a=setup:sometimes", count: 5000)
     #expect(try SDPDocument(parsing: joined(lines)).remarks.count == SDPDocument.remarksLimit)
     let blank = RefusalTests.head + [String](repeating: "", count: SDPDocument.lineLimit)

@@ -5,7 +5,7 @@ import Wire
 
 struct RoundTripTests {
   @Test(arguments: Samples.names)
-  func sectionsBeginWhereTheirLineNumbersSay(name: String) throws {
+  func sectionsBeginAtTheirLineNumbers(name: String) throws {
     let lines = try Samples.lines(name)
     let document = try SDPDocument(parsing: try Samples.text(name))
     for index in document.sections.indices {
@@ -16,7 +16,7 @@ struct RoundTripTests {
   }
 
   @Test(arguments: Samples.names)
-  func printingGivesTheSameText(name: String) throws {
+  func printingRoundTrips(name: String) throws {
     let text = try Samples.text(name)
     let document = try SDPDocument(parsing: text)
     #expect(document.text == text)
@@ -35,7 +35,7 @@ struct RoundTripTests {
   /// Changes that people, forms and templates make to a text: other line ends, blank lines,
   /// comments, indentation, trailing spaces, a byte order mark.
   @Test(arguments: Samples.names)
-  func whatCopyingLeavesBehindDoesNotMatter(name: String) throws {
+  func artifactsOfCopyingAreIgnored(name: String) throws {
     let lines = try Samples.lines(name)
     let document = try SDPDocument(parsing: joined(lines))
     let texts = [
@@ -65,7 +65,7 @@ struct RoundTripTests {
 
   /// Typed values must print as they were parsed, or answers would garble repeated lines.
   @Test(arguments: Samples.names)
-  func typedValuesPrintWhatTheyWereReadFrom(name: String) throws {
+  func typedValuesRoundTrip(name: String) throws {
     let document = try SDPDocument(parsing: try Samples.text(name))
     for section in document.sections {
       try check(section, RTPMap.self)
@@ -89,7 +89,7 @@ struct RoundTripTests {
     #expect(scope.values(Value.self).map(\.text) == raw)
   }
 
-  @Test func unknownLinesStayInTheirPlaces() throws {
+  @Test func unknownLinesKeepTheirPlaces() throws {
     let text = joined([
       "v=0", "o=- 1 2 IN IP4 127.0.0.1", "s=a name with spaces", "i=info", "b=AS:100", "t=0 0",
       "z=0 0", "a=tool:x y", "a=flag", "a=empty:", "m=audio 9/2 UDP/TLS/RTP/SAVPF 0 telephone",

@@ -36,7 +36,7 @@ struct CertificateTests {
   ]
 
   @Test(arguments: pairs)
-  func everyPairOfAlgorithmsConnectsAndRepeats(
+  func everyPairOfAlgorithmsConnectsReproducibly(
     client: [CertificateAlgorithm], server: [CertificateAlgorithm], key: String
   ) throws {
     var transcripts: [[[UInt8]]] = []
@@ -57,7 +57,7 @@ struct CertificateTests {
     #expect(transcripts[0] == transcripts[1])
   }
 
-  @Test func aCertificateThatIsOverIsRefused() throws {
+  @Test func anExpiredCertificateIsRefused() throws {
     let over = Self.certificate(.ecdsaP256, lifetime: 3_600)
     #expect(over.hasExpired(atUnixSeconds: Self.now))
     let error = #expect(throws: SecureError.self) {
@@ -66,18 +66,18 @@ struct CertificateTests {
     #expect(error?.reason == "a certificate has expired")
   }
 
-  @Test func allOfTheSeedCounts() throws {
+  @Test func theWholeSeedIsUsed() throws {
     var seeds = [[UInt8](repeating: 1, count: 32)]
     for place in [0, 15, 16, 31] {
       seeds.append(seeds[0])
       seeds[seeds.count - 1][place] = 2
     }
-    let made = try seeds.map {
+    let generated = try seeds.map {
       try PeerCertificate(
         algorithm: .ecdsaP256, seed: $0, createdUnixSeconds: 0, lifetimeSeconds: 1
       ).bytes()
     }
-    #expect(Set(made).count == seeds.count)
+    #expect(Set(generated).count == seeds.count)
   }
 
   @Test func twoCertificatesOfAnAlgorithmAreRefused() throws {

@@ -44,7 +44,7 @@ struct DTLSDeterminismTests {
   }
 
   @Test(arguments: [0, 0x1, 0x6, 0x1a] as [UInt32])
-  func oneSideIsRedrivenFromItsInputs(mask: UInt32) throws {
+  func oneSideIsReplayedFromItsInputs(mask: UInt32) throws {
     let pair = try Self.session(seed: 5, mask: mask)
     for end in [pair.client, pair.server] {
       let seed: [UInt8] = [5, end.role == .client ? 1 : 2]
@@ -90,7 +90,7 @@ struct DTLSDeterminismTests {
     #expect(pair.client.result?.sendKey == expected.client.result?.sendKey)
   }
 
-  @Test func engineIsNamedByAFingerprint() throws {
+  @Test func engineIsIdentifiedByAFingerprint() throws {
     let fingerprint = try DTLSTransport.engineFingerprint()
     #expect(hex(fingerprint).count == 32)
     #expect(try DTLSTransport.engineFingerprint() == fingerprint)

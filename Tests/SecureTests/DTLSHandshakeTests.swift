@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 struct DTLSHandshakeTests {
-  @Test func bothEndsAgreeOnKeysAndTellTheirStates() throws {
+  @Test func bothEndsAgreeOnKeysAndReportTheirStates() throws {
     let pair = try DTLSPair()
     pair.start()
     pair.run()
@@ -49,7 +49,7 @@ struct DTLSHandshakeTests {
     }
   }
 
-  @Test func eachLostDatagramCostsOneTimeOutAtFirst() throws {
+  @Test func eachLostDatagramDelaysTheHandshakeByOneTimeout() throws {
     for index in 0..<UInt32(4) {
       let pair = try DTLSPair(link: DTLSPair.losing(1 << index))
       pair.start()
@@ -60,7 +60,7 @@ struct DTLSHandshakeTests {
     }
   }
 
-  @Test func retransmissionsComeAtDoublingIntervals() throws {
+  @Test func retransmissionsAreSentAtDoublingIntervals() throws {
     let pair = try DTLSPair(link: { _, _ in [] })
     pair.start()
     pair.run()
@@ -114,7 +114,7 @@ struct DTLSHandshakeTests {
     #expect(pair.agrees)
   }
 
-  @Test func peerThatClosesInTheHandshakeIsNamed() throws {
+  @Test func peerClosingDuringTheHandshakeIsReported() throws {
     let pair = try DTLSPair(link: { _, _ in [] })
     pair.start()
     // An unencrypted record with the alert close_notify.
@@ -123,7 +123,7 @@ struct DTLSHandshakeTests {
     #expect(pair.client.failures.first?.contains("closed") == true)
   }
 
-  @Test func fragmentedClientHelloIsPutTogether() throws {
+  @Test func fragmentedClientHelloIsReassembled() throws {
     for isSwapped in [false, true] {
       let pair = try DTLSPair(link: { index, bytes in
         guard index == 0 else { return [(DTLSPair.delay, bytes)] }
@@ -157,15 +157,15 @@ func fragments(ofRecord record: [UInt8]) -> [[UInt8]] {
   let body = record[25...]
   let half = body.count / 2
   func part(_ range: Range<Int>, number: UInt8) -> [UInt8] {
-    var made = Array(header)
-    made[10] = number
-    made[11] = UInt8((range.count + 12) >> 8)
-    made[12] = UInt8((range.count + 12) & 255)
-    made += message[..<(message.startIndex + 6)]
-    made += [0, UInt8(range.lowerBound >> 8), UInt8(range.lowerBound & 255)]
-    made += [0, UInt8(range.count >> 8), UInt8(range.count & 255)]
-    made += body.dropFirst(range.lowerBound).prefix(range.count)
-    return made
+    var fragment = Array(header)
+    fragment[10] = number
+    fragment[11] = UInt8((range.count + 12) >> 8)
+    fragment[12] = UInt8((range.count + 12) & 255)
+    fragment += message[..<(message.startIndex + 6)]
+    fragment += [0, UInt8(range.lowerBound >> 8), UInt8(range.lowerBound & 255)]
+    fragment += [0, UInt8(range.count >> 8), UInt8(range.count & 255)]
+    fragment += body.dropFirst(range.lowerBound).prefix(range.count)
+    return fragment
   }
   // The second number leaves room for the following records.
   return [part(0..<half, number: 0), part(half..<body.count, number: 40)]

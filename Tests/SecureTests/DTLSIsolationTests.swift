@@ -85,7 +85,7 @@ struct DTLSIsolationTests {
     #expect(!alone.isEmpty && hello(first) == alone && other != alone)
   }
 
-  @Test func othersStillReadTheRealTime() throws {
+  @Test func otherCodeStillReadsTheRealTime() throws {
     let pair = try DTLSPair()
     pair.start()
     pair.run()
@@ -96,7 +96,7 @@ struct DTLSIsolationTests {
     #expect(abs(exact.tv_sec - time.tv_sec) <= 1)
   }
 
-  @Test func frozenClockIsOneThreadsOwnAndRestored() {
+  @Test func frozenClockAffectsOneThreadAndIsRestored() {
     var clock = cdtls_frozen_clock(seconds: 4711, reads: 0)
     let before = cdtls_clock_freeze(&clock)
     var time = timeval()

@@ -33,7 +33,7 @@ struct DTLSIssuerTests {
 
   /// Tests a server, whose own certificate OpenSSL includes in the chain, and a client, where it is
   /// missing.
-  @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInItsOrder(count: UInt8) throws {
+  @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInOrder(count: UInt8) throws {
     let (client, server) = (try association(1), try association(2))
     try #require(client.start(.client) && server.start(.server))
     let shownByServer = try chain(count, to: server)

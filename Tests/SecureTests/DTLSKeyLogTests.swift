@@ -12,7 +12,7 @@ struct DTLSKeyLogTests {
     return pair
   }
 
-  @Test func theKeysOfMediaDeriveFromTheSecrets() throws {
+  @Test func mediaKeysAreDerivedFromTheSecrets() throws {
     let pair = try established()
     for end in [pair.client, pair.server] {
       let result = try #require(end.result)
@@ -25,7 +25,7 @@ struct DTLSKeyLogTests {
     #expect(pair.client.result?.secrets == pair.server.result?.secrets)
   }
 
-  @Test func recordsAreOpenedAndSealedWithTheSecrets() throws {
+  @Test func recordsAreDecryptedAndEncryptedWithTheSecrets() throws {
     let pair = try established()
     let result = try #require(pair.client.result)
     let message = Array("a message".utf8)
@@ -50,7 +50,7 @@ struct DTLSKeyLogTests {
     #expect(client.open(damaged) == nil)
   }
 
-  @Test func suitesWithoutAEADAreNotOpened() throws {
+  @Test func suitesWithoutAEADAreNotDecrypted() throws {
     let result = try #require(try established().client.result)
     #expect(
       DTLSRecordProtection(

@@ -27,7 +27,7 @@ struct DTLSRestartTests {
     #expect(pair.server.data == [[1, 2, 3]])
   }
 
-  @Test(arguments: UInt32(0)..<24) func lossDoesNotKeepItFromComingUp(mask: UInt32) throws {
+  @Test(arguments: UInt32(0)..<24) func aRestartSucceedsDespiteLoss(mask: UInt32) throws {
     var isLossy = false
     var count: UInt32 = 0
     let pair = try DTLSPair { _, bytes in

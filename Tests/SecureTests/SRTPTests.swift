@@ -21,7 +21,7 @@ struct SRTPTests {
 
   static let rtcp: [UInt8] = [0x80, 201, 0, 1, 0, 0, 0, 9]
 
-  @Test(arguments: profiles) func packetsComeBack(profile: SRTPProfile) throws {
+  @Test(arguments: profiles) func packetsRoundTrip(profile: SRTPProfile) throws {
     var alice = try SRTPContext.alice(profile)
     var bob = try SRTPContext.bob(profile)
     for sequence in UInt16(0)..<50 {
@@ -79,7 +79,7 @@ struct SRTPTests {
     }
   }
 
-  @Test(arguments: profiles) func packetsInsideOfTheWindowComeThroughAndOlderOnesDoNot(
+  @Test(arguments: profiles) func onlyPacketsInsideTheReplayWindowAreAccepted(
     profile: SRTPProfile
   ) throws {
     var alice = try SRTPContext.alice(profile)
@@ -122,7 +122,7 @@ struct SRTPTests {
     try bob.unprotectRTCP(&control)
   }
 
-  @Test(arguments: profiles) func otherKeysDoNotFit(profile: SRTPProfile) throws {
+  @Test(arguments: profiles) func otherKeysFailToDecrypt(profile: SRTPProfile) throws {
     var alice = try SRTPContext.alice(profile)
     var packet = Self.rtp(1)
     try alice.protectRTP(&packet)
@@ -151,7 +151,7 @@ struct SRTPTests {
     #expect(one == two)
   }
 
-  @Test func libraryIsNamed() {
+  @Test func libraryVersionIsReported() {
     #expect(SRTPContext.libraryVersion.hasPrefix("libsrtp2 2."))
   }
 

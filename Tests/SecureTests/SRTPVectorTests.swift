@@ -54,7 +54,7 @@ struct SRTPVectorTests {
         """),
   ]
 
-  @Test(arguments: vectors) func referencePacketsComeOut(vector: Vector) throws {
+  @Test(arguments: vectors) func protectedPacketsMatchTheReference(vector: Vector) throws {
     let key = hex(vector.key)
     var context = try SRTPContext(profile: vector.profile, sendKey: key, receiveKey: key)
     var rtp = Self.plainRTP
@@ -84,7 +84,7 @@ struct SRTPVectorTests {
       case (false, false): try client.unprotectRTP(&bytes)
       }
       #expect(bytes == packet.plain)
-      // Protecting the plain packet again gives the browser's packet.
+      // Protecting the plain packet again produces the browser's packet.
       guard !packet.isRTCP else { continue }
       if packet.isFromClient {
         try client.protectRTP(&bytes)

@@ -9,10 +9,10 @@ struct XXH3Tests {
     (16, "72950631827607e2842812cc870dcae2"),
     (345_600, "8e74d20f6eda834e7dc3b4c7904d75c6"),
   ])
-  func digestsAreThoseOfTheReferenceTool(_ count: Int, _ digest: String) {
+  func digestsMatchTheReferenceTool(_ count: Int, _ digest: String) {
     let message = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
-    let made = XXH3.hash(message.span.bytes)
-    #expect(hexadecimal(made) == digest)
+    let computed = XXH3.hash(message.span.bytes)
+    #expect(hexadecimal(computed) == digest)
   }
 
   @Test func everyByteCounts() {

@@ -10,8 +10,8 @@ struct AddressTests {
     ("1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8"),
     ("1::", "1::"),
   ])
-  func canonicalText(given: String, printed: String) throws {
-    let address = try #require(IPAddress(given))
+  func canonicalText(input: String, printed: String) throws {
+    let address = try #require(IPAddress(input))
     #expect(address.description == printed)
     #expect(IPAddress(bytes: address.bytes) == address)
   }

@@ -3,7 +3,7 @@ import Testing
 @testable import Wire
 
 struct ByteReaderTests {
-  @Test func integersAreBigEndianAndFollowEachOther() throws {
+  @Test func consecutiveIntegersAreBigEndian() throws {
     let bytes: [UInt8] = [
       0xfe, 0x01, 0x02, 0x81, 0x02, 0x03, 0xff, 0, 0, 4, 0x80, 0, 0, 0, 0, 0, 0, 5,
     ]
@@ -19,7 +19,7 @@ struct ByteReaderTests {
 
   /// An incomplete value is not read, and the reader's position is unchanged.
   @Test(arguments: [(1, 0), (2, 1), (3, 2), (4, 3), (8, 7)])
-  func aValueThatIsCutIsTruncated(width: Int, there: Int) {
+  func aTruncatedValueIsAnError(width: Int, there: Int) {
     let bytes = [UInt8](repeating: 7, count: there)
     var reader = ByteReader(bytes.span.bytes)
     var thrown: ReadError?
@@ -38,7 +38,7 @@ struct ByteReaderTests {
     #expect(reader.offset == 0)
   }
 
-  @Test func spansAreTheBytesThatTheyPass() throws {
+  @Test func spansAreTheBytesThatWereRead() throws {
     let bytes: [UInt8] = [1, 2, 3, 4, 5, 6]
     var reader = ByteReader(bytes.span.bytes)
     try reader.skip(1)
@@ -52,7 +52,7 @@ struct ByteReaderTests {
   }
 
   @Test(arguments: [-1, 4, Int.max, Int.min])
-  func aCountThatIsNotThereIsTruncated(count: Int) {
+  func aCountBeyondTheEndIsAnError(count: Int) {
     let bytes: [UInt8] = [1, 2, 3]
     var reader = ByteReader(bytes.span.bytes)
     var errors: [ReadError] = []
@@ -63,7 +63,7 @@ struct ByteReaderTests {
     #expect(reader.offset == 0)
   }
 
-  @Test func integersAreReadWhereTheyStand() {
+  @Test func integersAreReadAtTheirOffset() {
     let bytes: [UInt8] = [0, 0x81, 2, 3, 4, 5, 6, 7, 0xf8]
     let span = bytes.span.bytes
     #expect(span.byte(at: 1) == 0x81)

@@ -4,7 +4,7 @@ import Testing
 
 struct ChaCha20Tests {
   /// The block of RFC 8439 section 2.3.2.
-  @Test func theBlockOfTheStandardComesOut() {
+  @Test func theBlockMatchesTheStandard() {
     var key: [8 of UInt32] = .init(repeating: 0)
     for index in 0..<8 { key[index] = 0x0302_0100 + UInt32(index) * 0x0404_0404 }
     var cipher = ChaCha20(key: key, counter: 1, nonce: [0x0900_0000, 0x4a00_0000, 0])
@@ -16,7 +16,7 @@ struct ChaCha20Tests {
   }
 
   /// RFC 8439 appendix A.1, test vectors 1 and 2: the counter continues from block to block.
-  @Test func theBlocksOfTheAppendixFollowEachOther() {
+  @Test func consecutiveBlocksMatchTheAppendix() {
     var cipher = ChaCha20(key: .init(repeating: 0), nonce: .init(repeating: 0))
     #expect(
       text(cipher.next()) == """

@@ -4,7 +4,7 @@ import Wire
 struct DueQueueTests {
   /// Compares the queue with a linear search.
   @Test(arguments: 0..<8 as Range<UInt64>)
-  func theQueueFindsWhatALookAtAllOfThemFinds(_ seed: UInt64) {
+  func theQueueMatchesALinearSearch(_ seed: UInt64) {
     var random = Entropy(seed: [UInt8(seed)]).stream("dues")
     func below(_ bound: UInt64) -> Int { Int(random.integer(below: bound)) }
     var dues = [Instant?](repeating: nil, count: 50)
@@ -30,7 +30,7 @@ struct DueQueueTests {
     }
   }
 
-  @Test func sumsOfWhatFilesStateEndAtTheEnds() {
+  @Test func saturatingArithmeticStopsAtTheBounds() {
     let unsigned: [UInt64] = [.max +| 5, 3 -| 5, 3 +| 4]
     #expect(unsigned == [.max, 0, 7])
     let signed: [Int64] = [.min +| -1, .max -| -1, .min -| 1, .max *| 2, .max *| -2, 6 *| 7]

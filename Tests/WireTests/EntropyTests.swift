@@ -29,7 +29,7 @@ struct EntropyTests {
     let again = Entropy(seed: [UInt8](repeating: 0, count: 32)).stream("ab")
     let copy = again.copy
     #expect(hexadecimal(again.bytes(72)) == known)
-    #expect(hexadecimal(copy.bytes(72)) == known, "a copy goes its own way")
+    #expect(hexadecimal(copy.bytes(72)) == known, "a copy is independent")
   }
 
   @Test func drawsAreCounted() {

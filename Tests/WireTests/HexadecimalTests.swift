@@ -18,7 +18,7 @@ struct HexadecimalTests {
   }
 
   @Test(arguments: ["0", "123", "0x12", "g0", "0G", " 12", "-1", "\u{663}\u{664}", "1\u{301}2"])
-  func whatIsNoPairOfDigitsIsRefused(text: String) {
+  func invalidDigitsAreRefused(text: String) {
     #expect([UInt8](hexadecimal: text) == nil)
   }
 }

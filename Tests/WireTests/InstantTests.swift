@@ -19,7 +19,7 @@ struct InstantTests {
   }
 
   /// A time from a peer or a file may be anything: it is clamped.
-  @Test func whatGoesBeyondTheEndsStopsThere() {
+  @Test func overflowStopsAtTheBounds() {
     let one = Interval(nanoseconds: 1)
     #expect(Self.last + one == Self.last)
     #expect(Self.last - Interval(nanoseconds: -1) == Self.last)
@@ -33,7 +33,7 @@ struct InstantTests {
     #expect(Self.shortest + Interval(nanoseconds: -1) == Self.shortest)
   }
 
-  @Test func productsStopAtTheEndTheyGoTo() {
+  @Test func overflowingProductsStopAtTheirBound() {
     #expect(Self.longest * 2 == Self.longest)
     #expect(Self.longest * -2 == Self.shortest)
     #expect(Self.shortest * 2 == Self.shortest)
@@ -44,7 +44,7 @@ struct InstantTests {
     #expect(Interval.microseconds(.min) == Self.shortest)
   }
 
-  @Test func intervalsAreReportedInOtherUnits() {
+  @Test func intervalsAreConvertedToOtherUnits() {
     #expect(Interval.seconds(3) == .milliseconds(3_000))
     #expect(Interval.milliseconds(3) == .microseconds(3_000))
     #expect(Interval.milliseconds(1_500).seconds == 1.5)
@@ -68,7 +68,7 @@ struct InstantTests {
 
   /// The clock in an altered take may be any number.
   @Test(arguments: [Int64.min, -1, 0, Int64.max], [Int64.min, -1, 0, Int64.max])
-  func anyWallClockGivesSomeTime(unix: Int64, instant: Int64) {
+  func anyWallClockGivesATime(unix: Int64, instant: Int64) {
     let clock = WallClock(unixNanosecondsAtZero: unix)
     let now = Instant(nanoseconds: instant)
     let (sum, overflow) = unix.addingReportingOverflow(instant)

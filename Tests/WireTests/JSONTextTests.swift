@@ -20,7 +20,7 @@ struct JSONTextTests {
       (9_007_199_254_740_992, "9007199254740992.0"), (1e300, "1e+300"), (.nan, "null"),
       (.infinity, "null"),
     ] as [(Double, String)])
-  func numbersAreAsJavaScriptPrintsThem(number: Double, text: String) {
+  func numbersArePrintedAsInJavaScript(number: Double, text: String) {
     #expect(JSONText.number(number).text == text)
   }
 
@@ -35,7 +35,7 @@ struct JSONTextTests {
     }
   }
 
-  @Test func controlCharactersHaveShortEscapesUnlessTheirNumbersAreAskedFor() {
+  @Test func controlCharactersHaveShortEscapesUnlessNumericOnesAreRequested() {
     #expect(JSONText.text("\n\r\t\u{1}").text == #""\n\r\t\u0001""#)
     #expect(
       JSONText.text("\n\r\t\u{1}\"", escapesByNumber: true).text

@@ -7,7 +7,7 @@ struct JSONValueTests {
     #"{"a":1,"b":[true,false,null],"a2":{"x":-1.5}}"#, #"[]"#, #"{}"#, #""é\n\u0001\"\\""#,
     "9007199254740993", "-0.25", #"[[[[]]]]"#, #"{"":""}"#,
   ])
-  func whatIsWrittenInOrderComesBack(text: String) throws {
+  func orderedValuesRoundTrip(text: String) throws {
     #expect(try JSONValue(parsing: text).json == text)
   }
 
@@ -26,7 +26,7 @@ struct JSONValueTests {
     "01", "-", "1.", "1e", ".5", "+1", "1e999", "tru", "nulll", "[1] 2", "{\"a\":1,}", "\"\u{1}\"",
     "\"\\ud83d\\u12\"",
   ])
-  func whatIsNoJSONIsRefused(text: String) {
+  func invalidJSONIsRefused(text: String) {
     #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
   }
 

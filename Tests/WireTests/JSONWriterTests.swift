@@ -29,7 +29,7 @@ struct JSONWriterTests {
   }
 
   @Test(arguments: [0, 7, 10, -1, 1_234_567_890, Int64.min, Int64.max])
-  func numbersAreThoseOfTheText(_ number: Int64) {
+  func numbersMatchTheText(_ number: Int64) {
     var json = JSONWriter(capacity: 0)
     json.integer(number)
     #expect(json.text == JSONText.integer(number).text)

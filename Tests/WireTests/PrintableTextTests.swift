@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// Untrusted text, as it is printed.
+/// How untrusted text is printed.
 struct PrintableTextTests {
   /// U+FDD0 and U+FFFF, which a literal cannot contain.
   private static let noncharacters = String(
@@ -21,7 +21,7 @@ struct PrintableTextTests {
     ("\u{10fee9}", "\\xe9", "\\\\xe9"),
   ]
 
-  @Test(arguments: table) func whatHasNoShapeIsWrittenDown(
+  @Test(arguments: table) func invisibleCharactersAreEscaped(
     entry: (text: String, line: String, json: String)
   ) {
     #expect(PrintableText.line(entry.text) == entry.line)
@@ -29,7 +29,7 @@ struct PrintableTextTests {
     #expect(PrintableText.json(entry.text) == entry.json)
   }
 
-  @Test func linesStayLinesAndNothingElseDoes() {
+  @Test func onlyLineBreaksAreKept() {
     #expect(PrintableText.line("a\nb\r\nc\td\re") == "a\\nb\\r\\nc\\td\\re")
     #expect(PrintableText.lines("a\nb\r\nc\td\re\r") == "a\nb\r\nc\td\\re\\r")
     #expect(PrintableText.lines("ü\n\r\n\r\r\nü\r") == "ü\n\r\n\\r\r\nü\\r")
@@ -50,7 +50,7 @@ struct PrintableTextTests {
     }
   }
 
-  @Test func wordsOfAShellAreQuotedWhereTheyHaveToBe() {
+  @Test func shellWordsAreQuotedWhereNecessary() {
     #expect(ShellText.word("/tmp/a-b_c.take") == "/tmp/a-b_c.take")
     #expect(ShellText.word("") == "''")
     #expect(ShellText.word("a b") == "'a b'")
@@ -64,7 +64,7 @@ struct PrintableTextTests {
 
 /// File names.
 struct SystemPathTests {
-  @Test func anyBytesComeBack() {
+  @Test func anyBytesRoundTrip() {
     let names: [[UInt8]] = [
       Array("plain/é.take".utf8), [0x63, 0xe9, 0x2e], [0xff, 0xfe, 0x80], [0xc3], [0xe2, 0x82],
       [0xed, 0xa0, 0x80], Array("\u{10fee9}".utf8), Array("\u{10fe00}\u{10ffff}".utf8),
@@ -90,7 +90,7 @@ struct SystemPathTests {
 
 /// Secrets in printed text.
 struct SecretTextTests {
-  @Test func theirValuesAreHidden() {
+  @Test func secretValuesAreHidden() {
     let table: [(String, String?)] = [
       (#"{"credential":"pass","username":"u"}"#, #"{"credential":"(hidden)","username":"u"}"#),
       (#"{"credential" : "a\"b\\", "x":1}"#, #"{"credential" : "(hidden)", "x":1}"#),

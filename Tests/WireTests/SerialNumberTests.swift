@@ -10,18 +10,18 @@ struct SerialNumberTests {
       (0x7fff, 0, true), (0x8000, 0, false), (0, 0x8000, false), (0x8001, 0, false),
       (0, 0x8001, true), (10, 0xfff0, true),
     ] as [(UInt16, UInt16, Bool)])
-  func theNewerNumberIsLessThanHalfOfAllAhead(left: UInt16, right: UInt16, isNewer: Bool) {
+  func aNewerNumberIsLessThanHalfTheRangeAhead(left: UInt16, right: UInt16, isNewer: Bool) {
     #expect(left.isNewer(than: right) == isNewer)
   }
 
-  @Test func numbersOfOtherWidthsAreOrderedAlike() {
+  @Test func numbersOfAllWidthsAreOrderedAlike() {
     #expect(UInt32(3).isNewer(than: 0xffff_fff0))
     #expect(!UInt32(0x8000_0000).isNewer(than: 0) && !UInt32(0).isNewer(than: 0x8000_0000))
     #expect(UInt8(0).isNewer(than: 0x81) && !UInt8(0x80).isNewer(than: 0))
     #expect(UInt64(0).isNewer(than: .max))
   }
 
-  @Test func sequenceNumbersAreFollowedAcrossTheEnds() {
+  @Test func sequenceNumbersAreUnwrapped() {
     var unwrapper = SequenceUnwrapper()
     let numbers: [(UInt16, Int64)] = [
       (65_534, 65_534), (65_535, 65_535), (0, 65_536), (65_533, 65_533), (2, 65_538),
@@ -34,7 +34,7 @@ struct SerialNumberTests {
   }
 
   /// Numbers before the first one seen are negative.
-  @Test func whatComesBeforeTheFirstIsNegative() {
+  @Test func numbersBeforeTheFirstAreNegative() {
     var unwrapper = SequenceUnwrapper()
     #expect(unwrapper.unwrap(1) == 1)
     #expect(unwrapper.unwrap(65_535) == -1)
@@ -44,7 +44,7 @@ struct SerialNumberTests {
     #expect(timestamps.unwrap(5) == 5)
   }
 
-  @Test func timestampsAreFollowedAcrossTheEnd() {
+  @Test func timestampsAreUnwrapped() {
     var unwrapper = TimestampUnwrapper()
     let start = Int64(UInt32.max) - 2_999
     for step in Int64(0)..<4 {

@@ -22,9 +22,9 @@ struct StreamCutterTests {
   private static let messages: [[UInt8]] = [[1], [], [2, 3], [4, 5, 6], [], [7]]
   private static let stream = messages.flatMap(Framing.framed)
 
-  /// However the bytes arrive, each message is returned once, as soon as it is complete.
+  /// Each message is returned once, as soon as it is complete, for any segmentation of the bytes.
   @Test(arguments: 1...stream.count)
-  func messagesComeOutWholeHoweverTheirBytesArrive(size: Int) throws {
+  func messagesAreReassembledFromAnySegmentation(size: Int) throws {
     var cutter = StreamCutter(Framing.self)
     var found: [[UInt8]] = []
     for start in stride(from: 0, to: Self.stream.count, by: size) {
@@ -43,7 +43,7 @@ struct StreamCutterTests {
     #expect(try cutter.next() == nil)
   }
 
-  @Test func messagesWaitWhileMoreBytesCome() throws {
+  @Test func messagesStayQueuedWhileMoreBytesArrive() throws {
     var cutter = StreamCutter(Framing.self)
     cutter.append(Framing.framed([1]) + Framing.framed([2, 3, 4]))
     #expect(try cutter.next() == [1])
@@ -54,7 +54,7 @@ struct StreamCutterTests {
   }
 
   /// Once the message boundaries are lost, they cannot be found again.
-  @Test func whatBeginsNoMessageStaysAnError() throws {
+  @Test func aFramingErrorIsPermanent() throws {
     var cutter = StreamCutter(Framing.self)
     cutter.append(Framing.framed([1]) + [0xff])
     #expect(try cutter.next() == [1])

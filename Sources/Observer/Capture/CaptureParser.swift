@@ -87,17 +87,15 @@ package struct CaptureParser: Sendable {
   /// The number of bytes in an incomplete record; at the end of a file, it was cut off.
   package var waitingCount: Int { buffer.count - start }
 
-  /// The number of records with impossible times; pcap cannot express any.
+  /// The number of records with times outside of 1823 to 2116; always 0 in pcap.
   var recordsOutsideOfTime: UInt64 {
     if case .pcapng(let pcapng) = format { pcapng.recordsOutsideOfTime } else { 0 }
   }
 
-  /// Whether the capture is in the pcapng format.
   package var isPcapng: Bool {
     if case .pcapng = format { true } else { false }
   }
 
-  /// Whether the format was recognized.
   package var isRecognised: Bool { format != nil }
 
   /// Returns the next record; nil if more bytes are needed.
@@ -200,10 +198,10 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// A protocol family in the byte order of the capturing machine.
+  /// A header with only the protocol family, in the byte order of the capturing machine.
   package static let null = LinkType(rawValue: 0)
   package static let ethernet = LinkType(rawValue: 1)
-  /// IPv4 or IPv6 without a header; two systems wrote other numbers.
+  /// IPv4 or IPv6 without a link header; BSD/OS and OpenBSD wrote the other two numbers.
   package static let raw = LinkType(rawValue: 101)
   package static let rawBSD = LinkType(rawValue: 12)
   package static let rawOpenBSD = LinkType(rawValue: 14)
@@ -235,7 +233,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let wirelessRadiotap = LinkType(rawValue: 127)
   package static let wirelessAVS = LinkType(rawValue: 163)
   package static let perPacketInformation = LinkType(rawValue: 192)
-  /// Frames of any link type with their process, from macOS; older files use the second number.
+  /// Frames of any link type with their process, from macOS; older files use 149.
   package static let packetTap = LinkType(rawValue: 258)
   package static let packetTapOfUser = LinkType(rawValue: 149)
   /// Packets logged by a Linux netfilter rule (NFLOG).
@@ -253,13 +251,12 @@ package struct CapturedFrame: Sendable {
   package var bytes: Range<Int>
   /// The frame's length on the wire.
   package var originalLength: Int
-  /// The length of the checksum that ends the frame.
+  /// The length in bytes of the checksum at the end of the frame.
   package var checksumLength: Int = 0
-  /// The ranges of the frame's comments.
   package var comments: [Range<Int>] = []
 }
 
-/// The records of a capture, in file order.
+/// What one record of a pcap file or one block of a pcapng file contains.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
   /// Decryption secrets, with their range (pcapng Decryption Secrets Block).
@@ -353,7 +350,7 @@ struct PcapFormat: Sendable {
   /// The plausible range, in seconds from the last good record, for a record after damage.
   private static let secondsAround = -10...3600
 
-  /// Advances to the next plausible record, or as far as the bytes reach; returns whether there is
+  /// Advances to the next plausible record, or to the end of the bytes; returns whether it found
   /// one.
   ///
   /// A record header has a time near the last one, a valid fraction of a second and two consistent
@@ -378,7 +375,7 @@ struct PcapFormat: Sendable {
   }
 }
 
-/// An error in a packet capture.
+/// The reason that a capture, or the rest of one, cannot be read.
 package enum CaptureError: Error, Hashable, Sendable {
   /// The first bytes match no supported format.
   case notACapture
@@ -396,9 +393,9 @@ extension CaptureError: CustomStringConvertible {
     switch self {
     case .notACapture: "it is neither a pcap nor a pcapng file"
     case .version(let major, let minor):
-      "it is of version \(major).\(minor), which is not known"
+      "its version \(major).\(minor) is not supported"
     case .badLength(let length, let offset):
-      "it is damaged at byte \(offset): a length of \(length) cannot be right"
+      "it is damaged at byte \(offset): a length of \(length) is impossible"
     case .unknownInterface(let number, let offset):
       "it is damaged at byte \(offset): interface \(number) was not described"
     }

@@ -23,16 +23,16 @@ package enum PayloadPlace: Hashable, Sendable {
   }
 }
 
-/// A UDP datagram of a capture.
+/// A UDP datagram after reassembly, with its capture time and where its bytes are.
 package struct CapturedDatagram: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// Whether the capture has only its first bytes.
+  /// Whether the capture contains only the beginning of it (snap length).
   package var isTruncated = false
   /// Whether offload had merged it with others.
   package var wasJoined = false
-  /// The ECN field of its IP header; the last fragment's if it was fragmented.
+  /// The ECN field of the IP header; for a fragmented datagram, that of the last fragment.
   package var ecn = ECNMark.notCapable
 }
 
@@ -84,7 +84,7 @@ package struct CaptureReader: Sendable {
   /// Counters about the frames so far.
   package private(set) var counters = CaptureCounters()
 
-  /// The first damage of the capture; nil if there is none.
+  /// The first damage in the file; nil if there is none.
   package var damage: CaptureError? { parser.firstDamage }
 
   package init() {}
@@ -113,7 +113,6 @@ package struct CaptureReader: Sendable {
   /// Whether the format can contain secrets, which pcap cannot.
   package var mayBringKeys: Bool { parser.isPcapng }
 
-  /// Whether the first bytes are those of a capture.
   package var isRecognised: Bool { parser.isRecognised }
 
   /// Returns the next event; nil if more bytes are needed.
@@ -324,10 +323,10 @@ package struct CaptureReader: Sendable {
 package struct CaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   package var frameBytes: UInt64 = 0
-  /// Frames with dates that takes cannot represent (before 1823 or after 2116); they are timed
-  /// relative to the previous frame.
+  /// Frames with dates that takes cannot represent (before 1823 or after 2116); their times are
+  /// derived from the previous frame's.
   package var framesOutsideOfTime: UInt64 = 0
-  /// Packets of protocols other than UDP and TCP, and in unsupported layers.
+  /// Packets whose protocol is neither UDP nor TCP, or whose layers are not supported.
   package var unread = UnreadLayers()
   /// Packets within supported tunnels: GRE, VXLAN, GTP-U and so on.
   package var tunneled: UInt64 = 0
@@ -338,7 +337,7 @@ package struct CaptureCounters: Hashable, Sendable {
   package var fragments: UInt64 = 0
   /// Datagrams reassembled from fragments.
   package var reassembled: UInt64 = 0
-  /// Fragments of datagrams that were incomplete, overlapping, or too many.
+  /// Fragments of datagrams that stayed incomplete, overlapped, or exceeded the limits.
   package var fragmentsDropped: UInt64 = 0
   /// Packets captured more than once: on another interface, or on a mirror port.
   package var duplicates: UInt64 = 0

@@ -169,7 +169,6 @@ struct FragmentStore: Sendable {
 
     enum Outcome {
       case added
-      /// A duplicate fragment.
       case again
       /// It overlaps another fragment, or disagrees about the end.
       case contradiction
@@ -211,7 +210,7 @@ struct FragmentStore: Sendable {
     }
   }
 
-  /// Oldest first.
+  /// Incomplete datagrams, oldest first.
   private var waiting: [Datagram] = []
   private var held = 0
 

@@ -4,7 +4,6 @@ import Wire
 ///
 /// Each function parses a range of the frame and reads nothing outside of it.
 enum LinkLayer {
-  /// The contents of a frame.
   enum Content {
     case ip(Range<Int>)
     /// Several packets in one frame (A-MSDU).
@@ -99,7 +98,7 @@ enum LinkLayer {
     // A complete frame follows the service instance (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
-    // 4 is Linux's number for 802.2 in cooked captures; 1 and 2 are its 802.3.
+    // Linux's cooked captures use 4 for 802.2, and 1 and 2 for its own forms of 802.3.
     case 4, EtherType.jumboLLC: return logicalLink(frame, range, depth + 1)
     case 5...1500:
       return logicalLink(frame, range.prefix(Int(type)), depth + 1)

@@ -231,13 +231,12 @@ struct FlowSources {
   /// The maximum number of sources; further ones are probably spoofed, and replace the earlier ones
   /// in turn.
   private static let sourcesMaximum = 8
-  /// The maximum number of a source's packets that may be missing between two in the capture.
+  /// The maximum number of packets that may be missing between two captured packets of a source.
   private static let missedMaximum: UInt16 = 64
 
   private var followed: [Source] = []
   private var oldest = 0
 
-  /// Records an RTP packet.
   mutating func record(_ packet: RawSpan) {
     guard packet.byteCount >= 12 else { return }
     let ssrc = packet.uint32(at: 8)
@@ -265,8 +264,8 @@ struct FlowSources {
     }
   }
 
-  /// Returns the first offset that `accepts` allows and at which the next packet of another source
-  /// begins.
+  /// Returns the first offset that `accepts` allows and at which a packet continues a known source
+  /// other than the first packet's.
   func place(
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {
@@ -291,7 +290,6 @@ struct FlowSources {
   }
 }
 
-/// The RTP sources of every path.
 struct FlowTable {
   /// The number of places in the hash table, where a newer path may replace an older one.
   private static let places = 1 << 12

@@ -53,8 +53,8 @@ struct PcapngFormat: Sendable {
   private var dropped: UInt64 = 0
   /// The number of skipped blocks of unknown types.
   private(set) var unknownBlocks = 0
-  /// Whether anything but descriptions of the capture was read; from then on, damage costs only the
-  /// damaged part.
+  /// Whether a record other than a description of the capture was read; from then on, an error
+  /// discards only the damaged part.
   private(set) var hasRecords = false
   /// The number of blocks skipped because of errors in them, and their bytes.
   private(set) var damagedBlocks: UInt64 = 0
@@ -63,7 +63,7 @@ struct PcapngFormat: Sendable {
   private var reported: UInt64 = 0
   private static let reportedMaximum = UInt64(Int64.max)
 
-  /// The number of records with impossible times.
+  /// The number of records with times outside of 1823 to 2116.
   var recordsOutsideOfTime: UInt64 { times.outside }
 
   /// Returns the next record at or after an offset; nil if its block is incomplete.
@@ -110,8 +110,8 @@ struct PcapngFormat: Sendable {
   /// The maximum block length that the search after damage accepts, in bytes.
   private static let soughtMaximum = 1 << 20
 
-  /// Advances to the next plausible block, or as far as the bytes reach; returns whether there is
-  /// one: of a known type, with equal lengths at both ends.
+  /// Advances to the next plausible block, one of a known type with equal lengths at both ends, or
+  /// to the end of the bytes; returns whether it found one.
   func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
     while bytes.byteCount - start >= 12 {
       if mayBegin(in: bytes, at: start) {
@@ -362,7 +362,7 @@ struct CaptureClock: Sendable {
     }
   }
 
-  /// Converts ticks, which may be any value, to Unix time in nanoseconds.
+  /// Converts ticks, which may have any value, to nanoseconds since 1970.
   func unixNanoseconds(_ ticks: UInt64) -> Int128 {
     let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: ticksPerSecond)
     let scaled = rest.multipliedFullWidth(by: 1_000_000_000)
@@ -377,13 +377,13 @@ extension RawSpan {
   }
 }
 
-/// Converts the times of records to times that are safe to compute with: any two are less than 2^63
-/// nanoseconds apart.
+/// Maps the times of records to a range in which any two are less than 2^63 nanoseconds apart, so
+/// that differences never overflow.
 ///
 /// All capture times pass through here. pcapng allows any date (even years of twelve digits),
-/// damaged files have random ones, and takes use 64-bit nanoseconds since 1970. A record outside of
-/// `range` gets a time relative to the previous one, at the file's distance if both are outside. A
-/// capture from the year 2500 thus keeps its order and distances, and its take begins in
+/// damaged files contain random ones, and takes use 64-bit nanoseconds since 1970. A record outside
+/// of `range` is timed from the previous record; if that one was outside too, their distance is
+/// kept. A capture from the year 2500 thus keeps its order and distances, and its take begins in
 /// 1970. Such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.

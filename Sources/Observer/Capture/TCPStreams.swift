@@ -11,7 +11,6 @@ struct TCPStreams: Sendable {
   static let heldMaximum = 16 << 20
   private static let patience: Int64 = 3_000_000_000
 
-  /// A segment's header.
   struct Segment {
     var tuple: FiveTuple
     var sequence: UInt32
@@ -48,7 +47,7 @@ struct TCPStreams: Sendable {
     var number: UInt64
     /// The sequence number of the next byte; nil before the first segment.
     var next: UInt32?
-    /// In stream order.
+    /// Segments that arrived early, in stream order.
     var early: [Early] = []
     var held = 0
     var waitsSince: Int64 = 0
@@ -57,7 +56,7 @@ struct TCPStreams: Sendable {
   }
 
   private var streams: [FiveTuple: Stream] = [:]
-  /// In order of their first segments; may include streams that have ended.
+  /// Streams in order of their first segments; may include streams that have ended.
   private var order: [(tuple: FiveTuple, number: UInt64)] = []
   private var held = 0
   private var begun: UInt64 = 0
@@ -65,7 +64,6 @@ struct TCPStreams: Sendable {
   var heldBytes: Int { held }
   var streamCount: Int { streams.count }
 
-  /// Returns whether a stream is being tracked.
   func contains(_ tuple: FiveTuple) -> Bool { streams[tuple] != nil }
 
   init() {}

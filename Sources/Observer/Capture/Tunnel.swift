@@ -2,7 +2,7 @@ import Wire
 
 /// Tunnels: packets within IP packets or UDP datagrams.
 enum Tunnel {
-  /// The IP protocols of tunnels.
+  /// The IP protocol numbers of tunnels.
   static let protocols: Set<UInt8> = [4, 41, 47, 94, 97, 137]
 
   /// Returns the contents of an IP payload whose protocol is a tunnel; nil for others.
@@ -38,7 +38,7 @@ enum Tunnel {
     case 37008: return MirroredFrame.content(payload)
     case 6635: return checked(LabelStack.content(payload, 0..<payload.byteCount, 1), payload)
     default:
-      // Some devices respond from this port, others from another.
+      // Responses may come from the well-known port and go to any other.
       if source == 2152 { return MobileCore.content(payload) }
       if source == 1701 { return LayerTwoTunnel.content(payload) }
       return first == 0x08 ? NetworkOverlay.extensible(payload, isAnyPort: true) : nil

@@ -47,7 +47,7 @@ enum WirelessFrame {
       if present & 1 != 0 { offset = (offset + 7) & ~7 + 8 }
       if offset < header.count { flags = frame.byte(at: header.lowerBound + offset) }
     }
-    // A damaged frame is retransmitted.
+    // The checksum is wrong; the sender repeats the frame.
     guard flags & 0x40 == 0 else { return .malformed }
     var body = range.dropFirst(length)
     if flags & 0x10 != 0 { body = body.dropLast(4) }
@@ -189,7 +189,7 @@ package enum UnreadLayer: Hashable, Sendable {
   /// Tunnels nested too deeply.
   case tooDeep
 
-  /// Whether the layer may contain media, which answers then lack; ARP, for example, cannot.
+  /// Whether the layer may contain media, which the take then lacks; ARP, for example, cannot.
   package var mayHideMedia: Bool {
     switch self {
     case .linkType(let number): !Self.otherBuses.contains(number)
@@ -202,7 +202,7 @@ package enum UnreadLayer: Hashable, Sendable {
     }
   }
 
-  /// Whether the protocol has a name; random bytes rarely match one.
+  /// Whether the protocol is a known one; random bytes rarely match a known number.
   var isNamed: Bool {
     switch self {
     case .etherType(let number): Self.etherTypes[number] != nil
@@ -281,7 +281,7 @@ package enum UnreadLayer: Hashable, Sendable {
   ]
 }
 
-/// The number of packets in unsupported layers.
+/// Counts packets in unsupported layers.
 package struct UnreadLayers: Hashable, Sendable {
   /// Each layer with its number of packets, in order of first appearance.
   package private(set) var counts: [(layer: UnreadLayer, packets: UInt64)] = []

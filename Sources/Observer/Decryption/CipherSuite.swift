@@ -73,7 +73,7 @@ struct KeySchedule {
 
 // MARK: - DTLSTrafficKeys
 
-/// The record keys of both ends of an association.
+/// The record keys of both endpoints of an association.
 struct DTLSTrafficKeys: Sendable {
   /// An end's DTLS 1.3 keys, for the handshake and for successive epochs.
   private struct End: Sendable {
@@ -126,7 +126,7 @@ struct DTLSTrafficKeys: Sendable {
     }
   }
 
-  /// Decrypts a record; nil if no key fits.
+  /// Decrypts a record; returns nil if no key fits.
   mutating func open(_ record: DTLSFollower.Sealed, from end: Int, _ facts: DTLSFacts)
     -> (type: UInt8, text: [UInt8])?
   {
@@ -209,7 +209,7 @@ struct EpochProtection: Sendable {
     numberKey = schedule.expand(secret, "sn", count: cipher.keyLength)
   }
 
-  /// Decrypts a record; nil if it belongs to another epoch or is damaged.
+  /// Decrypts a record; returns nil if it belongs to another epoch or is damaged.
   mutating func open(_ record: UnifiedRecord) -> (type: UInt8, text: [UInt8])? {
     guard let mask = cipher.mask(key: numberKey, sample: Array(record.sealed.prefix(16))) else {
       return nil

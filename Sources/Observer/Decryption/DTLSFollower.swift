@@ -21,7 +21,6 @@ package struct DTLSFacts: Hashable, Sendable {
   /// The certificates' SHA-256 fingerprints, if the certificates were seen.
   package var fingerprints: [CertificateFingerprint?] = [nil, nil]
 
-  /// Whether this is DTLS 1.3.
   package var isVersion13: Bool { version == 0xfefc }
   /// The client random in hexadecimal, by which key logs identify the association.
   package var name: String { hexadecimal(clientRandom) }
@@ -85,7 +84,7 @@ package struct DTLSFollower: Sendable {
     lostData + UInt64(waiting.count { $0.record.isData })
   }
 
-  /// A protected record in the format of DTLS 1.2 or 1.3.
+  /// A protected record of DTLS 1.2 or 1.3.
   enum Sealed: Sendable {
     case plain(DTLSRecord)
     case unified(UnifiedRecord)

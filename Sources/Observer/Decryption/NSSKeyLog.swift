@@ -18,7 +18,7 @@ package struct SecretLabel: RawRepresentable, Hashable, Sendable {
 
 /// The secrets of one association in a key log, by label.
 package struct LoggedSecrets: Hashable, Sendable {
-  /// In the order of the log.
+  /// Secrets in the order of the log.
   private var entries: [(label: SecretLabel, secret: [UInt8])] = []
 
   private static let entriesMaximum = 16
@@ -49,7 +49,7 @@ package struct NSSKeyLog: Sendable {
   private static let associationsMaximum = 1 << 17
 
   private var known: [[UInt8]: LoggedSecrets] = [:]
-  /// An incomplete line.
+  /// The beginning of a line whose end has not arrived.
   private var waiting: [UInt8] = []
   private var isPassingOver = false
 
@@ -115,9 +115,9 @@ package struct NSSKeyLog: Sendable {
 
 // MARK: - SRTPKey
 
-/// An SRTP master key with its salt and scope.
+/// An SRTP master key with its salt, and the packets that it applies to.
 package struct SRTPKey: Hashable, Sendable {
-  /// The packets that a supplied SRTP key applies to.
+  /// The packets that a supplied key applies to.
   package enum Scope: Hashable, Sendable {
     /// All packets that it decrypts.
     case any
@@ -144,7 +144,7 @@ package struct SRTPKey: Hashable, Sendable {
   }
 }
 
-/// An error in the text of an SRTP key.
+/// The reason that a text is not an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
   /// The fault in the text.
   package var reason: String

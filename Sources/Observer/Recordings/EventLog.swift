@@ -15,14 +15,14 @@ extension PacketRecording {
         packet.bytes, at: (began + distance) * 1_000_000 + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
-    if log.isVersion1 { notes.append("it does not say its date: the take begins in 1970") }
+    if log.isVersion1 { notes.append("it contains no date: the take begins in 1970") }
     if log.hasNoExtensionIDs {
-      notes.append("it does not say the ids of header extensions: those here are made up")
+      notes.append("it contains no header extension ids: the import assigns them")
     }
-    notes.append("it has headers of RTP and no payload, so that nothing can be decoded")
+    notes.append("it contains RTP headers without payloads, so nothing can be decoded")
     if !log.others.isEmpty {
       let list = log.others.map { counted($0.count, $0.what) }.joined(separator: ", ")
-      notes.append("left out, as a take has no place for it: \(list)")
+      notes.append("omitted, because a take cannot contain it: \(list)")
     }
     if log.damagedBytes > 0 {
       notes.append("\(counted(UInt64(log.damagedBytes), "byte")) are damaged or cut off")
@@ -34,7 +34,7 @@ extension PacketRecording {
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
-    /// The part below a millisecond, from 0 to 999.
+    /// The microseconds within the millisecond, from 0 to 999.
     var microseconds: Int64 = 0
     var isOutgoing: Bool
     var bytes: [UInt8]
@@ -50,7 +50,7 @@ struct EventLog {
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
   private(set) var isVersion1 = false
-  /// The number of other events by name, in order of first appearance.
+  /// Other events by name with their number, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [
@@ -61,7 +61,7 @@ struct EventLog {
     34: "minimum delay",
   ]
 
-  /// Reads when the log began; its packets may be earlier.
+  /// Reads the time at which the log began, which may be after its first packets.
   init(_ file: [UInt8]) {
     self.file = file
     var reader = ProtobufReader(file[...])
@@ -81,7 +81,7 @@ struct EventLog {
     damagedBytes = reader.rest
   }
 
-  /// Reads the events, and emits those that are packets.
+  /// Reads the events, and emits the packets among them.
   mutating func readPackets(_ emit: Sink) {
     var reader = ProtobufReader(file[...])
     while packetCount < Self.packetsMaximum, let field = reader.next() {
@@ -123,7 +123,6 @@ struct EventLog {
     11: "stream configuration", 16: "audio adaptation", 17: "probe cluster", 18: "probe result",
   ]
 
-  /// Parses a version 1 event.
   private mutating func readEvent(_ event: ProtobufMessage, _ emit: Sink) {
     isVersion1 = true
     guard let time = event.integer(1), let kind = event.integer(2) else { return }
@@ -161,8 +160,8 @@ struct EventLog {
   private mutating func readPackets(
     _ message: ProtobufMessage, isOutgoing: Bool, _ emit: Sink
   ) {
-    // The log may claim any number, but consecutive sequence numbers differ, so each delta takes at
-    // least one bit.
+    // The log may state any number of packets, but sequence numbers differ from packet to packet,
+    // so each takes at least one bit of delta.
     let room = min(Int64((message.bytes(104)?.count ?? 0) * 8), Self.batchMaximum)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }

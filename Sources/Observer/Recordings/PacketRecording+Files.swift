@@ -1,6 +1,6 @@
 import Wire
 
-// Janus recordings, rtptools files, rtpproxy recordings, and log lines.
+// Reads Janus recordings, rtptools files, rtpproxy recordings, and log lines.
 
 extension PacketRecording {
   // MARK: Janus
@@ -17,10 +17,10 @@ extension PacketRecording {
     guard file.count >= 10 + length,
       let head = try? JSONValue(
         parsing: String(decoding: file[10..<(10 + length)], as: UTF8.self))
-    else { return notes.append("its head is damaged, so that nothing of it can be read") }
+    else { return notes.append("its header is damaged, so nothing can be read") }
     let kind = head["t"]?.text ?? ""
     guard kind == "a" || kind == "v" else {
-      return notes.append("it holds data, which are not RTP")
+      return notes.append("it contains data, not RTP")
     }
     // The time in microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
@@ -42,7 +42,7 @@ extension PacketRecording {
         member.value.text.map { (member.name, $0) }
       })
     if head["e"]?.flag == true {
-      notes.append("its payloads are encrypted from end to end, and cannot be decoded")
+      notes.append("its payloads are end-to-end encrypted and cannot be decoded")
     }
   }
 
@@ -61,7 +61,7 @@ extension PacketRecording {
         continue
       }
       guard count >= 12 else { continue }
-      // Without arrival times, RTP timestamps have to do.
+      // Without arrival times, RTP timestamps are used.
       let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }
@@ -77,7 +77,7 @@ extension PacketRecording {
       kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
       extensions: [])
     notes.append(
-      "it has no times of arrival: those of the media stand in for them, and its date is unknown")
+      "it contains neither arrival times nor a date: media times are used instead")
   }
 
   /// Adds a description of the first packet's stream.
@@ -120,7 +120,7 @@ extension PacketRecording {
       reader = reader.dropFirst(stored - 8)
     }
     if !reader.isEmpty { recordCut(reader.count) }
-    if began == 0 { notes.append("it does not say when it was made") }
+    if began == 0 { notes.append("it contains no date") }
   }
 
   // MARK: rtpproxy
@@ -136,7 +136,7 @@ extension PacketRecording {
       place = record.end
     }
     if place < file.count { recordCut(file.count - place) }
-    notes.append("it has one side of a call: that of the other side is another file")
+    notes.append("it contains one side of a call; the other side is in another file")
   }
 
   // MARK: Log lines

@@ -4,7 +4,7 @@ package import Wire
 ///
 /// The packets become a capture between two artificial addresses, which is imported like any other.
 package struct PacketRecording: Sendable {
-  /// The supported formats.
+  /// The file formats other than packet captures that contain RTP packets.
   package enum Format: String, Hashable, Sendable, CaseIterable {
     /// Janus recordings, including those from before 2015.
     case mjr
@@ -38,19 +38,18 @@ package struct PacketRecording: Sendable {
       }
     }
 
-    /// The format's name.
+    /// The format as messages name it, such as `Janus recording`.
     package var words: String {
       switch self {
-      case .mjr: "recording of Janus"
-      case .rtpdump: "file of rtptools"
+      case .mjr: "Janus recording"
+      case .rtpdump: "rtptools file"
       case .rtpdumptext: "log with RTP_DUMP lines"
       case .eventlog: "RTC event log"
-      case .rtpproxy: "recording of rtpproxy"
+      case .rtpproxy: "rtpproxy recording"
       }
     }
   }
 
-  /// A recorded packet.
   struct Packet {
     var unixNanoseconds: Int64
     /// The offset in `bytes` at which its bytes begin, and their number.
@@ -69,7 +68,7 @@ package struct PacketRecording: Sendable {
   package let format: Format
   private var packets: [Packet] = []
   private var bytes: [UInt8] = []
-  /// Descriptions derived from what the file states about its streams.
+  /// Descriptions derived from the stream properties in the file.
   package internal(set) var descriptions: [String] = []
   /// Sentences about what the file lacks.
   package internal(set) var notes: [String] = []
@@ -106,7 +105,7 @@ package struct PacketRecording: Sendable {
     fill(atMost: (64 << 20) + 128 * file.count)
   }
 
-  /// Decides which packets are padded to their stated length, which a file may exaggerate.
+  /// Limits how many packets are padded to their stated length, since a file may state any length.
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
@@ -131,12 +130,11 @@ package struct PacketRecording: Sendable {
         isOutgoing: isOutgoing))
   }
 
-  /// Returns the first bytes of the first packet.
   func firstBytes(_ count: Int) -> [UInt8]? {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }
 
-  /// Adds what another file of the same recording contains.
+  /// Adds the packets, descriptions and notes of another file of the same recording.
   package mutating func merge(_ other: PacketRecording) {
     for packet in other.packets {
       add(

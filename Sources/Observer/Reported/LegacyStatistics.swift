@@ -21,7 +21,7 @@ package enum LegacyStatistics {
     ("RTCAudioSource_", "media-source"), ("RTCVideoSource_", "media-source"),
   ]
 
-  /// Adds the W3C members that correspond to an object's own.
+  /// Adds the W3C members that correspond to the legacy ones.
   package static func translated(_ members: [JSONValue.Member], id: String) -> [JSONValue.Member] {
     var object = Object(members: members)
     let type = object.text("type") ?? ""
@@ -87,7 +87,6 @@ package enum LegacyStatistics {
     object.copyNumber("googRtt", to: "currentRoundTripTime", times: 0.001)
   }
 
-  /// Members being translated.
   private struct Object {
     var members: [JSONValue.Member]
 

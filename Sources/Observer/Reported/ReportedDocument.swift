@@ -3,9 +3,9 @@ package import Wire
 /// Parses files that are one JSON document: dumps of chrome://webrtc-internals of all versions,
 /// files of the 2016 rtcstats server, and pasted getStats reports.
 package struct ReportedDocument: Sendable {
-  /// The document format's name.
+  /// The name of the document's format, for messages.
   package private(set) var format: String
-  /// The document's description of the browser and machine.
+  /// The browser and machine, as the document describes them.
   package private(set) var head: JSONValue?
   /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []
@@ -17,7 +17,7 @@ package struct ReportedDocument: Sendable {
     format = ""
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
       let isOfServer = document["peerConnections"] != nil
-      format = isOfServer ? "dump of an rtcstats server" : "dump of webrtc-internals"
+      format = isOfServer ? "rtcstats server dump" : "webrtc-internals dump"
       readHead(document)
       readDevices(document["getUserMedia"])
       for member in (document["peerConnections"] ?? document["PeerConnections"])?.members ?? [] {
@@ -28,7 +28,7 @@ package struct ReportedDocument: Sendable {
         }
       }
     } else {
-      format = "report of getStats"
+      format = "getStats report"
       readReports(document, "connection", depth: 0)
       guard !events.isEmpty else { return nil }
     }

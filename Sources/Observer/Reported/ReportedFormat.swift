@@ -49,14 +49,14 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The format's name.
+  /// The format as messages name it, such as `rtcstats dump`.
   package var words: String {
     switch self {
     case .rtcstats: "rtcstats dump"
-    case .jitsi: "log of Jitsi"
-    case .internals: "dump of webrtc-internals"
-    case .getstats: "report of getStats"
-    case .aboutwebrtc: "saved page about:webrtc"
+    case .jitsi: "Jitsi log"
+    case .internals: "webrtc-internals dump"
+    case .getstats: "getStats report"
+    case .aboutwebrtc: "saved about:webrtc page"
     }
   }
 }
@@ -73,7 +73,7 @@ extension ReportedEvent {
   package static func order(_ keys: inout [(connection: String?, milliseconds: Double?)]) -> [Int] {
     let own = keys.filter { $0.connection != nil }.compactMap(\.milliseconds)
     if let first = own.min(), let last = own.max() {
-      // Servers' own events carry times of the servers' clocks, which may be years off in a stored
+      // Servers stamp their own events with their own clocks, which may be years off in a stored
       // log.
       for place in keys.indices where keys[place].connection == nil {
         guard let time = keys[place].milliseconds else { continue }

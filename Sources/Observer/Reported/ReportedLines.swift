@@ -4,7 +4,7 @@ package import Wire
 ///
 /// Lines must be parsed in file order, because each builds on earlier ones.
 package struct ReportedLines: Sendable {
-  /// The software that wrote the lines.
+  /// The software that wrote the log.
   package enum Dialect: Hashable, Sendable {
     /// rtcstats, file formats 2 and 3: times are relative to the previous line.
     case rtcstats
@@ -156,7 +156,8 @@ package struct ReportedLines: Sendable {
     return member
   }
 
-  /// Parses Jitsi's reports: the current objects with their changes, and 0 for the common time.
+  /// Parses a report of Jitsi: changed members of all current objects, and 0 in place of the common
+  /// time.
   private func factoredStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(
       map: value, form: .changedMembers, timestamp: value["timestamp"]?.number)

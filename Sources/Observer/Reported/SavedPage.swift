@@ -19,7 +19,7 @@ package struct SavedPage {
 
   /// The stream being read: its SSRC, kind and codec, and the index of its object.
   private var stream = (ssrc: Int64(0), kind: "", codec: "", place: Int?.none)
-  /// The translation key of the last label, which says what the next text means.
+  /// The translation key of the last label, which identifies the next text.
   private var label = ""
   private var side = ""
   private var descriptionTime: Double?
@@ -191,7 +191,7 @@ package struct SavedPage {
     }
   }
 
-  /// Members that precede their stream's object: its codec and its frames.
+  /// The codec and frame counts of a stream whose object is still to come.
   private var codecMembers: [JSONValue.Member] = []
 
   private mutating func readMeasure(_ text: String, _ words: [Substring]) {

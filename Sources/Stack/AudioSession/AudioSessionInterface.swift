@@ -53,7 +53,6 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   /// Reads the counters.
   case readCounters
 
-  /// Whether the call needs the configuration lock.
   package var needsLock: Bool {
     switch self {
     case .configure, .setCategory, .setMode, .overridePort, .setActive, .setPreferredSampleRate,
@@ -132,20 +131,19 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// The answer to a call.
+/// The answer to an application's call; it may have to wait for the device.
 package enum AudioSessionReply: Hashable, Sendable {
   case done
   case failed(AudioSessionError)
   case counters(AudioDeviceCounters)
 }
 
-/// An input to an audio session.
+/// Everything that drives an audio session: calls, device events and audio.
 package enum AudioSessionAction: Sendable {
   case genesis(AudioSessionPolicy)
   case deadline
   case call(id: UInt32, AudioSessionCall)
   case event(AudioDeviceEvent)
-  /// The device's answer to an operation.
   case answer(operation: UInt32, AudioDeviceAnswer)
   /// Recorded audio.
   case deliver(AudioSourceID, PCMChunk)
@@ -175,7 +173,7 @@ package struct RenderedAudio: Sendable {
   package var block: AudioBlock
 }
 
-/// An output of an audio session.
+/// Everything that leaves an audio session: device operations, replies, events and audio.
 package enum AudioSessionEffect: Sendable {
   case operation(id: UInt32, AudioDeviceOperation)
   case reply(call: UInt32, AudioSessionReply)
@@ -274,10 +272,10 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
     case .recordingPaused: "recording is paused at the device"
     case .unsupportedSamples(let samples):
       "samples are \(samples.rawValue): 16 bits are needed, s16le or s16be"
-    case .unsupportedRate(let rate): "the rate is \(rate) Hz: 8000 to 192000 are taken"
-    case .unsupportedChannels(let count): "there are \(count) channels: 1 to 32 are taken"
+    case .unsupportedRate(let rate): "the rate is \(rate) Hz: 8000 to 192000 are supported"
+    case .unsupportedChannels(let count): "there are \(count) channels: 1 to 32 are supported"
     case .partialFrame(let bytes): "\(bytes) bytes do not fill whole frames"
-    case .formatMismatch: "the device captures in another format than it said, and is made ready"
+    case .formatMismatch: "the device captures in an unreported format; it is prepared again"
     case .tooManySources: "16 sources are mixed already"
     case .chunkTooLong(let frames): "\(frames) frames at once are more than two seconds"
     case .unavailable(let what): what
@@ -306,7 +304,7 @@ public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringC
       "refused: the device refused \(operation.name), code \(code)"
     case .permissionDenied: "permissionDenied: the microphone may not be used"
     case .microphoneUseNotDeclared:
-      "microphoneUseNotDeclared: say in the policy what the microphone is for"
+      "microphoneUseNotDeclared: state in the policy what the microphone is used for"
     case .busy: "busy: too many calls wait for the device"
     }
   }

@@ -49,7 +49,6 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// The counters so far.
   package var counters: AudioDeviceCounters {
     var counters = mixer.counters
     counters.playedUnits = playout.playedUnits

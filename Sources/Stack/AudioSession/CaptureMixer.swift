@@ -93,7 +93,6 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Removes a source.
   mutating func remove(_ number: UInt32, into outbox: inout Outbox<AudioSessionEffect>) {
     for index in lines.indices where lines[index].id.number == number {
       pause(index, into: &outbox)

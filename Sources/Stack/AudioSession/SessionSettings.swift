@@ -184,7 +184,6 @@ extension AudioSessionCall {
     }
   }
 
-  /// Applies the call to the configuration.
   package func apply(to wanted: inout AudioSessionConfiguration) {
     switch self {
     case .configure(let configuration): wanted = configuration

@@ -79,7 +79,6 @@ package struct FlowSection: Hashable, Sendable {
   package var kind: MediaKind
   package var sending: Sending?
   package var receiving: Receiving?
-  /// The negotiated header extensions.
   package var extensions: [HeaderExtensionID]
   /// Whether reduced-size RTCP (RFC 5506) was negotiated.
   package var reducedSizeRTCP: Bool

@@ -144,7 +144,6 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// The jitter in seconds (RFC 3550 appendix A.8).
   package var jitter: Double = 0
   package var lastPacketReceived: Instant?
-  /// Duplicate packets.
   package var packetsDuplicated: UInt64 = 0
   /// Packets that were too late or unusable.
   package var packetsDiscarded: UInt64 = 0
@@ -226,7 +225,7 @@ package struct RefusedPackets: Hashable, Sendable {
 
 /// A transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {
-  /// A sent stream.
+  /// A sent stream and what it needs from its encoder.
   package struct Sending: Sendable {
     package var counters: OutboundStreamCounters
     /// Whether frames were dropped that later ones may depend on.

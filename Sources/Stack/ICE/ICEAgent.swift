@@ -85,7 +85,6 @@ package struct ICEAgent: Machine {
   /// The current step's instant.
   var now: Instant { current.now }
   package var settings: ICESettings { gatherer.settings }
-  /// The settings for the next gathering.
   package var nextSettings: ICESettings { gatherer.nextSettings }
   package var gatheringState: ICEGatheringState { gatherer.state }
   package var localCredentials: ICECredentials { generations.present.local }
@@ -206,7 +205,7 @@ package enum ICERole: String, Sendable {
 
 /// A STUN or TURN server by address or name.
 package struct ICEServer: Hashable, Sendable {
-  /// The transport to the server.
+  /// How the agent reaches the server: `stun:` and `turn:` URLs over UDP or TCP, `turns:` over TLS.
   package enum Transport: String, Hashable, Sendable {
     case udp, tcp, tls
   }
@@ -298,7 +297,6 @@ package struct ICEPairReport: Hashable, Sendable {
 }
 
 extension ICEAgent {
-  /// An input of an agent.
   package enum Input {
     /// Use these servers, and only relays if `relayOnly`, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)
@@ -312,7 +310,6 @@ extension ICEAgent {
     case role(ICERole)
     /// The peer's credentials, and whether it is a lite agent.
     case remoteCredentials(ICECredentials, lite: Bool)
-    /// A candidate from the peer.
     case remoteCandidate(ICECandidate)
     /// A peer's candidate that must not be used any more.
     case removedRemoteCandidate(ICECandidate)
@@ -341,7 +338,6 @@ extension ICEAgent {
   package enum Output {
     /// Perform a system request; the result is returned as `answer`.
     case request(SystemRequest)
-    /// Send a datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Data other than STUN that a TURN server relayed.
     case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])

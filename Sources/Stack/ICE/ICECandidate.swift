@@ -12,7 +12,6 @@ public struct ICECandidate: Hashable, Sendable {
     case peerReflexive = "prflx"
     /// An address on a TURN server.
     case relayed = "relay"
-
   }
 
   /// A candidate's host: an address, or a name that is yet to be resolved (mDNS).
@@ -199,7 +198,6 @@ extension ICECandidate {
     return text
   }
 
-  /// Returns the value of the first extension with this name.
   package func value(ofExtension name: String) -> String? {
     for item in extensions where item.name == name { return item.value }
     return nil
@@ -285,7 +283,6 @@ package enum ICEPriority {
     typePreference(kind, isTCP: isTCP) << 24 | UInt32(localPreference) << 8 | 255
   }
 
-  /// Returns the type preference of a kind of candidate.
   package static func typePreference(_ kind: ICECandidate.Kind, isTCP: Bool) -> UInt32 {
     switch kind {
     case .host: isTCP ? 90 : 126

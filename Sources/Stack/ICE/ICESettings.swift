@@ -102,13 +102,12 @@ struct RequestNumbers {
   /// The last id issued.
   private(set) var last: UInt32
 
-  /// Starts with the ids of one of a peer's agents.
+  /// Creates the ids of the agent with this ordinal among its peer's agents.
   init(ordinal: Int) { last = UInt32(truncatingIfNeeded: ordinal) << Self.ordinalShift }
 
   /// Returns the lowest byte of the ordinal of the agent that issued an id.
   static func ordinal(of number: UInt32) -> Int { Int(number >> ordinalShift) }
 
-  /// Returns the next id.
   mutating func next() -> UInt32 {
     last &+= 1
     return last
@@ -161,7 +160,6 @@ package struct ICECounters: Hashable, Sendable {
     case roleConflicts, unusable, duplicates, overflows, sendFailures
   }
 
-  /// Counts an event.
   mutating func count(_ kind: Kind, _ number: UInt64 = 1) {
     switch kind {
     case .malformed: malformed += number

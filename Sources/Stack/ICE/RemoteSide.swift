@@ -49,7 +49,7 @@ struct RemoteSide {
   private var held: [ICECandidate] = []
   private var names: [UnresolvedName] = []
   private var earlyChecks: [EarlyCheck] = []
-  /// Counts peer-reflexive candidates, to number their foundations.
+  /// The number of peer-reflexive candidates so far, which gives each its foundation.
   private var reflexiveCount = 0
 
   /// Whether no more candidates can appear.
@@ -96,7 +96,7 @@ struct RemoteSide {
 
   // MARK: Candidates
 
-  /// Adds a candidate.
+  /// Adds a candidate; a signaled one replaces the peer-reflexive one with the same address.
   mutating func learn(_ candidate: ICECandidate) -> Learning {
     for index in candidates.indices {
       let known = candidates[index]
@@ -112,7 +112,6 @@ struct RemoteSide {
     return .new
   }
 
-  /// Removes a candidate.
   mutating func forget(_ candidate: ICECandidate) {
     func isIt(_ known: ICECandidate) -> Bool {
       known.host == candidate.host && known.port == candidate.port

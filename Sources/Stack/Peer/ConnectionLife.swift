@@ -19,7 +19,6 @@ struct ConnectionLife {
   var deadline: Instant? { establishment.deadline }
   var negotiationIsNeeded: Bool { need.isNeeded }
 
-  /// Records that the negotiation changed.
   mutating func negotiationChanged() { need.outdate() }
 
   mutating func close() { isClosed = true }
@@ -54,7 +53,7 @@ struct NegotiationNeed {
   /// Whether the negotiation changed since the last check; the check compares descriptions, which
   /// is too expensive for every packet.
   private var isOutdated = true
-  /// The last result.
+  /// Whether negotiation was needed at the last check.
   private(set) var isNeeded = false
   /// Whether negotiationneeded was emitted and has not been answered.
   private var wasEmitted = false
@@ -140,7 +139,6 @@ struct ConnectionStates {
 }
 
 extension PeerStack {
-  /// Reports a transition.
   func emit(_ transition: StateTransition?) {
     if let transition { emit(.state(transition)) }
   }

@@ -13,8 +13,8 @@ struct DataTransport: Machine {
     case send(DataMessage, call: UInt32)
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The result of the last exchange, whether channels are wanted, and the DTLS role once there
-    /// is an association.
+    /// The result of the last exchange, whether the application wants channels, and the DTLS role
+    /// once there is an association.
     case negotiated(NegotiatedData?, isWanted: Bool, role: DTLSRole?)
     /// An SCTP packet from DTLS.
     case packet([UInt8])
@@ -30,7 +30,6 @@ struct DataTransport: Machine {
     case packet([UInt8], transport: Int)
     case state(SCTPState)
     case event(PeerEvent)
-    /// The reply to `send`.
     case reply(call: UInt32, PeerReply)
     case refused(String)
   }
@@ -270,7 +269,6 @@ struct DataTransport: Machine {
 
 // MARK: - Calls
 
-// Calls and replies.
 extension DataTransport {
   /// Returns the next channel if its options are valid.
   func channel(madeWith options: DataChannelInit) throws(PeerError) -> Channel {

@@ -30,7 +30,7 @@ package enum PeerInput: Sendable {
   case sendFailed(SendFailure)
   /// A signaling message that the application sent or received; it is only recorded in the take.
   case signaling(SignalingMessage)
-  /// A packet of the other leg of a relay, to protect and send.
+  /// A packet from the other leg of a relay, to protect and send.
   case relayed(RelayedPacket)
 }
 
@@ -69,7 +69,7 @@ package enum PeerOutput: Sendable {
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
-  /// A packet that arrived at a leg of a relay, in the clear, for the other leg; in no row, because
+  /// A decrypted packet that arrived on a leg of a relay, for the other leg; it has no row, because
   /// it follows from its datagram.
   case relayed(RelayedPacket)
 }
@@ -184,8 +184,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// the offer's first codec.
   public var receivesAllOffered: Bool?
 
-  /// Whether connectivity checks await responses for as long as paths of several seconds need; nil
-  /// in older takes: only the last 16 of a pair do, which a path of a second outlasts.
+  /// Whether connectivity checks can be answered after several seconds; nil, as in older takes,
+  /// means that a pair remembers only its last 16 checks, too few for a round trip of more than a
+  /// second.
   public var awaitsSlowPaths: Bool?
 
   /// Whether a transport that closes because its sections joined another bundle leaves the
@@ -198,12 +199,12 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// application; in older takes, nil means none.
   public var encoders: [String]?
 
-  /// Whether the peer is one leg of a relay: it passes on what arrives, and negotiates nothing; nil
+  /// Whether the peer is one leg of a relay, which forwards packets and negotiates nothing; nil
   /// means no.
   package var relays: Bool?
 
-  /// The first bytes of each random stream in hexadecimal, by the stream's label; nil in takes that
-  /// were not redacted.
+  /// The first bytes of each random stream in hexadecimal, by the stream's label; nil unless the
+  /// take was redacted.
   ///
   /// A take without its keys has a different seed, but numbers that the remote peer repeats (SSRCs,
   /// SCTP tags, STUN transactions) stay the same.
@@ -286,7 +287,6 @@ public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable
 }
 
 extension PeerConfiguration {
-  /// The ICE agent's settings.
   var iceSettings: ICESettings {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,

@@ -37,7 +37,7 @@ package struct PeerSnapshot: Sendable {
     package var bytesReceived: UInt64
   }
 
-  /// A transceiver as negotiated.
+  /// The transceiver's directions and m-section, by their W3C names.
   package struct Transceiver: Sendable {
     package var id: UInt32
     package var kind: String

@@ -54,7 +54,7 @@ extension PeerStack {
 
 // MARK: - DataMessage
 
-/// A message on a data channel.
+/// A complete text or binary message, in either direction.
 package struct DataMessage: Hashable, Sendable {
   /// The channel's number within its peer.
   package var channel: UInt32
@@ -74,12 +74,10 @@ package struct DataMessage: Hashable, Sendable {
 package struct DataChannelRecord: Hashable, Sendable {
   /// The channel's number within its peer; numbers start at 0 and are never reused.
   package var channel: UInt32
-  /// Whether the remote peer created the channel.
   package var isRemote: Bool
   /// The options at creation; `id` is set once the association is established.
   package var options: DataChannelInit
   package var state: DataChannelState
-  /// The counters so far.
   package var counters: DataChannelCounters
 
   package init(

@@ -298,7 +298,7 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   package static let pcmu = CodecName(rawValue: "pcmu")
   /// G.711 with the A law.
   package static let pcma = CodecName(rawValue: "pcma")
-  /// Telephone keys (RFC 4733).
+  /// DTMF tones and other telephone events (RFC 4733).
   package static let telephoneEvent = CodecName(rawValue: "telephone-event")
   package static let vp8 = CodecName(rawValue: "vp8")
   package static let vp9 = CodecName(rawValue: "vp9")

@@ -76,7 +76,6 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RTP timestamp on the wire.
   package var rtpTime: UInt32
   package var kind: MediaKind
-  /// The packets' payload type.
   package var payloadType: UInt8
   package var isKey: Bool
   /// The RFC 6464 level and voice bit, if the packet had them.

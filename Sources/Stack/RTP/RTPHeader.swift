@@ -15,7 +15,6 @@ package struct RTPHeader: Hashable, Sendable {
   package var contributorCount: Int
   /// The "defined by profile" field of the header extension; 0 if there is none.
   package var extensionProfile: UInt16
-  /// The range of the header extension's elements.
   package var extensionElements: Range<Int>
   /// The payload's range, without padding.
   package var payload: Range<Int>
@@ -110,7 +109,6 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0
 
-  /// Creates an empty map.
   package init() {}
 
   /// Adds a negotiated extension.

@@ -105,7 +105,7 @@ struct ConnectionTable {
     }
   }
 
-  /// Returns what is due now.
+  /// Returns the restarts and failures that are due.
   mutating func consumeDue(at now: Instant) -> [Remedy] {
     var remedies: [Remedy] = []
     for index in connections.indices {

@@ -59,7 +59,6 @@ struct LocalMediaTable {
     return taken
   }
 
-  /// Returns whether all of this media can be unpublished.
   func canUnpublish(_ ids: [LocalMediaID]) -> Bool {
     !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
   }
@@ -69,7 +68,6 @@ struct LocalMediaTable {
     entries.removeAll { ids.contains($0.info.id) }
   }
 
-  /// Starts unpublishing media.
   mutating func beginUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
     ids.compactMap { id in
       guard let index = place(of: id) else { return nil }

@@ -11,7 +11,6 @@ struct ParticipantTable {
     var isPresent: Bool
   }
 
-  /// The local participant's name.
   private(set) var localName = ""
   /// All participants in order of first appearance.
   private(set) var people: [Person] = []

@@ -46,7 +46,6 @@ struct ReceiverPool {
   private(set) var receivers: [Receiver] = []
   /// The number of videos that can currently be received.
   private(set) var size: Int
-  /// Whether all received media is muted.
   private(set) var isMuted = false
   private let maximum: Int
   private let growth: Int
@@ -305,7 +304,6 @@ struct ReceiverPool {
       + [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
   }
 
-  /// Whether voices are selected.
   private var choosesVoices: Bool { if case .all = voices { false } else { true } }
 
   /// Silences a receiver without a slot, or lets it be heard again.

@@ -18,7 +18,6 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var subscribesAudio = true
   /// Whether room identifiers must be 1 to 32 letters, digits and hyphens.
   package var checksRoomID = true
-  /// Whether a token is required.
   package var needsToken = false
   /// The time limit for connecting in milliseconds.
   package var connectTimeoutMilliseconds: Int64 = 30_000
@@ -38,28 +37,24 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
 }
 
-/// An input of a room.
+/// Everything that drives a room: calls, and what its transports and connections report.
 package enum RoomInput: Sendable {
   case genesis(RoomConfiguration, seed: [UInt8])
   case deadline
   /// An application's call; the reply has the same number.
   case call(id: UInt32, RoomCall)
-  /// An event from a signaling transport.
   case transport(TransportID, TransportEvent)
-  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
-  /// A report from a connection.
   case connection(ConnectionID, RoomConnectionReport)
   /// A report from the process that shares a screen.
   case share(ShareReport)
 }
 
-/// An application's call.
+/// An application's call, each with exactly one `RoomReply`.
 package enum RoomCall: Hashable, Sendable, Codable {
   /// Sets a token that was obtained or renewed.
   case signedIn(token: String, lifetimeMilliseconds: Int64?)
   case signOut
-  /// Joins the room.
   case connect(RoomJoin)
   case disconnect
   /// Publishes local media; deferred until the room is joined.
@@ -89,7 +84,7 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case stopScreenShare(isLeaving: Bool)
 }
 
-/// The reply to a call.
+/// The outcome of a call, which may follow much later than the call.
 package enum RoomReply: Hashable, Sendable {
   case done
   case failed(SignalingFailure)
@@ -111,7 +106,7 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
   case audioSlot(transceiver: UInt32, isHeld: Bool)
 }
 
-/// An output of a room.
+/// Everything that a room requests from its surroundings or reports to the application.
 package enum RoomOutput: Hashable, Sendable {
   case transport(TransportID, TransportRequest)
   case request(RequestID, ServiceRequest)
@@ -143,12 +138,12 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case setSilenced(transceiver: UInt32, Bool)
 }
 
-/// A room's states.
+/// The room's states, in the order in which a stay passes through them.
 package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }
 
-/// An event for the application.
+/// A change that the application did not cause by a call, or that it may want to display.
 package enum RoomEvent: Hashable, Sendable, Codable {
   /// The progress of connecting, from 1 to 100.
   case connecting(progress: Int)
@@ -177,7 +172,6 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case redirected(String)
   case reconnecting(attempt: Int, reason: String)
   case reconnected
-  /// ICE restarts on a connection.
   case restartingICE(ConnectionID, attempt: Int)
   /// The number of videos that can be received grew.
   case receiversGrown(Int)

@@ -259,7 +259,7 @@ package struct RoomSnapshot: Sendable {
     package var media: [PublishedMedia]
   }
 
-  /// Local media.
+  /// One of the local participant's media.
   package struct OwnMedia: Sendable {
     package var info: LocalMediaInfo
     package var phase: String
@@ -267,7 +267,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// Received media.
+  /// A place for one remote media, with its subscription.
   package struct Receiver: Sendable {
     package var media: UInt32
     package var isVideo: Bool

@@ -298,7 +298,6 @@ struct DataTransfer {
     channels.send(bytes, binary: binary, on: place, &sender, at: now)
   }
 
-  /// Closes the channel at a place.
   mutating func close(_ place: Int, into outbox: inout Outbox<Output>) {
     channels.close(place, &sender, into: &outbox)
   }

@@ -39,7 +39,6 @@ struct Handshake {
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
   }
 
-  /// Whether an ABORT can be sent.
   var canAbort: Bool { peer.tag != 0 && phase != .ended }
 
   /// Ends the association; returns false if it has already ended.
@@ -370,7 +369,6 @@ enum AssociationPhase: Hashable, CaseIterable {
   /// Whether the handshake is still in progress.
   var isHandshake: Bool { self == .cookieWait || self == .cookieEchoed }
 
-  /// The transport state.
   var state: SCTPState {
     switch self {
     case .idle, .cookieWait, .cookieEchoed: .connecting
@@ -398,7 +396,6 @@ struct AssociationIdentity {
     firstNumber = entropy.integer(UInt32.self)
   }
 
-  /// Creates an identity from its parts.
   init(cookieKey: CookieKey, tag: UInt32, firstNumber: UInt32) {
     self.cookieKey = cookieKey
     self.tag = tag

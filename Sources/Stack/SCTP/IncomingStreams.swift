@@ -49,7 +49,6 @@ struct IncomingStreams {
     return result
   }
 
-  /// Clears everything.
   mutating func removeAll() { self = IncomingStreams() }
 }
 
@@ -92,7 +91,6 @@ struct IncomingStream {
     return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
   }
 
-  /// Removes and returns the complete messages.
   mutating func removeComplete() -> [ReceivedMessage] {
     var taken: [ReceivedMessage] = []
     swap(&taken, &messages)
@@ -390,7 +388,6 @@ struct Fragment {
   var bytes: [UInt8]
 }
 
-/// A reassembled message.
 struct ReceivedMessage {
   var stream: UInt16
   var payloadProtocol: PayloadProtocol

@@ -5,7 +5,6 @@ import Wire
 struct Liveness {
   /// Consecutive timeouts without any sign of the peer.
   private(set) var silentTimeouts = 0
-  /// The unanswered heartbeat.
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
   /// Records an acknowledgement of any kind, which also answers a heartbeat.
@@ -107,9 +106,7 @@ struct TimerTable {
     if deadlines[timer.rawValue] == nil { deadlines[timer.rawValue] = instant }
   }
 
-  /// Stops a timer.
   mutating func cancel(_ timer: SCTPTimer) { deadlines[timer.rawValue] = nil }
 
-  /// Stops all timers.
   mutating func cancelAll() { self = TimerTable() }
 }

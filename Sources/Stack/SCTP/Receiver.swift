@@ -8,14 +8,12 @@ enum ReceiverOutcome {
   /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
   case unknownStream(ControlChunk)
   case failed(SCTPFailure)
-  /// Complete messages.
   case messages([ReceivedMessage])
 }
 
 /// Receives data: the cumulative number and gaps, SACKs and their delay (RFC 9260 section 6.2), and
 /// reassembled messages (section 6.9, RFC 8260 section 2).
 struct Receiver {
-  /// The receiver's counters.
   struct Counters: Hashable {
     var chunks: UInt64 = 0
     var duplicates: UInt64 = 0
@@ -40,7 +38,6 @@ struct Receiver {
   private var advertisedWindow = Int.max
   private var duplicates: [UInt32] = []
 
-  /// Bytes still free in the window.
   var freeWindow: Int { max(0, limits.receiveWindow - streams.heldBytes) }
 
   /// Applies the local limits and the peer's parameters.
@@ -76,7 +73,6 @@ struct Receiver {
 
   // MARK: Data
 
-  /// Starts a packet from the peer.
   mutating func beginPacket() { hasData = false }
 
   /// Handles the body of a DATA or I-DATA chunk.
@@ -352,7 +348,6 @@ struct ReceivedNumbers {
     cumulative + Int64(Int32(bitPattern: number &- acknowledged))
   }
 
-  /// Adds a number.
   mutating func insert(_ number: Int64) -> Arrival {
     guard number > cumulative else { return .duplicate }
     guard number - cumulative <= Self.reach else { return .refused }

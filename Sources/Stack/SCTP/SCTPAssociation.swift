@@ -276,7 +276,6 @@ extension SCTPAssociation {
     case channelOpened(DataChannelNumber)
     /// The peer or the application started closing the channel.
     case channelClosing(DataChannelNumber)
-    /// The channel has ended, with its counters.
     case channelClosed(DataChannelNumber, DataChannelCounters)
     /// The reason that a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)
@@ -295,7 +294,6 @@ extension SCTPAssociation {
   var receiver: Receiver { transfer.receiver }
   var channels: DataChannels { transfer.channels }
 
-  /// The transport state.
   package var state: SCTPState { handshake.phase.state }
 
   /// Counters of the association, and the state of its path.
@@ -320,7 +318,6 @@ extension SCTPAssociation {
     return result
   }
 
-  /// The next channel's number.
   package var nextChannel: DataChannelNumber { channels.table.next }
 
   /// All channels that are not closed, oldest first.

@@ -147,7 +147,8 @@ package struct SCTPFollower {
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
       if carried[message.stream] == nil {
-        // It was not announced: both applications created it, or it opened before the capture.
+        // The channel was not announced: both applications created it, or it opened before the
+        // capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
       guard let place = carried[message.stream] else { return }
@@ -236,7 +237,6 @@ package struct FollowedChannel: Hashable, Sendable {
   package var number: Int
   /// The endpoint that announced it; nil if that was not captured or the applications agreed on it.
   package var opener: Int?
-  /// The options it was opened with.
   package var options: DataChannelInit
   /// Messages sent by each endpoint, and their bytes.
   package var messages: [UInt64] = [0, 0]

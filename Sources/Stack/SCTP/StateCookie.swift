@@ -70,13 +70,11 @@ struct CookieKey {
   private let first: UInt64
   private let second: UInt64
 
-  /// Draws a key.
   init(_ entropy: EntropyStream) {
     first = entropy.integer(UInt64.self)
     second = entropy.integer(UInt64.self)
   }
 
-  /// Creates a key from its two halves.
   init(first: UInt64, second: UInt64) {
     self.first = first
     self.second = second

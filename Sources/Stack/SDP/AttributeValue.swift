@@ -206,7 +206,6 @@ struct AttributeRule: Sendable {
   var loner: String?
   /// The syntax as error messages show it.
   var syntax: String?
-  /// Whether a value is valid.
   var accepts: @Sendable (String) -> Bool = { _ in true }
 
   /// Returns the rule for an attribute; nil if the attribute is unknown.

@@ -296,6 +296,5 @@ package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
     MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
   }
 
-  /// The attribute for this direction.
   package var attributeName: AttributeName { AttributeName(rawValue: rawValue) }
 }

@@ -66,7 +66,6 @@ package struct SDPFragment: AttributeScope {
     }
   }
 
-  /// Whether the fragment states the end of candidates.
   package var hasEnded: Bool { endOfCandidates || sections.contains { $0.endOfCandidates } }
 
   /// The fragment as text; every line ends with CRLF.

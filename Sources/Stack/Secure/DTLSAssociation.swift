@@ -18,7 +18,6 @@ final class DTLSAssociation {
     case failed(String)
   }
 
-  /// The result of reading.
   enum Reading: Equatable {
     case nothing
     case message([UInt8])

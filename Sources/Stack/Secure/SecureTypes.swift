@@ -167,7 +167,6 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
     expiresUnixSeconds = createdUnixSeconds + lifetime
   }
 
-  /// Returns whether it has expired by a Unix time in seconds.
   package func hasExpired(atUnixSeconds now: Int64) -> Bool { expiresUnixSeconds <= now }
 
   /// Returns the random stream that the whole certificate is drawn from.

@@ -2,7 +2,7 @@
 extension StatsMembers {
   private static let noFeedback =
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
-  private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
+  private static let noFEC = "neither FlexFEC nor ULPFEC is negotiated"
   private static let negotiated = "the negotiated section"
   /// The condition for members of received video: a track shows one of a simulcast's layers at a
   /// time.
@@ -27,8 +27,8 @@ extension StatsMembers {
   private static let inboundAudio = StatsMembers(
     "inbound-rtp", "audio",
     given: [
-      ("ssrc kind transportId mid", always, "the first packet and the section that it is of"),
-      ("codecId", "while the payload type is agreed on", "the last packet with audio"),
+      ("ssrc kind transportId mid", always, "the first packet and its section"),
+      ("codecId", "while the payload type is negotiated", "the last packet with audio"),
       ("trackIdentifier", always, "the transceiver"),
       ("remoteId", "from the first sender report on", "RTCP"),
       ("playoutId", "while the track has a playout", "the playout"),
@@ -44,11 +44,11 @@ extension StatsMembers {
       ("lastPacketReceivedTimestamp", always, "the kernel's receive time"),
       (
         "packetsDiscarded", "while the track has a playout",
-        "packets that came too late or cannot be played"
+        "packets that arrived too late or cannot be played"
       ),
-      ("fecPacketsReceived", "while the track has a playout", "in-band FEC of Opus that was used"),
+      ("fecPacketsReceived", "while the track has a playout", "Opus in-band FEC that was used"),
       ("fecPacketsDiscarded", "while the track has a playout", "0: unused FEC does not count"),
-      ("nackCount", always, "own requests for packets"),
+      ("nackCount", always, "NACK requests sent"),
       ("estimatedPlayoutTimestamp", "from the first sender report and sample on", "both of them"),
       (
         """
@@ -80,20 +80,20 @@ extension StatsMembers {
       ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
       (
         "rtxSsrc retransmittedPacketsReceived retransmittedBytesReceived",
-        "must not exist without RTX, which audio has not"
+        "must not exist without RTX, which audio does not use"
       ),
     ])
 
   private static let inboundVideo = StatsMembers(
     "inbound-rtp", "video",
     given: [
-      ("ssrc kind transportId mid", always, "the first packet and the section that it is of"),
-      ("codecId", "while the payload type is agreed on", "the last packet with video"),
+      ("ssrc kind transportId mid", always, "the first packet and its section"),
+      ("codecId", "while the payload type is negotiated", "the last packet with video"),
       ("trackIdentifier", always, "the transceiver"),
       ("remoteId", "from the first sender report on", "RTCP"),
       (
         "packetsReceived bytesReceived", always,
-        "received packets, payloads without padding; those of retransmissions among them"
+        "received packets, payloads without padding; including retransmissions"
       ),
       (
         "packetsReceivedWithEct1 packetsReceivedWithCe",
@@ -104,14 +104,14 @@ extension StatsMembers {
       ("packetsLost", always, "sequence numbers (RFC 3550 appendix A.3)"),
       ("jitter", always, "RTP times and the kernel's receive times (RFC 3550 appendix A.8)"),
       ("lastPacketReceivedTimestamp", always, "the kernel's receive time"),
-      ("packetsDiscarded", shown, "packets that came too late or cannot be used"),
-      ("nackCount", always, "own requests for packets"),
-      ("firCount pliCount", shown, "own requests for key frames"),
+      ("packetsDiscarded", shown, "packets that arrived too late or cannot be used"),
+      ("nackCount", always, "NACK requests sent"),
+      ("firCount pliCount", shown, "key frame requests sent"),
       (
-        "retransmittedPacketsReceived retransmittedBytesReceived", "where RTX is agreed on",
-        "packets of the RTX source; what only probes the path is among them, as in Chromium"
+        "retransmittedPacketsReceived retransmittedBytesReceived", "where RTX is negotiated",
+        "packets of the RTX source, including probes, as in Chromium"
       ),
-      ("rtxSsrc", "where RTX is agreed on", "the description, or the first packet"),
+      ("rtxSsrc", "where RTX is negotiated", "the description, or the first packet"),
       ("estimatedPlayoutTimestamp", "from the first sender report and frame on", "both of them"),
       (
         """
@@ -119,7 +119,7 @@ extension StatsMembers {
         jitterBufferEmittedCount
         """, "while the track has a playout", buffer
       ),
-      ("framesReceived", shown, "frames whose packets are all there"),
+      ("framesReceived", shown, "frames whose packets have all arrived"),
       (
         "framesDecoded keyFramesDecoded framesRendered qpSum", "where frames are decoded",
         "the decoder; what is decoded is rendered"
@@ -146,7 +146,7 @@ extension StatsMembers {
       (
         """
         totalCorruptionProbability totalSquaredCorruptionProbability corruptionMeasurements
-        """, "the corruption detection extension is not agreed on"
+        """, "the corruption detection extension is not negotiated"
       ),
     ])
 
@@ -154,39 +154,39 @@ extension StatsMembers {
     "outbound-rtp", "audio",
     given: [
       ("ssrc kind transportId codecId mid encodingIndex", always, negotiated),
-      ("mediaSourceId", "while something is sent from a source", "the sender"),
+      ("mediaSourceId", "while media from a source is sent", "the sender"),
       ("remoteId", "from the first report block on", "RTCP"),
       ("packetsSent bytesSent", always, "sent packets, payloads without padding"),
       ("headerBytesSent", always, "sent packets: RTP headers with extensions, and padding"),
       ("packetsSentWithEct1", always, "0: packets are sent without an ECN mark"),
-      ("retransmittedPacketsSent retransmittedBytesSent", always, "packets that were sent again"),
+      ("retransmittedPacketsSent retransmittedBytesSent", always, "retransmitted packets"),
       ("targetBitrate", "while audio is sent", "the encoder's setting; 64000 of G.711"),
       ("totalPacketSendDelay", always, "the pacer"),
-      ("nackCount", always, "requests of the peer"),
+      ("nackCount", always, "requests received from the peer"),
       ("active", always, "the negotiated direction and the encoding"),
     ],
     missing: [
       ("rid", "there is one encoding"),
-      ("rtxSsrc", "must not exist without RTX, which audio has not"),
+      ("rtxSsrc", "must not exist without RTX, which audio does not use"),
     ])
 
   private static let outboundVideo = StatsMembers(
     "outbound-rtp", "video",
     given: [
       ("ssrc kind transportId codecId mid encodingIndex", always, negotiated),
-      ("mediaSourceId", "while something is sent from a source", "the sender"),
+      ("mediaSourceId", "while media from a source is sent", "the sender"),
       ("remoteId", "from the first report block on", "RTCP"),
       ("rid", "of the layers of a simulcast", "the encoding"),
       (
         "packetsSent bytesSent", always,
-        "sent packets, payloads without padding; retransmissions among them"
+        "sent packets, payloads without padding; including retransmissions"
       ),
       ("headerBytesSent", always, "sent packets: RTP headers with extensions, and padding"),
       ("packetsSentWithEct1", always, "0: packets are sent without an ECN mark"),
-      ("retransmittedPacketsSent retransmittedBytesSent", always, "packets that were sent again"),
-      ("rtxSsrc", "where RTX is agreed on", negotiated),
-      ("targetBitrate", "while video is encoded", "the share of the estimate that it got"),
-      ("totalEncodedBytesTarget", always, "that share for each frame, summed up"),
+      ("retransmittedPacketsSent retransmittedBytesSent", always, "retransmitted packets"),
+      ("rtxSsrc", "where RTX is negotiated", negotiated),
+      ("targetBitrate", "while video is encoded", "its share of the estimate"),
+      ("totalEncodedBytesTarget", always, "that share, summed over all frames"),
       ("totalPacketSendDelay", always, "the pacer"),
       ("framesSent hugeFramesSent", always, "frames handed to the pacer"),
       ("framesEncoded keyFramesEncoded qpSum", "where frames are encoded here", "the encoder"),
@@ -200,7 +200,7 @@ extension StatsMembers {
         "the adaptation to bandwidth and processor"
       ),
       ("qualityLimitationDurations", "from the first frame on", "the same, with its times"),
-      ("nackCount firCount pliCount", always, "requests of the peer"),
+      ("nackCount firCount pliCount", always, "requests received from the peer"),
       ("active", always, "the negotiated direction and the encoding"),
     ],
     missing: [("psnrSum psnrMeasurements", "the encoder does not measure it")])
@@ -210,7 +210,7 @@ extension StatsMembers {
     given: [
       ("ssrc kind transportId codecId localId", always, "the stream that the peer reports on"),
       ("packetsLost jitter fractionLost", always, "report blocks (RFC 3550 section 6.4.1)"),
-      ("packetsReceived", always, "the highest number in report blocks, less the lost"),
+      ("packetsReceived", always, "the highest number in report blocks, minus losses"),
       (
         "roundTripTime totalRoundTripTime roundTripTimeMeasurements",
         "from the first answer to a sender report on", "report blocks: LSR and DLSR"
@@ -270,9 +270,9 @@ extension StatsMembers {
       ("totalSamplesDuration totalSamplesCount", always, "samples that were played"),
       (
         "synthesizedSamplesDuration synthesizedSamplesEvents", always,
-        "0: what is missing is concealed before"
+        "0: missing audio is concealed earlier"
       ),
-      ("totalPlayoutDelay", always, "0: audio is handed over as it is made"),
+      ("totalPlayoutDelay", always, "0: audio is handed over immediately"),
     ])
 
   private static let connection = StatsMembers(
@@ -319,8 +319,8 @@ extension StatsMembers {
         "lastPacketSentTimestamp lastPacketReceivedTimestamp", "after the first of them",
         "the clock, and the kernel's receive time"
       ),
-      ("totalRoundTripTime", always, "checks that were answered"),
-      ("currentRoundTripTime", "after the first answer", "the last check that was answered"),
+      ("totalRoundTripTime", always, "answered checks"),
+      ("currentRoundTripTime", "after the first answer", "the last answered check"),
       (
         "availableOutgoingBitrate", "of the pair in use, once there is an estimate",
         "congestion control"
@@ -331,8 +331,8 @@ extension StatsMembers {
       ),
       ("requestsReceived responsesSent responsesReceived", always, "STUN"),
       ("requestsSent", always, "STUN, without repetitions"),
-      ("consentRequestsSent", always, "STUN after the pair was chosen (RFC 7675)"),
-      ("packetsDiscardedOnSend bytesDiscardedOnSend", always, "what the system refused to send"),
+      ("consentRequestsSent", always, "STUN after the pair was selected (RFC 7675)"),
+      ("packetsDiscardedOnSend bytesDiscardedOnSend", always, "datagrams refused by the system"),
     ],
     further: [("priority", always, "ICE (RFC 8445 section 6.1.2.3)")])
 
@@ -340,7 +340,7 @@ extension StatsMembers {
     "local-candidate",
     given: [
       ("transportId address port protocol candidateType priority foundation", always, "ICE"),
-      ("url", "of what a server gave", "the configuration"),
+      ("url", "for candidates from a server", "the configuration"),
       ("relayProtocol", "of relayed candidates", "the configuration"),
       ("relatedAddress relatedPort", "of reflexive and relayed candidates", "ICE"),
       ("usernameFragment", always, "ICE"),
@@ -362,14 +362,14 @@ extension StatsMembers {
       ("usernameFragment", always, "signaling"),
       ("tcpType", "of TCP candidates", "signaling (RFC 6544)"),
     ],
-    missing: [("url relayProtocol", "must not exist: only the other side knows its servers")])
+    missing: [("url relayProtocol", "must not exist: only the peer knows its servers")])
 
   static let certificate = StatsMembers(
     "certificate",
     given: [
       ("fingerprint fingerprintAlgorithm base64Certificate", always, "DTLS"),
       (
-        "issuerCertificateId", "where the peer shows who issued its certificate",
+        "issuerCertificateId", "where the peer sends its issuer's certificate",
         "the chain in its Certificate message; browsers sign their own"
       ),
     ])

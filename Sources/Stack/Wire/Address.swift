@@ -264,7 +264,6 @@ package struct ECNMark: RawRepresentable, Hashable, Sendable {
 
   package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// Not ECN-capable.
   package static let notCapable = ECNMark(rawValue: 0)
   /// ECT(1), which senders of L4S use (RFC 9331 section 4).
   package static let ect1 = ECNMark(rawValue: 1)

@@ -27,7 +27,6 @@ package struct ByteReader: ~Escapable {
   @inlinable @inline(__always)
   package var remaining: Int { bytes.byteCount - offset }
 
-  /// Whether everything was read.
   @inlinable @inline(__always)
   package var isAtEnd: Bool { remaining == 0 }
 
@@ -165,7 +164,6 @@ package struct ByteWriter {
     unsafe more.withUnsafeBytes { unsafe written.append(contentsOf: $0) }
   }
 
-  /// Appends the UTF-8 bytes of a string.
   package mutating func append(_ text: String) { written.append(contentsOf: text.utf8) }
 
   package mutating func zeros(_ count: Int) {
@@ -207,7 +205,6 @@ package protocol MessageFraming: Sendable {
   ///
   /// Throws if the bytes are not the start of a message.
   static func first(in bytes: RawSpan) throws(FramingError) -> (message: Range<Int>, next: Int)?
-  /// Frames a message for the stream.
   static func framed(_ message: [UInt8]) -> [UInt8]
 }
 

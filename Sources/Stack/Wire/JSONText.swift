@@ -1,6 +1,5 @@
 /// JSON text whose members keep the order they are given in (RFC 8259).
 package struct JSONText: Hashable, Sendable {
-  /// The value's text.
   package let text: String
 
   /// Wraps text that is already JSON.

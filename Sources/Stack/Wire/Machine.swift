@@ -122,7 +122,6 @@ package enum SystemRequest: Hashable, Sendable {
   case closeSocket(SocketAddress)
   /// Close a connection to the peer, opened or accepted.
   case closeStream(local: SocketAddress, remote: SocketAddress)
-  /// Resolve a name.
   case resolveName(id: UInt32, String)
   /// Answer multicast queries for a name (RFC 6762) with an address, until the peer is closed.
   case publishName(String, IPAddress)
@@ -130,7 +129,6 @@ package enum SystemRequest: Hashable, Sendable {
 
 /// The system's answer to a `SystemRequest`, matched by id, or an event.
 package enum SystemAnswer: Hashable, Sendable {
-  /// The socket is open at this address.
   case socketBound(id: UInt32, SocketAddress)
   /// The socket could not be opened, or failed later; `code` is the errno.
   case socketFailed(id: UInt32, code: Int32)

@@ -32,9 +32,9 @@ static const char signatures[] =
 #define TIMEOUT_PASSES_S 120
 /// The start of the frozen clock; any positive time works.
 #define CLOCK_START_S (1 << 30)
-/// No peer needs a longer certificate chain, in bytes.
+/// The maximum length of a peer's certificate chain, in bytes.
 #define CERTIFICATES_MAXIMUM (16 * 1024)
-/// One certificate for each type of key.
+/// The maximum number of local certificates: one for each type of key.
 #define OWN_CERTIFICATES_MAXIMUM 2
 
 struct cdtls_association {
@@ -312,7 +312,7 @@ static void leave_without(cdtls_association *dtls, surroundings before) {
   leave(before);
 }
 
-/// The meaning of an unsuccessful return value of OpenSSL.
+/// Converts an unsuccessful return value of OpenSSL to the outcome of a call.
 static int outcome(SSL *connection, int value) {
   switch (SSL_get_error(connection, value)) {
     case SSL_ERROR_WANT_READ:

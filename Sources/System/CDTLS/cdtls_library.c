@@ -23,7 +23,6 @@ const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness)
   return before;
 }
 
-/// One generator.
 typedef struct {
   int state;
 } generator;
@@ -54,7 +53,7 @@ static int generator_uninstantiate(void *self) {
 static int generator_generate(void *self, unsigned char *out, size_t count, unsigned strength,
                               int resistance, const unsigned char *extra, size_t length) {
   (void)self, (void)strength, (void)resistance, (void)extra, (void)length;
-  // No peer is at work: a value drawn now would be missing from every take.
+  // Without a current source the draw fails, since its value would be missing from every take.
   return current != NULL && current->draw(current->user, out, count);
 }
 

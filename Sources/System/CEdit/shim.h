@@ -24,7 +24,7 @@ static inline EditLine *cedit_open(
   el_set(editor, EL_BIND, "^I", "retake-complete", NULL);
   el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
   el_source(editor, NULL);
-  // While a line is edited, Ctrl-C is a key and no signal, which libedit would send to all
+  // While a line is edited, Ctrl-C is a key rather than a signal, which libedit would send to all
   // processes of the session.
   el_set(editor, EL_SETTY, "-d", "-isig", NULL);
   el_set(editor, EL_BIND, "^C", "retake-cancel", NULL);
@@ -33,14 +33,14 @@ static inline EditLine *cedit_open(
 
 /// Reads a line; NULL at the end of the input.
 ///
-/// libedit configures the terminal only after printing its prompt: text typed at once would be
-/// shown twice, and Ctrl-C would still raise a signal.
+/// The terminal is configured first, because libedit does so only after printing its prompt: until
+/// then, typed text would be shown twice, and Ctrl-C would still raise a signal.
 static inline const char *cedit_line(EditLine *editor, int *count) {
   el_set(editor, EL_PREP_TERM, 1);
   return el_gets(editor, count);
 }
 
-/// The owner that an editor was opened with.
+/// Returns the owner that was passed to `cedit_open`.
 static inline void *cedit_owner(EditLine *editor) {
   void *owner = NULL;
   el_get(editor, EL_CLIENTDATA, &owner);
@@ -53,7 +53,7 @@ static inline void cedit_print(EditLine *editor, const char *text) {
   if (el_get(editor, EL_GETFP, 1, &output) == 0 && output) fputs(text, output);
 }
 
-/// Clears the line.
+/// Clears the line being edited.
 static inline void cedit_clear(EditLine *editor) {
   const LineInfoW *line = el_wline(editor);
   int rest = (int)(line->lastchar - line->cursor), all = (int)(line->lastchar - line->buffer);
@@ -61,26 +61,26 @@ static inline void cedit_clear(EditLine *editor) {
   el_deletestr(editor, all);
 }
 
-/// Sets the size of the history, without consecutive duplicates.
+/// Sets the maximum number of lines in the history, which drops consecutive duplicates.
 static inline int cedit_limit(History *lines, int count) {
   HistEvent event;
   history(lines, &event, H_SETUNIQUE, 1);
   return history(lines, &event, H_SETSIZE, count);
 }
 
-/// Adds a line.
+/// Adds a line to the history.
 static inline int cedit_remember(History *lines, const char *line) {
   HistEvent event;
   return history(lines, &event, H_ENTER, line);
 }
 
-/// Reads the lines of a file; negative when there are none.
+/// Reads the history from a file; returns a negative value on failure.
 static inline int cedit_load(History *lines, const char *path) {
   HistEvent event;
   return history(lines, &event, H_LOAD, path);
 }
 
-/// Writes the lines into a file; negative when it cannot.
+/// Writes the history to a file; returns a negative value on failure.
 static inline int cedit_save(History *lines, const char *path) {
   HistEvent event;
   return history(lines, &event, H_SAVE, path);

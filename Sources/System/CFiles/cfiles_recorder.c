@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-// Clang knows #embed of C23 in every version of C.
+// Clang supports C23's #embed in every version of C.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char manifest[] = {

@@ -14,12 +14,13 @@ static inline int copus_encoder_get(OpusEncoder *encoder, int request, opus_int3
   return opus_encoder_ctl(encoder, request, value);
 }
 
-/// Returns the encoder to the state after its creation, settings kept.
+/// Resets the encoder to its initial state; keeps its settings.
 static inline int copus_encoder_reset(OpusEncoder *encoder) {
   return opus_encoder_ctl(encoder, OPUS_RESET_STATE);
 }
 
-/// The state of the encoder's range coder after the last packet; equal on both ends of a good link.
+/// Reads the state of the encoder's range coder after the last packet; a decoder that received the
+/// packet intact has the same.
 static inline int copus_encoder_final_range(OpusEncoder *encoder, opus_uint32 *range) {
   return opus_encoder_ctl(encoder, OPUS_GET_FINAL_RANGE(range));
 }
@@ -34,12 +35,12 @@ static inline int copus_decoder_get(OpusDecoder *decoder, int request, opus_int3
   return opus_decoder_ctl(decoder, request, value);
 }
 
-/// Returns the decoder to the state after its creation, settings kept.
+/// Resets the decoder to its initial state; keeps its settings.
 static inline int copus_decoder_reset(OpusDecoder *decoder) {
   return opus_decoder_ctl(decoder, OPUS_RESET_STATE);
 }
 
-/// The state of the decoder's range coder after the last packet.
+/// Reads the state of the decoder's range coder after the last packet.
 static inline int copus_decoder_final_range(OpusDecoder *decoder, opus_uint32 *range) {
   return opus_decoder_ctl(decoder, OPUS_GET_FINAL_RANGE(range));
 }

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/// How many threads the process has; 0 when that is not known.
+/// Returns the number of threads in the process; 0 if it is unknown.
 static int thread_count(void) {
   DIR *tasks = opendir("/proc/self/task");
   if (!tasks) return 0;
@@ -34,7 +34,7 @@ int cprocess_fork(int *channel) {
     close(ends[0]);
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-    // Copies of the copy are not waited for.
+    // Nothing waits for the copy's own children, so the system discards them.
     signal(SIGCHLD, SIG_IGN);
     *channel = ends[1];
     return 0;

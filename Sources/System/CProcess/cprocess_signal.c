@@ -24,7 +24,7 @@ int cprocess_signal_watch(int number) {
   if (ends[0] < 0) {
     sigemptyset(&watched);
     if (pipe2(ends, O_CLOEXEC)) return -errno;
-    // A handler never waits.
+    // The handler must not block.
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
   }
   sigaddset(&watched, number);

@@ -42,7 +42,7 @@ int cprocess_thread_start(const char *name, void (*run)(void *), void *context) 
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  // A thread begins with the signals blocked that its creator has blocked.
+  // A new thread inherits the blocked signals of its creator.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);

@@ -4,12 +4,14 @@
 
 #include <sqlite3.h>
 
-/// SQLITE_CONFIG_MEMSTATUS off for the process; SQLITE_OK, or SQLITE_MISUSE when SQLite is in use.
+/// Turns SQLITE_CONFIG_MEMSTATUS off for the process; returns SQLITE_OK, or SQLITE_MISUSE if SQLite
+/// is already in use.
 static inline int csqlite_count_no_memory(void) {
   return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-/// SQLITE_CONFIG_MEMSTATUS on for the process, which limits of memory need; a code as above.
+/// Turns SQLITE_CONFIG_MEMSTATUS on for the process, as memory limits require; returns the same
+/// codes.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
 /// A virtual table and a cursor of it, as SQLite requires them, with the object of its creator.
@@ -38,7 +40,7 @@ static inline void csqlite_release_module(void *context) {
   sqlite3_free(module);
 }
 
-/// Registers a module of virtual tables; `release` is called with `owner` in any case.
+/// Registers a module of virtual tables; `release` is called with `owner` even on failure.
 static inline int csqlite_create_module(sqlite3 *db, const char *name, sqlite3_module base,
                                         void *owner, void (*release)(void *)) {
   csqlite_module *module = (csqlite_module *)sqlite3_malloc64(sizeof(csqlite_module));
@@ -57,12 +59,12 @@ static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/// Returns a text, which SQLite copies.
+/// Sets the result to a text, which SQLite copies.
 static inline void csqlite_result_text(sqlite3_context *context, const char *text, int count) {
   sqlite3_result_text(context, text, count, SQLITE_TRANSIENT);
 }
 
-/// A copy of a text in memory of SQLite.
+/// Copies a text into memory that SQLite frees.
 static inline char *csqlite_copy(const char *text) { return sqlite3_mprintf("%s", text); }
 
 #endif

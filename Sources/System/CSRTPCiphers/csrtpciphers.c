@@ -17,15 +17,15 @@
 static const srtp_cipher_type_t gcm_128;
 static const srtp_cipher_type_t gcm_256;
 
-/// A cipher with its key; one direction of one stream, as libsrtp has it.
+/// A cipher with its key, for one direction of one stream.
 typedef struct {
   EVP_CIPHER_CTX *context;
   const EVP_CIPHER *cipher;
   int tag_length;
 } gcm_state;
 
-/// Returns a status, and clears the thread's list of errors: the next user of OpenSSL on it would
-/// take a leftover for its own error.
+/// Returns a status, and clears the thread's OpenSSL errors: the next user of OpenSSL on the thread
+/// would mistake a leftover for its own error.
 static srtp_err_status_t failed(srtp_err_status_t status) {
   ERR_clear_error();
   return status;

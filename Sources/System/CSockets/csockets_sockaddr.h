@@ -1,4 +1,4 @@
-/// Conversions between end points of the shims and of the system.
+/// Converts socket addresses between `csockets_address` and the system's form.
 #ifndef CSOCKETS_SOCKADDR_H
 #define CSOCKETS_SOCKADDR_H
 

@@ -20,7 +20,7 @@ struct DNSMessageTests {
     #expect(DNSMessage(message.bytes) == message)
   }
 
-  @Test func bytesAreThoseOfTheStandard() throws {
+  @Test func bytesMatchTheStandard() throws {
     let query = DNSMessage(questions: [.init(name: "ab.local", type: .a)])
     let expected: [UInt8] =
       [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2] + Array("ab".utf8) + [5] + Array("local".utf8)
@@ -28,7 +28,7 @@ struct DNSMessageTests {
     #expect(query.bytes == expected)
   }
 
-  @Test func compressedNamesAreFollowedBackwardsOnly() throws {
+  @Test func compressionPointersOnlyPointBackwards() throws {
     // An answer whose name points to the question's, and further names in a chain.
     var bytes = DNSMessage(
       isResponse: true, questions: [.init(name: "ab.local", type: .a)]

@@ -30,7 +30,7 @@ private final class Link {
           losses -= 1
           continue
         }
-        // The sender hears itself too.
+        // The sender receives its own multicast too.
         for other in hosts.indices { step(other, .received(bytes, from: address(host))) }
       case .unicast(let bytes, let asker):
         unicasts += 1
@@ -67,7 +67,7 @@ struct MulticastNamesTests {
     #expect(link.hosts.allSatisfy { $0.deadline == nil })
   }
 
-  @Test func aLostQuestionIsAskedAgain() {
+  @Test func aLostQueryIsRepeated() {
     let link = Link(2)
     link.step(1, .publish(name, ip, owner: 1))
     link.losses = 2
@@ -79,7 +79,7 @@ struct MulticastNamesTests {
     #expect(link.resolved.map(\.addresses) == [[ip]])
   }
 
-  @Test func aNameOfNobodyIsGivenUp() {
+  @Test func anUnknownNameIsAbandoned() {
     let link = Link(2)
     link.step(0, .resolve(id: 1, name))
     link.step(0, .resolve(id: 2, name))
@@ -89,7 +89,7 @@ struct MulticastNamesTests {
     #expect(link.multicasts == 3)
   }
 
-  @Test func ownNamesNeedNoQuestion() {
+  @Test func localNamesNeedNoQuery() {
     let link = Link(1)
     link.step(0, .publish(name, ip, owner: 1))
     link.step(0, .resolve(id: 1, name))
@@ -97,7 +97,7 @@ struct MulticastNamesTests {
     #expect(link.multicasts == 0)
   }
 
-  @Test func namesGoWithTheirOwner() {
+  @Test func namesAreWithdrawnWithTheirOwner() {
     let link = Link(2)
     link.step(1, .publish(name, ip, owner: 1))
     link.step(1, .withdraw(owner: 1))
@@ -106,7 +106,7 @@ struct MulticastNamesTests {
     #expect(link.resolved.map(\.addresses) == [[]])
   }
 
-  @Test func everybodyIsReportedAtMostOnceASecond() {
+  @Test func multicastAnswersAreSentAtMostOnceASecond() {
     let link = Link(2)
     link.step(1, .publish(name, ip, owner: 1))
     for _ in 0..<5 { link.step(0, .resolve(id: 1, name)) }
@@ -115,7 +115,7 @@ struct MulticastNamesTests {
     #expect(link.multicasts == 6)
   }
 
-  @Test func whatANameDoesNotHaveIsReported() throws {
+  @Test func missingRecordsAreReported() throws {
     var host = MulticastNames()
     var outbox = Outbox<MulticastNames.Output>()
     host.step(.publish(name, ip, owner: 1), at: .zero, into: &outbox)
@@ -130,7 +130,7 @@ struct MulticastNamesTests {
     #expect(answer.answers.map(\.value) == [.types([.a])])
   }
 
-  @Test func plainResolversGetAPlainAnswer() throws {
+  @Test func legacyResolversGetAUnicastAnswer() throws {
     var host = MulticastNames()
     var outbox = Outbox<MulticastNames.Output>()
     host.step(.publish(name, ip, owner: 1), at: .zero, into: &outbox)
@@ -147,7 +147,7 @@ struct MulticastNamesTests {
     #expect(answer.answers.allSatisfy { $0.lifetime <= 10 })
   }
 
-  @Test func whatTheAskerKnowsIsNotSaidAgain() {
+  @Test func knownAnswersAreSuppressed() {
     var host = MulticastNames()
     var outbox = Outbox<MulticastNames.Output>()
     host.step(.publish(name, ip, owner: 1), at: .zero, into: &outbox)
@@ -159,7 +159,7 @@ struct MulticastNamesTests {
     #expect(outbox.isEmpty)
   }
 
-  @Test func answersFromAnotherPortAreForged() {
+  @Test func answersFromAnotherPortAreIgnored() {
     let link = Link(1)
     link.step(0, .resolve(id: 1, name))
     let answer = DNSMessage(
@@ -175,7 +175,7 @@ struct MulticastNamesTests {
     ("8.8.8.8", false), ("2001:db8:1::99", true), ("2001:db8:2::99", false), ("fe80::1", true),
     ("::1", true), ("2001:4860::8", false),
   ])
-  func onlySourcesOfTheLinkAreHeard(_ source: String, _ isHeard: Bool) throws {
+  func onlyLinkLocalSourcesAreAccepted(_ source: String, _ isHeard: Bool) throws {
     func ip(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
     let networks = [
       LinkNetwork(try ip("192.0.2.7"), mask: try ip("255.255.255.0")),
@@ -184,7 +184,7 @@ struct MulticastNamesTests {
     #expect(MulticastNames.isOnLink(try ip(source), of: networks) == isHeard)
   }
 
-  @Test func askersForOneNameAreBounded() {
+  @Test func pendingQueriesForOneNameAreLimited() {
     let link = Link(2)
     for id in 0..<1000 as Range<UInt64> { link.step(0, .resolve(id: id, name)) }
     #expect(link.resolved.count == 1000 - 64)

@@ -5,7 +5,7 @@ import Wire
 
 struct STUNMessageTests {
   @Test(arguments: RecordedMessage.all)
-  func messagesOfOtherStacksAreUnderstood(_ recorded: RecordedMessage) throws {
+  func messagesFromOtherStacksAreRead(_ recorded: RecordedMessage) throws {
     let message = try STUNMessage(recorded.bytes)
     #expect(message.method == .binding)
     #expect(message.hasValidFingerprint == true)
@@ -41,7 +41,7 @@ struct STUNMessageTests {
   }
 
   /// The vectors of RFC 5769 section 2, with nonzero padding.
-  @Test func publishedVectorsAreUnderstood() throws {
+  @Test func publishedVectorsAreRead() throws {
     let key = Array("VOkJxbRl1RmTxUk/WvJxBt".utf8)
     let request = try STUNMessage(
       hexBytes(
@@ -117,7 +117,7 @@ struct STUNMessageTests {
     #expect(message.attributes.map(\.type) == [.username, .messageIntegrity, .useCandidate])
   }
 
-  @Test func unknownAttributesAreKeptAndNamed() throws {
+  @Test func unknownAttributesAreKeptAndListed() throws {
     var writer = STUNWriter(.request, transactionID: STUNTransactionID(high: 0, low: 0))
     writer.attribute(STUNAttributeType(rawValue: 0x7777), [1, 2, 3])
     writer.attribute(STUNAttributeType(rawValue: 0xc057), [4])
@@ -129,7 +129,7 @@ struct STUNMessageTests {
     #expect([UInt8](message.value(first)) == [1, 2, 3])
   }
 
-  @Test func classesAndMethodsSurviveTheirInterleaving() throws {
+  @Test func classesAndMethodsRoundTrip() throws {
     // Higher methods do not share a port with other protocols (RFC 7983 section 7).
     for method in 0..<UInt16(0x100) {
       for bits in 0..<UInt8(4) {
@@ -174,7 +174,7 @@ struct STUNMessageTests {
     #expect(try STUNMessage(plain.finish()).mappedAddress == four)
   }
 
-  @Test func aMessageNeverOutgrowsADatagram() throws {
+  @Test func aMessageNeverExceedsADatagram() throws {
     var writer = STUNWriter(.request, transactionID: STUNTransactionID(high: 0, low: 0))
     writer.username(String(repeating: "x", count: 100_000))
     writer.software("kept")

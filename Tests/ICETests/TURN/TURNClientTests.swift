@@ -10,13 +10,13 @@ private struct Bench {
   var server: VirtualTURNServer
   var now = Instant.zero
   /// The client's outputs, without messages to the server.
-  var told: [TURNClient.Output] = []
+  var outputs: [TURNClient.Output] = []
   /// The datagrams that left the server for peers.
   var departed: [VirtualTURNServer.Departure] = []
   /// The methods of the client's messages; nil for channel data.
   var methods: [STUNMethod?] = []
   var isCut = false
-  private let own = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 4000)
+  private let local = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 4000)
 
   init(password: String = "password", isReliable: Bool = false, wantsIPv6: Bool = false) {
     client = TURNClient(
@@ -31,18 +31,18 @@ private struct Bench {
     client.step(input, at: now, into: &outbox)
     for output in outbox.drain() {
       guard case .send(let bytes) = output else {
-        told.append(output)
+        outputs.append(output)
         continue
       }
       methods.append((try? STUNMessage(bytes))?.method)
       guard !isCut else { continue }
-      take(server.receive(bytes, from: own, to: server.address, at: now))
+      deliver(server.receive(bytes, from: local, to: server.address, at: now))
     }
   }
 
   mutating func arrive(_ bytes: [UInt8], from peer: SocketAddress) {
     guard let relayed = client.relayed else { return }
-    take(server.receive(bytes, from: peer, to: relayed, at: now))
+    deliver(server.receive(bytes, from: peer, to: relayed, at: now))
   }
 
   mutating func run(for interval: Interval) {
@@ -54,9 +54,9 @@ private struct Bench {
     now = end
   }
 
-  private mutating func take(_ departures: [VirtualTURNServer.Departure]) {
+  private mutating func deliver(_ departures: [VirtualTURNServer.Departure]) {
     for departure in departures {
-      if departure.destination == own {
+      if departure.destination == local {
         step(.received(departure.bytes))
       } else {
         departed.append(departure)
@@ -65,10 +65,10 @@ private struct Bench {
   }
 
   var failures: [UInt16] {
-    told.compactMap { if case .failed(let code, _) = $0 { code } else { nil } }
+    outputs.compactMap { if case .failed(let code, _) = $0 { code } else { nil } }
   }
   var received: [[UInt8]] {
-    told.compactMap { if case .received(let bytes, _) = $0 { bytes } else { nil } }
+    outputs.compactMap { if case .received(let bytes, _) = $0 { bytes } else { nil } }
   }
 }
 
@@ -76,20 +76,20 @@ struct TURNClientTests {
   private let peer = SocketAddress(IPAddress(ipv4: 0xc633_6401), port: 5000)
   private let other = SocketAddress(IPAddress(ipv4: 0xc633_6402), port: 5000)
 
-  @Test func anAllocationTakesAChallengeAndGivesAnAddress() {
+  @Test func anAllocationAnswersAChallengeAndReturnsAnAddress() {
     var bench = Bench()
     bench.step(.begin)
     #expect(bench.client.isAllocated)
     #expect(bench.methods == [.allocate, .allocate])
     #expect(bench.client.relayed == bench.server.allocations.first?.relayed)
-    guard case .allocated(_, let mapped) = bench.told.first else {
-      Issue.record("nothing was told")
+    guard case .allocated(_, let mapped) = bench.outputs.first else {
+      Issue.record("there is no output")
       return
     }
     #expect(mapped == bench.server.allocations.first?.client)
   }
 
-  @Test func aWrongPasswordIsTheServersLastWord() {
+  @Test func aWrongPasswordEndsTheClient() {
     var bench = Bench(password: "guess")
     bench.step(.begin)
     #expect(bench.failures == [401])
@@ -105,7 +105,7 @@ struct TURNClientTests {
     #expect(bench.failures == [error.code])
   }
 
-  @Test func anotherFamilyIsTakenWhenTheServerHasNoIPv6() {
+  @Test func anotherFamilyIsUsedWhenTheServerHasNoIPv6() {
     var bench = Bench(wantsIPv6: true)
     bench.step(.begin)
     #expect(bench.client.relayed?.ip.isIPv4 == true)
@@ -115,14 +115,14 @@ struct TURNClientTests {
     var bench = Bench()
     bench.server.alternate = peer
     bench.step(.begin)
-    guard case .redirected(let server) = bench.told.last else {
-      Issue.record("no redirection was told")
+    guard case .redirected(let server) = bench.outputs.last else {
+      Issue.record("no redirection was reported")
       return
     }
     #expect(server == peer && !bench.client.isAllocated)
   }
 
-  @Test func aServerThatForgotTheAllocationSaysSo() {
+  @Test func anAllocationTheServerForgotIsReportedLost() {
     for input in [TURNClient.Input.verify, .permit(peer.ip), .bind(peer)] {
       var bench = Bench()
       bench.step(.begin)
@@ -133,7 +133,7 @@ struct TURNClientTests {
     }
   }
 
-  @Test func silenceIsRetriedThenGivenUp() {
+  @Test func silenceIsRetriedThenFails() {
     for (isReliable, count) in [(false, 7), (true, 1)] {
       var bench = Bench(isReliable: isReliable)
       bench.isCut = true
@@ -156,7 +156,7 @@ struct TURNClientTests {
     #expect(bench.received == [[4, 5]])
   }
 
-  @Test func aChannelCarriesDataWithFourBytesMore() {
+  @Test func aChannelAddsFourBytesToItsData() {
     var bench = Bench()
     bench.step(.begin)
     bench.step(.bind(peer))
@@ -171,7 +171,7 @@ struct TURNClientTests {
     #expect(bench.received == [[9]])
   }
 
-  @Test func aPeerThatTheServerForbidsIsReported() {
+  @Test func aForbiddenPeerIsReported() {
     var bench = Bench()
     bench.server.forbidden = [peer.ip]
     bench.step(.begin)
@@ -179,11 +179,11 @@ struct TURNClientTests {
     bench.step(.send([1], to: peer))
     #expect(bench.departed.isEmpty)
     #expect(bench.methods.filter { $0 == .createPermission }.count == 1)
-    let refused = bench.told.contains { if case .refused(peer.ip) = $0 { true } else { false } }
+    let refused = bench.outputs.contains { if case .refused(peer.ip) = $0 { true } else { false } }
     #expect(refused && bench.client.isAllocated)
   }
 
-  @Test func everythingIsKeptAliveForHoursWithNoncesThatGoStale() {
+  @Test func everythingIsKeptAliveForHoursWithStaleNonces() {
     var bench = Bench()
     bench.server.nonceLifetime = .seconds(77)
     bench.step(.begin)
@@ -197,7 +197,7 @@ struct TURNClientTests {
     #expect(bench.failures.isEmpty)
   }
 
-  @Test func anUnusedPermissionLapsesAndComesBack() {
+  @Test func anUnusedPermissionExpiresAndIsRenewedOnUse() {
     var bench = Bench()
     bench.step(.begin)
     bench.step(.permit(peer.ip))
@@ -225,7 +225,7 @@ struct TURNClientTests {
     #expect(bench.departed.isEmpty)
   }
 
-  @Test func responsesThatProveNothingAreNotBelieved() throws {
+  @Test func unauthenticatedResponsesAreIgnored() throws {
     var bench = Bench()
     bench.isCut = true
     bench.step(.begin)
@@ -234,7 +234,7 @@ struct TURNClientTests {
       .success, method: .allocate, transactionID: STUNTransactionID(high: 1, low: 2))
     writer.xorRelayedAddress(peer)
     bench.step(.received(writer.finish()))
-    #expect(bench.client.isAllocating && bench.told.isEmpty)
+    #expect(bench.client.isAllocating && bench.outputs.isEmpty)
   }
 
   @Test func hostileServersDoNoHarm() {

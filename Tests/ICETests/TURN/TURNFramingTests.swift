@@ -11,7 +11,7 @@ struct TURNFramingTests {
   ]
 
   @Test(arguments: [1, 2, 3, 5, 19, 1000])
-  func messagesComeOutWholeHoweverTheStreamIsCut(size: Int) throws {
+  func messagesAreReassembledFromAnySegmentation(size: Int) throws {
     let stream = messages.flatMap(TURNFraming.framed)
     #expect(stream.count % 4 == 0)
     var framing = StreamCutter(TURNFraming.self)
@@ -23,7 +23,7 @@ struct TURNFramingTests {
     #expect(found == messages)
   }
 
-  @Test func bytesThatBeginNoMessageEndTheStream() {
+  @Test func unknownBytesEndTheStream() {
     for first in [0x04, 0x16, 0x50, 0x80, 0xff] as [UInt8] {
       var framing = StreamCutter(TURNFraming.self)
       framing.append([first, 0, 0, 4, 0, 0, 0, 0])
@@ -34,7 +34,7 @@ struct TURNFramingTests {
     #expect(throws: FramingError.self) { try odd.next() }
   }
 
-  @Test func anyBytesAreCutOrRefused() {
+  @Test func anyBytesAreFramedOrRefused() {
     let entropy = Entropy(seed: [4]).stream("mutate")
     for _ in 0..<2000 {
       var framing = StreamCutter(TURNFraming.self)
@@ -47,9 +47,9 @@ struct TURNFramingTests {
         total += bytes.count
         framing.append(bytes)
       }
-      var taken = 0
-      while let message = try? framing.next() { taken += message.count }
-      #expect(taken <= total)
+      var framedBytes = 0
+      while let message = try? framing.next() { framedBytes += message.count }
+      #expect(framedBytes <= total)
     }
   }
 }

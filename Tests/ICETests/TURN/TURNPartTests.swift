@@ -28,7 +28,7 @@ struct TURNPartTests {
 
   // MARK: Authentication
 
-  @Test func credentialsAreGivenOnceTheServerAsksForThem() throws {
+  @Test func credentialsAreSentOnceTheServerAsksForThem() throws {
     var authentication = ServerAuthentication(
       TURNCredentials(username: "user", password: "password"))
     let first = try STUNMessage(authentication.finish(request()))
@@ -51,7 +51,7 @@ struct TURNPartTests {
     #expect(second.realm == "here")
   }
 
-  @Test func aSuccessHasToProveThatItIsTheServers() throws {
+  @Test func aSuccessMustBeAuthenticated() throws {
     var authentication = ServerAuthentication(
       TURNCredentials(username: "user", password: "password"))
     let success = try STUNMessage(
@@ -66,7 +66,7 @@ struct TURNPartTests {
   // MARK: Transactions
 
   @Test(arguments: [(false, 7, Int64(9750)), (true, 1, 9500)])
-  func aRequestIsRepeatedOnlyWhereItMayGetLost(isReliable: Bool, count: Int, end: Int64) {
+  func aRequestIsRepeatedOnlyOverUDP(isReliable: Bool, count: Int, end: Int64) {
     var transactions = ServerTransactions(isReliable: isReliable)
     let id = STUNTransactionID(from: entropy)
     transactions.begin(.refresh, id, [1], renewals: 0, at: .zero)
@@ -83,7 +83,7 @@ struct TURNPartTests {
     #expect(sent == count && silent == [.refresh] && now == .zero + .milliseconds(end))
   }
 
-  @Test func aRequestTakesThePlaceOfOneAboutTheSame() {
+  @Test func aRequestReplacesOneForTheSameChannel() {
     var transactions = ServerTransactions(isReliable: false)
     let ids = (0..<3).map { _ in STUNTransactionID(from: entropy) }
     transactions.begin(.channel(1), ids[0], [], renewals: 0, at: .zero)
@@ -98,17 +98,17 @@ struct TURNPartTests {
 
   // MARK: Allocation
 
-  @Test func anAllocationIsProlongedBeforeItEnds() {
+  @Test func anAllocationIsRefreshedBeforeItExpires() {
     var allocation = Allocation(wantsIPv6: true)
     let begun = [allocation.begin(), allocation.begin()]
     let six = [allocation.fallBackToIPv4(), allocation.fallBackToIPv4()]
     #expect(begun == [true, false] && six == [true, false] && allocation.isOpen)
-    let taken = [
+    let results = [
       allocation.apply(SocketAddress(IPAddress(ipv4: 0), port: 1), lifetime: 600, at: .zero),
       allocation.apply(SocketAddress(IPAddress(ipv4: 1), port: 0), lifetime: 600, at: .zero),
       allocation.apply(peer, lifetime: nil, at: .zero),
     ]
-    #expect(taken == [false, false, true] && allocation.isThere)
+    #expect(results == [false, false, true] && allocation.isThere)
     #expect(allocation.refreshAt == at(540))
     let due = [allocation.consumeDue(at: at(539)), allocation.consumeDue(at: at(540))]
     #expect(due == [false, true] && allocation.refreshAt == nil)
@@ -139,7 +139,7 @@ struct TURNPartTests {
     #expect(permissions.receive(from: peer.ip, at: .zero) == false && permissions.deadline == nil)
   }
 
-  @Test func onlyPermissionsInUseAreProlonged() {
+  @Test func onlyPermissionsInUseAreRefreshed() {
     var permissions = Permissions()
     let ips = (1...4).map { IPAddress(ipv4: $0) }
     for ip in ips {
@@ -159,7 +159,7 @@ struct TURNPartTests {
 
   // MARK: Channels
 
-  @Test func aChannelNumberIsUsedForOnePeerOnly() {
+  @Test func aChannelNumberBelongsToOnePeer() {
     var channels = Channels()
     #expect(channels.mayAdd(peer))
     let first = channels.add(peer)
@@ -179,7 +179,7 @@ struct TURNPartTests {
 
   // MARK: Mapping
 
-  @Test func aMappingIsKeptOnlyWhileNothingElseIsSent() {
+  @Test func keepalivesAreSentOnlyWhenIdle() {
     var mapping = MappingKeeper(isReliable: false)
     mapping.begin(at: .zero)
     mapping.recordSent(at: at(10))

@@ -10,7 +10,7 @@ struct AudioLevelTests {
     #expect(AudioLevel(dbov: dbov).percent == percent)
   }
 
-  @Test func percentIsTheFormulaEverywhere() {
+  @Test func percentagesMatchTheFormula() {
     for dbov in -127...0 {
       let exact = (100 * Double(dbov + 60) / 60).rounded()
       #expect(AudioLevel(dbov: dbov).percent == Int(min(100, max(0, exact))), "\(dbov)")

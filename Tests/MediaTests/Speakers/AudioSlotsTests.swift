@@ -9,7 +9,7 @@ struct AudioSlotsTests {
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
-  @Test func whoHoldsASlotIsListedAlsoWhenSilent() {
+  @Test func slotHoldersAreListedEvenWhenSilent() {
     var slots = AudioSlots(count: 2)
     #expect(slots.observe(quiet, of: 1, at: at(0)) == [])
     #expect(slots.levels.isEmpty)
@@ -21,7 +21,7 @@ struct AudioSlotsTests {
     #expect(slots.levels.map(\.percent) == [50])
   }
 
-  @Test func aSpeakerTakesTheSlotOfWhoWasSilentLongest() {
+  @Test func aSpeakerGetsTheSlotOfTheLongestSilentHolder() {
     var slots = AudioSlots(count: 2)
     _ = slots.observe(loud, of: 1, at: at(0))
     _ = slots.observe(loud, of: 2, at: at(400))
@@ -35,7 +35,7 @@ struct AudioSlotsTests {
     #expect(slots.observe(loud, of: 1, at: at(2100)) == [.subscribed(1)])
   }
 
-  @Test func fourAreHeardWhereNothingElseIsReported() {
+  @Test func fourSpeakersHaveSlotsByDefault() {
     var slots = AudioSlots()
     for participant in 1...5 { _ = slots.observe(loud, of: participant, at: at(0)) }
     #expect(slots.levels.map(\.participant) == [1, 2, 3, 4])

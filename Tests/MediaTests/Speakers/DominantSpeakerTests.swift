@@ -21,7 +21,7 @@ struct DominantSpeakerTests {
     #expect(room.changes == [.init(milliseconds: 0, speaker: 1)])
   }
 
-  @Test func aCoughIsTooShort() {
+  @Test func aCoughIsTooShortToDominate() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
     room.talk(from: 1000, to: 3000, [(1, 100), (2, 30)])
@@ -32,14 +32,14 @@ struct DominantSpeakerTests {
   }
 
   @Test(arguments: [(79, false), (80, true), (127, true)])
-  func theGateIsAtEighty(loudness: Int, isHeard: Bool) {
+  func speechMustExceedALevelOfEighty(loudness: Int, isHeard: Bool) {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 0), (2, 20)])
     room.talk(from: 1000, to: 4000, [(1, 0), (2, loudness)])
     #expect(room.dominant == (isHeard ? 2 : 1))
   }
 
-  @Test func steadyNoiseIsTheFloorAndNoSpeech() {
+  @Test func steadyNoiseIsTheFloorAndNotSpeech() {
     var room = Room()
     // Loud enough for the gate but never above its own floor.
     room.talk(from: 0, to: 5000, [(1, 0), (2, 100)])
@@ -54,7 +54,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
     // The floor is now at 78 or above: the former speech counts as background noise.
-    room.give(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
+    room.apply(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])
     #expect(room.dominant == 1)
@@ -63,7 +63,7 @@ struct DominantSpeakerTests {
   @Test func theOrderOfJoiningDecidesWhoIsNominated() {
     for order in [[5, 3, 9], [9, 5, 3], [3, 9, 5]] {
       var room = Room()
-      for speaker in order { room.give(.joined(speaker), at: 10) }
+      for speaker in order { room.apply(.joined(speaker), at: 10) }
       room.run(to: 1000)
       #expect(room.dominant == order[0])
     }
@@ -84,7 +84,7 @@ struct DominantSpeakerTests {
     #expect(room.dominant == 2)
   }
 
-  @Test func silenceIsReportedWhenAskedFor() {
+  @Test func silenceIsReportedWhenRequested() {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .milliseconds(900)
     var room = Room(settings: settings)
@@ -99,10 +99,10 @@ struct DominantSpeakerTests {
     #expect(room.deadline == nil)
   }
 
-  @Test func whoLeavesIsNoSpeaker() {
+  @Test func aLeavingParticipantIsNoLongerTheSpeaker() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 100), (2, 30)])
-    room.give(.left(1), at: 1000)
+    room.apply(.left(1), at: 1000)
     #expect(room.dominant == nil)
     room.talk(from: 1000, to: 2000, [(2, 30)])
     #expect(room.dominant == 2)
@@ -114,11 +114,11 @@ struct DominantSpeakerTests {
     room.run(to: 10_000)
     #expect(room.deadline == nil)
     // A century later costs nothing, and a participant silent for over an hour is forgotten.
-    room.give(.level(.silence, of: 1), at: 3_155_760_000_000)
+    room.apply(.level(.silence, of: 1), at: 3_155_760_000_000)
     #expect(room.dominant == 1)
   }
 
-  @Test func aLateDriverIsCaughtUpWith() {
+  @Test func aLateDriverCatchesUp() {
     var prompt = Room()
     var late = Room()
     for room in 0..<2 {
@@ -154,7 +154,7 @@ struct DominantSpeakerTests {
     #expect(run(1).count > 20)
   }
 
-  @Test func anyInputAtAnyTimeIsTaken() {
+  @Test func anyInputAtAnyTimeIsAccepted() {
     let chance = Entropy(seed: [9]).stream("inputs")
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .seconds(2)

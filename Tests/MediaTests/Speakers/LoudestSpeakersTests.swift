@@ -29,35 +29,35 @@ struct LoudestSpeakersTests {
     LoudestSpeakers.Volume(id: id, level: AudioLevel(dbov: dbov))
   }
 
-  @Test func theLoudestComesFirstAndEqualsInTheOrderOfJoining() {
+  @Test func speakersAreOrderedByLoudnessThenByJoining() {
     var settings = LoudestSpeakers.Settings()
     settings.maxEntries = 3
-    let told = run(settings, seconds: 1) { _ in [(4, -50), (3, -20), (2, -50), (1, -60)] }
-    #expect(told == [.loudest([volume(3, -20), volume(4, -50), volume(2, -50)]), .silence])
+    let events = run(settings, seconds: 1) { _ in [(4, -50), (3, -20), (2, -50), (1, -60)] }
+    #expect(events == [.loudest([volume(3, -20), volume(4, -50), volume(2, -50)]), .silence])
   }
 
   @Test func levelsAreAveragedAndRounded() {
-    let told = run(seconds: 1) { packet in [(1, packet % 2 == 0 ? -20 : -41)] }
-    #expect(told == [.loudest([volume(1, -31)]), .silence])
+    let events = run(seconds: 1) { packet in [(1, packet % 2 == 0 ? -20 : -41)] }
+    #expect(events == [.loudest([volume(1, -31)]), .silence])
   }
 
-  @Test func whoIsBelowTheThresholdOrRareDoesNotCount() {
-    let told = run(seconds: 3) { packet in
+  @Test func quietAndRareSpeakersDoNotCount() {
+    let events = run(seconds: 3) { packet in
       [(1, -90)] + (packet % 10 == 0 ? [(2, -10)] : [])
     }
-    #expect(told == [])
+    #expect(events == [])
   }
 
   @Test func silenceIsReportedOnce() {
-    let told = run(seconds: 6) { packet in [(1, packet < 50 || packet >= 250 ? -20 : -127)] }
-    #expect(told == [.loudest([volume(1, -20)]), .silence, .loudest([volume(1, -20)]), .silence])
+    let events = run(seconds: 6) { packet in [(1, packet < 50 || packet >= 250 ? -20 : -127)] }
+    #expect(events == [.loudest([volume(1, -20)]), .silence, .loudest([volume(1, -20)]), .silence])
   }
 
   @Test(arguments: [(Interval.zero, 4), (.milliseconds(500), 2), (.seconds(60), 1)])
   func theIntervalStaysInItsBounds(interval: Interval, reports: Int) {
     var settings = LoudestSpeakers.Settings()
     settings.interval = interval
-    let told = run(settings, seconds: 1) { _ in [(1, -20)] }
-    #expect(told.filter { $0 != .silence }.count == reports)
+    let events = run(settings, seconds: 1) { _ in [(1, -20)] }
+    #expect(events.filter { $0 != .silence }.count == reports)
   }
 }

@@ -27,7 +27,7 @@ struct Room {
   }
 
   /// Applies an input at a time, meeting earlier deadlines first.
-  mutating func give(_ input: DominantSpeaker.Input, at milliseconds: Int64) {
+  mutating func apply(_ input: DominantSpeaker.Input, at milliseconds: Int64) {
     let now = Instant.zero + .milliseconds(milliseconds)
     while let due = machine.deadline, due < now { step(.deadline, at: due) }
     step(input, at: now)
@@ -47,7 +47,7 @@ struct Room {
     var at = start
     while at < end {
       for (speaker, loudness) in loudness {
-        give(.level(AudioLevel(dbov: loudness - 127), of: speaker), at: at)
+        apply(.level(AudioLevel(dbov: loudness - 127), of: speaker), at: at)
       }
       at += 20
     }

@@ -10,7 +10,7 @@ struct SpeechDetectorTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
   /// Feeds a block every 20 ms; returns the changes, as phase, start and end in milliseconds.
-  private func hear(
+  private func changes(
     _ level: AudioLevel, of participant: Int = 1, from: Int64, to: Int64,
     _ detector: inout SpeechDetector
   ) -> [[String]] {
@@ -26,44 +26,44 @@ struct SpeechDetectorTests {
     ]
   }
 
-  @Test func speechIsReportedWhenItIsNoClickAndWithEachSecondAndAtItsEnd() {
+  @Test func speechIsReportedAtItsStartEachSecondAndAtItsEnd() {
     var detector = SpeechDetector()
     #expect(
-      hear(loud, from: 1000, to: 3500, &detector) == [
+      changes(loud, from: 1000, to: 3500, &detector) == [
         ["1 began", "1000", "1200"], ["1 lasts", "1000", "2200"], ["1 lasts", "1000", "3200"],
       ])
-    #expect(hear(quiet, from: 3500, to: 3990, &detector) == [])
-    #expect(hear(quiet, from: 4000, to: 4020, &detector) == [["1 ended", "1000", "3500"]])
-    #expect(hear(quiet, from: 4020, to: 9000, &detector) == [])
+    #expect(changes(quiet, from: 3500, to: 3990, &detector) == [])
+    #expect(changes(quiet, from: 4000, to: 4020, &detector) == [["1 ended", "1000", "3500"]])
+    #expect(changes(quiet, from: 4020, to: 9000, &detector) == [])
   }
 
-  @Test func aClickIsNoSpeech() {
+  @Test func aClickIsNotSpeech() {
     var detector = SpeechDetector()
-    #expect(hear(loud, from: 0, to: 180, &detector) == [])
-    #expect(hear(quiet, from: 180, to: 2000, &detector) == [])
+    #expect(changes(loud, from: 0, to: 180, &detector) == [])
+    #expect(changes(quiet, from: 180, to: 2000, &detector) == [])
     #expect(detector.finish(1) == nil)
   }
 
   @Test func aShortPauseBelongsToTheSpeech() {
     var detector = SpeechDetector()
-    _ = hear(loud, from: 0, to: 400, &detector)
+    _ = changes(loud, from: 0, to: 400, &detector)
     // The last loud block started at 380, so that the pause is exactly half a second.
-    #expect(hear(loud, from: 880, to: 900, &detector) == [])
+    #expect(changes(loud, from: 880, to: 900, &detector) == [])
     #expect(detector.finish(1).map(words) == ["1 ended", "0", "900"])
   }
 
   @Test func aLongerPauseEndsIt() {
     var detector = SpeechDetector()
-    _ = hear(loud, from: 0, to: 400, &detector)
-    #expect(hear(loud, from: 900, to: 920, &detector) == [["1 ended", "0", "400"]])
+    _ = changes(loud, from: 0, to: 400, &detector)
+    #expect(changes(loud, from: 900, to: 920, &detector) == [["1 ended", "0", "400"]])
     #expect(detector.finish(1) == nil)
   }
 
-  @Test func theBlocksOfOthersEndTheSpeechOfWhoSendsNothingMore() {
+  @Test func otherParticipantsBlocksEndAStalledSpeech() {
     var detector = SpeechDetector()
-    _ = hear(loud, from: 0, to: 400, &detector)
+    _ = changes(loud, from: 0, to: 400, &detector)
     #expect(
-      hear(loud, of: 2, from: 400, to: 1000, &detector) == [
+      changes(loud, of: 2, from: 400, to: 1000, &detector) == [
         ["2 began", "400", "600"], ["1 ended", "0", "400"],
       ])
   }

@@ -14,7 +14,7 @@ struct SpeechScoreTests {
   @Test(arguments: [
     (SpeechScore.immediate, 13, 0.78), (SpeechScore.medium, 5, 24.0), (SpeechScore.long, 10, 47.0),
   ])
-  func theConstantsAreTheFormula(scores: [Double], parts: Int, lambda: Double) {
+  func theConstantsMatchTheFormula(scores: [Double], parts: Int, lambda: Double) {
     #expect(scores.count == parts + 1)
     for count in 0...parts {
       let expected = score(count, of: parts, lambda: lambda)
@@ -22,7 +22,7 @@ struct SpeechScoreTests {
     }
   }
 
-  @Test func theScoresAreThePublishedOnes() {
+  @Test func theScoresMatchThePublishedOnes() {
     let immediate = [
       0.929831, 2.297617, 3.365299, 4.145299, 4.637617, 4.829831, 4.69354, 4.174257, 3.162497,
     ]

@@ -5,7 +5,7 @@ import Wire
 
 /// The fast search finds the same byte as a byte-by-byte search.
 struct ByteSearchTests {
-  @Test func theFirstPlaceIsFoundWhereverItIs() {
+  @Test func theFirstOccurrenceIsFoundAnywhere() {
     for length in 0..<27 {
       // Few values, so that words hold none, one or several; 0x7f and 0x80 differ in all bits.
       let bytes = (0..<length).map {
@@ -25,7 +25,7 @@ struct ByteSearchTests {
     }
   }
 
-  @Test func ofEightBytesTheLowestThatIsMarkedHoldsIt() {
+  @Test func theLowestMarkedOfEightBytesIsTheMatch() {
     for place in 0..<8 {
       var bytes = [UInt8](repeating: 0x90, count: 8)
       bytes[place] = 0x80

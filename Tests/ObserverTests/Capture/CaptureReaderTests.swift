@@ -27,7 +27,7 @@ struct CaptureReaderTests {
   ]
 
   @Test(arguments: frames)
-  func everyLinkTypeLeadsToItsDatagram(linkType: UInt32, frame: [UInt8]) throws {
+  func datagramsOfEveryLinkTypeAreRead(linkType: UInt32, frame: [UInt8]) throws {
     var capture = CaptureBuilder.pcap(linkType: linkType)
     capture.record(frame)
     let read = try readAll(capture.bytes)
@@ -44,7 +44,7 @@ struct CaptureReaderTests {
     #expect(at == 7_000_000_000 + (nanoseconds ? 5 : 5000))
   }
 
-  @Test func optionsAndExtensionHeadersArePassedOver() throws {
+  @Test func optionsAndExtensionHeadersAreSkipped() throws {
     var capture = CaptureBuilder.pcap(linkType: 101)
     capture.record(Packets.ipv4(Packets.udp(payload), options: [1, 1, 1, 0]))
     let headers: [UInt8] = [60, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0]
@@ -53,13 +53,13 @@ struct CaptureReaderTests {
     #expect(try readAll(capture.bytes).datagrams.map(\.bytes) == [payload, payload])
   }
 
-  @Test func paddingOfTheLinkIsNoPayload() throws {
+  @Test func linkPaddingIsNotPayload() throws {
     var capture = CaptureBuilder.pcap()
     capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload))) + [0, 0, 0, 0, 0, 0])
     #expect(try readAll(capture.bytes).datagrams.map(\.bytes) == [payload])
   }
 
-  @Test func aCutPacketIsMarked() throws {
+  @Test func aTruncatedPacketIsMarked() throws {
     var capture = CaptureBuilder.pcap()
     let frame = Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(1))))
     capture.record(Array(frame.prefix(70)), original: frame.count)
@@ -69,7 +69,7 @@ struct CaptureReaderTests {
     #expect(read.counters.truncated == 1)
   }
 
-  @Test func fragmentsInAnyOrderMakeTheirDatagram() throws {
+  @Test func fragmentsAreReassembledInAnyOrder() throws {
     let whole = Packets.udp(Packets.rtp(1, count: 60))
     let pieces = [(0, 24), (24, 48), (48, whole.count)]
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
@@ -87,7 +87,7 @@ struct CaptureReaderTests {
     }
   }
 
-  @Test func fragmentsOfIPv6MakeTheirDatagram() throws {
+  @Test func ipv6FragmentsAreReassembled() throws {
     let whole = Packets.udp(Packets.rtp(1, count: 60))
     var capture = CaptureBuilder.pcap(linkType: 101)
     for (start, end, more) in [(0, 40, 1), (40, whole.count, 0)] {
@@ -110,7 +110,7 @@ struct CaptureReaderTests {
     #expect(read.counters.fragmentsDropped == 2)
   }
 
-  @Test func fragmentsThatNeverEndAreBounded() throws {
+  @Test func unfinishedFragmentsAreLimited() throws {
     var capture = CaptureBuilder.pcap(linkType: 101)
     for number in 0..<500 {
       capture.record(
@@ -171,7 +171,7 @@ struct CaptureReaderTests {
     [Packets.record(200), Packets.rtp(3)],
     [Packets.record(200), Packets.record(200), Packets.protectedControl(tag: 0)],
   ])
-  func aLastMessageOfAnotherKindIsSplitOff(parts: [[UInt8]]) throws {
+  func aFinalMessageOfAnotherKindIsSplitOff(parts: [[UInt8]]) throws {
     var capture = CaptureBuilder.pcap()
     capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(Array(parts.joined())))))
     let read = try readAll(capture.bytes)
@@ -208,7 +208,7 @@ struct CaptureReaderTests {
     (Packets.rtp(41, ssrc: 7, count: 950), 1000),
     ([0x80, 97] + Packets.rtp(41, ssrc: 7, count: 60).dropFirst(2), 1000),
   ])
-  func whatOnlyLooksLikeAnotherStreamIsNotSplit(end: [UInt8], port: Int) throws {
+  func anApparentPacketOfAnotherStreamIsNotSplitOff(end: [UInt8], port: Int) throws {
     let payload = Packets.rtp(3, count: 900) + end
     var capture = CaptureBuilder.pcap()
     capture.record(
@@ -220,7 +220,7 @@ struct CaptureReaderTests {
   }
 
   /// Every path is forgotten eventually, and none is mistaken for another.
-  @Test func manyPathsAreFollowedInLittleMemory() throws {
+  @Test func manyPathsUseLittleMemory() throws {
     var capture = CaptureBuilder.pcap(linkType: 101)
     for port in 0..<9000 {
       capture.record(Packets.ipv4(Packets.udp(Packets.rtp(40, ssrc: port, count: 0), from: port)))
@@ -247,7 +247,7 @@ struct CaptureReaderTests {
     Packets.rtp(3, count: 20) + Packets.rtp(0, ssrc: 7, extensions: [0x10, 0x30, 0, 0], count: 60),
     Packets.big(0x0001_0050, 4) + [UInt8](repeating: 1, count: 96) + Packets.rtp(3, count: 40),
   ])
-  func whatOnlyLooksLikeTwoIsNotSplit(payload: [UInt8]) throws {
+  func oneDatagramThatResemblesTwoIsNotSplit(payload: [UInt8]) throws {
     var capture = CaptureBuilder.pcap()
     capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload))))
     let read = try readAll(capture.bytes)
@@ -255,7 +255,7 @@ struct CaptureReaderTests {
     #expect(read.counters.joinedDatagrams == 0)
   }
 
-  @Test func emptyLengthsOfOffloadAreNoDamage() throws {
+  @Test func zeroLengthsFromOffloadAreValid() throws {
     var capture = CaptureBuilder.pcap()
     capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload, length: 0), length: 0)))
     #expect(try readAll(capture.bytes).datagrams.map(\.bytes) == [payload])
@@ -286,7 +286,7 @@ struct CaptureReaderTests {
     #expect(read.counters.streamBytesLost == 2)
   }
 
-  @Test func bytesMayArriveOneByOne() throws {
+  @Test func bytesMayBeAppendedOneByOne() throws {
     var capture = CaptureBuilder.pcap()
     for number in 0..<5 {
       capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(number)))))
@@ -301,7 +301,7 @@ struct CaptureReaderTests {
     #expect(reader.waitingCount == 0)
   }
 
-  @Test func whatIsNoCaptureIsRefused() throws {
+  @Test func otherFilesAreRefused() throws {
     #expect(throws: CaptureError.notACapture) { try readAll(Array("GIF89a......".utf8)) }
     var capture = CaptureBuilder.pcap()
     let place = capture.bytes.count
@@ -314,10 +314,10 @@ struct CaptureReaderTests {
     }
   }
 
-  /// A damaged length costs its record; one too short gives the record's first bytes, and one that
+  /// A damaged length loses its record; one too short yields the record's first bytes, and one that
   /// reaches over other records hides them.
   @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 10), (200, 9), (200_000, 9)])
-  func aDamagedRecordCostsItself(_ length: Int, _ frames: UInt64) throws {
+  func aDamagedRecordLosesOnlyItself(_ length: Int, _ frames: UInt64) throws {
     var capture = CaptureBuilder.pcap()
     var place = 0
     for number in 0..<10 as Range<UInt32> {

@@ -238,7 +238,7 @@ struct EncapsulationTests {
     ),
   ]
 
-  @Test func everyLayerIsOpened() throws {
+  @Test func everyLayerIsRemoved() throws {
     for (name, linkType, frame) in Self.frames {
       var capture = CaptureBuilder.pcap(linkType: linkType)
       capture.record(frame)
@@ -252,7 +252,7 @@ struct EncapsulationTests {
 
   /// Media on a tunnel's port, and data that almost looks like the tunnel's.
   @Test(arguments: [4789, 8472, 4790, 6081, 2152, 1701, 37_008, 6635, 65_330])
-  func whatOnlyComesToThePortOfATunnelIsWhatItIs(port: Int) throws {
+  func otherDatagramsToATunnelPortAreNotUnwrapped(port: Int) throws {
     let long = Packets.rtp(1, count: 300)
     let contents: [[UInt8]] = [
       long, Packets.message(60), Packets.record(200), Packets.protectedControl(tag: 10),
@@ -268,7 +268,7 @@ struct EncapsulationTests {
     #expect(read.datagrams.allSatisfy { $0.tuple.destination.port == UInt16(port) })
   }
 
-  @Test func severalPacketsInOneFrameOfTheAirAreThere() throws {
+  @Test func severalPacketsInOneWirelessFrameAreRead() throws {
     let packets = (1...3).map {
       Packets.ipv4(Packets.udp(Packets.rtp($0, count: 11)), identification: $0)
     }
@@ -284,7 +284,7 @@ struct EncapsulationTests {
   }
 
   /// Both the inner packet and the outer packet are fragmented.
-  @Test func fragmentsInsideOfFragmentsMakeTheirDatagram() throws {
+  @Test func nestedFragmentsAreReassembled() throws {
     let whole = Packets.udp(Packets.rtp(1, count: 900))
     let inside = [(0, 480), (480, whole.count)].map { start, end in
       Packets.ethernet(
@@ -308,7 +308,7 @@ struct EncapsulationTests {
     #expect(read.counters.reassembled == 3)
   }
 
-  @Test func aCutPacketInsideOfATunnelIsMarked() throws {
+  @Test func aTruncatedPacketInATunnelIsMarked() throws {
     let frame = Self.tunnel(Self.vxlan + Self.frame4, to: 4789)
     var capture = CaptureBuilder.pcap()
     capture.record(Array(frame.dropLast(12)), original: frame.count)
@@ -317,7 +317,7 @@ struct EncapsulationTests {
     #expect(read.datagrams.first?.bytes == Array(Self.payload.dropLast(12)))
   }
 
-  @Test func tunnelsWithoutEndAreBounded() throws {
+  @Test func nestedTunnelsAreLimited() throws {
     var packet = Self.inner4
     for number in 1...40 {
       packet = Packets.ipv4(packet, transport: 4, identification: number)
@@ -359,7 +359,7 @@ struct EncapsulationTests {
     ),
     (0, [7, 0, 0, 0] + zeros(40), "of protocol family 7", false),
   ])
-  func whatIsNotOpenedIsNamed(
+  func unsupportedLayersAreReported(
     linkType: UInt32, frame: [UInt8], words: String, mayHideMedia: Bool
   ) throws {
     var capture = CaptureBuilder.pcap(linkType: linkType)

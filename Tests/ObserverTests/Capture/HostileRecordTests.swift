@@ -38,14 +38,14 @@ struct HostileRecordTests {
     }
   }
 
-  @Test func aCaptureOfAnotherMillenniumKeepsItsDistances() throws {
+  @Test func intervalsAreKeptInACaptureOfAnotherMillennium() throws {
     let read = try readAll(
       capture(offset: 60_000_000_000, ticks: [0, 20_000_000, 50_000_000]).bytes)
     #expect(read.datagrams.map(\.at) == [0, 20_000_000, 50_000_000])
     #expect(read.counters.framesOutsideOfTime == 3)
   }
 
-  @Test func oneWrongDateMovesNoOther() throws {
+  @Test func oneWrongTimestampMovesNoOther() throws {
     let date: UInt64 = 1_700_000_000_000_000_000
     let read = try readAll(capture(offset: 0, ticks: [date, .max, date + 5]).bytes)
     let first = Int64(date)
@@ -53,7 +53,7 @@ struct HostileRecordTests {
     #expect(read.counters.framesOutsideOfTime == 1)
   }
 
-  @Test func allReportsOfLostFramesTogetherAreANumber() throws {
+  @Test func reportsOfLostFramesAddUpWithoutOverflow() throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1)
@@ -72,7 +72,7 @@ struct HostileRecordTests {
 
   /// 8,190 fragments of eight bytes, from both ends: each is placed without searching all others.
   @Test(arguments: [false, true])
-  func fragmentsCostTheSameHoweverManyWait(_ isReversed: Bool) throws {
+  func theCostOfAFragmentIsConstant(_ isReversed: Bool) throws {
     var capture = CaptureBuilder.pcap()
     let count = 8190
     for number in 0..<count {
@@ -92,7 +92,7 @@ struct HostileRecordTests {
   }
 
   /// Reused addresses: ended streams do not cause newer streams to be evicted.
-  @Test func endedStreamsAreNotEvictedAgain() {
+  @Test func endedStreamsDoNotEvictNewerOnes() {
     var streams = TCPStreams()
     var counters = CaptureCounters()
     func tuple(_ number: Int) -> FiveTuple {

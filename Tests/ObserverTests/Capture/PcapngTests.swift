@@ -38,7 +38,7 @@ struct PcapngTests {
       ([0x80 | 10], 1536, 1_500_000_000),
       ([3], 5, 5_000_000), ([0], 5, 5_000_000_000),
     ] as [([UInt8], UInt64, Int64)])
-  func resolutionsOfTime(resolution: [UInt8], ticks: UInt64, nanoseconds: Int64) throws {
+  func timestampResolutions(resolution: [UInt8], ticks: UInt64, nanoseconds: Int64) throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1) {
@@ -50,7 +50,7 @@ struct PcapngTests {
     #expect(try readAll(capture.bytes).datagrams.map(\.at) == [nanoseconds + 2_000_000_000])
   }
 
-  @Test func interfacesOfSeveralLinkTypesAndSectionsStandInOneFile() throws {
+  @Test func oneFileMayHaveSeveralSectionsAndLinkTypes() throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1)
@@ -84,7 +84,7 @@ struct PcapngTests {
     #expect(read.datagrams.count == 1)
   }
 
-  @Test func statisticsTellWhatWasLost() throws {
+  @Test func interfaceStatisticsReportLostFrames() throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1)
@@ -100,7 +100,7 @@ struct PcapngTests {
     #expect(try readAll(capture.bytes).dropped == 10)
   }
 
-  @Test func damageIsReportedWithItsPlace() throws {
+  @Test func damageIsReportedWithItsOffset() throws {
     var capture = CaptureBuilder()
     capture.section()
     let place = capture.bytes.count
@@ -114,7 +114,7 @@ struct PcapngTests {
 
   /// One damaged block costs that block: with a wrong length at either end, or wrong content.
   @Test(arguments: [4, 5, 8, 20, -4])
-  func aDamagedBlockCostsThatBlock(_ offset: Int) throws {
+  func aDamagedBlockLosesOnlyItself(_ offset: Int) throws {
     var capture = CaptureBuilder()
     capture.section()
     capture.interface(1)

@@ -11,7 +11,7 @@ struct SampleTests {
     ("chromium-noenc-VP8.pcap", 472), ("chromium-rtpdump.pcapng", 336),
     ("firefox-loop.pcap", 415),
   ])
-  func everyFrameOfASampleIsADatagram(name: String, frames: Int) throws {
+  func everySampleFrameIsADatagram(name: String, frames: Int) throws {
     let read = try readAll(try sample(name))
     #expect(read.counters.frames == UInt64(frames))
     #expect(read.counters.datagrams + read.counters.duplicates == UInt64(frames))
@@ -20,7 +20,7 @@ struct SampleTests {
     #expect(read.counters.joinedDatagrams == 0)
   }
 
-  @Test func aFileThatEndsEarlyGivesWhatIsThere() throws {
+  @Test func aTruncatedFileIsReadUpToItsEnd() throws {
     let bytes = try sample("firefox-loop.pcap")
     let read = try readAll(Array(bytes.dropLast(7)))
     #expect(read.counters.frames == 414)

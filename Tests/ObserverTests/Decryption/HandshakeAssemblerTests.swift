@@ -13,7 +13,7 @@ struct HandshakeAssemblerTests {
     return [11] + big(length, 3) + big(sequence, 2) + big(begin, 3) + big(bytes.count, 3) + bytes
   }
 
-  @Test func partsComeTogetherInAnyOrderAndAgain() throws {
+  @Test func fragmentsAreJoinedInAnyOrderAndWhenRepeated() throws {
     var assembler = HandshakeAssembler()
     let body = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
     for begin in stride(from: 800, through: 200, by: -200) + [600, 400] {
@@ -25,7 +25,7 @@ struct HandshakeAssemblerTests {
   }
 
   /// One byte of a long message only uses the memory of one byte.
-  @Test func nothingIsKeptForWhatWasLost() {
+  @Test func lostFragmentsUseNoMemory() {
     var assembler = HandshakeAssembler()
     for sequence in 0..<64 {
       let part = fragment(sequence, length: 65_535, at: 65_534, [1])
@@ -34,7 +34,7 @@ struct HandshakeAssemblerTests {
     #expect(assembler.heldBytes < 64 * 100)
   }
 
-  @Test func smallPartsAreBounded() {
+  @Test func smallFragmentsAreLimited() {
     var assembler = HandshakeAssembler()
     for place in 0..<30_000 {
       _ = assembler.add(fragment(1, length: 65_535, at: 2 * place, [1]).span.bytes)

@@ -61,11 +61,11 @@ struct KeyTextTests {
   }
 
   @Test(arguments: ["", "abc", "who=00", "ROT13:0011", "ssrc:x=AAAA"])
-  func whatIsNoKeyIsRefused(text: String) {
+  func invalidKeysAreRefused(text: String) {
     #expect(throws: SRTPKeyError.self) { try SRTPKey(parsing: text) }
   }
 
-  @Test func cryptoLinesGiveKeys() throws {
+  @Test func cryptoLinesContainKeys() throws {
     let key = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"
     let plain = try #require(
       CryptoAttribute("1 AES_CM_128_HMAC_SHA1_80 inline:\(key)|2^20|1:4 FEC_ORDER=FEC_SRTP"))

@@ -16,7 +16,7 @@ struct SampleDecryptionTests {
     ("chromium-firefox-cr-offers", 0xfefc, "TLS_AES_128_GCM_SHA256"),
     ("firefox-loop", 0xfefc, "TLS_AES_128_GCM_SHA256"),
   ])
-  func theHandshakeIsFollowed(name: String, version: UInt16, suite: String) throws {
+  func theHandshakeIsRead(name: String, version: UInt16, suite: String) throws {
     let call = try RecordedCall(name)
     let (follower, events) = call.followed(call.log)
     let facts = try #require(follower.facts)
@@ -31,7 +31,7 @@ struct SampleDecryptionTests {
   }
 
   @Test(arguments: names)
-  func everyPacketIsOpened(name: String) throws {
+  func everyPacketIsDecrypted(name: String) throws {
     let call = try RecordedCall(name)
     let found = try #require(call.followed(call.log).events.srtpKeys)
     let suite = try #require(SRTPSuite(found.profile))
@@ -58,7 +58,7 @@ struct SampleDecryptionTests {
   }
 
   @Test(arguments: names)
-  func keysMayComeAfterThePackets(name: String) throws {
+  func keysMayArriveAfterThePackets(name: String) throws {
     let call = try RecordedCall(name)
     var (follower, events) = call.followed(NSSKeyLog())
     #expect(events.srtpKeys == nil)
@@ -70,7 +70,7 @@ struct SampleDecryptionTests {
   }
 
   @Test(arguments: names)
-  func fingerprintsAreThoseOfTheDescriptions(name: String) throws {
+  func fingerprintsMatchTheDescriptions(name: String) throws {
     let call = try RecordedCall(name)
     let facts = try #require(call.followed(call.log).follower.facts)
     var stated: Set<CertificateFingerprint> = []
@@ -102,7 +102,7 @@ struct SampleDecryptionTests {
     #expect(call.followed(call.log).events.srtpKeys?.keys == expected?.keys)
   }
 
-  @Test func dataChannelsAreOpened() throws {
+  @Test func dataChannelsAreDecrypted() throws {
     let call = try RecordedCall("firefox-loop")
     let packets = call.followed(call.log).events.compactMap { event -> [UInt8]? in
       if case .data(_, let bytes) = event { bytes } else { nil }

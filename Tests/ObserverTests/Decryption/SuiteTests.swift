@@ -12,7 +12,7 @@ struct SuiteTests {
     SRTPProfile.aes128CMSHA1_80, .aes128CMSHA1_32, .nullSHA1_80, .nullSHA1_32, .aeadAES128GCM,
     .aeadAES256GCM,
   ])
-  func whatAContextProtectsAReceiverOpens(profile: SRTPProfile) throws {
+  func aReceiverDecryptsWhatAContextProtects(profile: SRTPProfile) throws {
     let suite = try #require(SRTPSuite(profile))
     let key = (0..<suite.keyLength + suite.saltLength).map { UInt8($0) }
     var context = try SRTPContext(profile: profile, sendKey: key, receiveKey: key)
@@ -41,7 +41,7 @@ struct SuiteTests {
     #expect(throws: SecureError.self) { try SRTPReceiver(suite, key: Array(key.dropLast())) }
   }
 
-  @Test func whoComesLateFindsOutHowOftenTheNumberWrapped() throws {
+  @Test func aLateReceiverFindsTheRolloverCounter() throws {
     let key = [UInt8](repeating: 5, count: 28)
     var context = try SRTPContext(profile: .aeadAES128GCM, sendKey: key, receiveKey: key)
     for sequence in stride(from: 0, to: 3 * 65_536, by: 1000) {

@@ -82,7 +82,7 @@ struct HTTPSessionTests {
     #expect(last.contains("candidate:2") && last.contains("end-of-candidates"))
   }
 
-  @Test func aServerMayTakeNoCandidates() {
+  @Test func aServerMayRefuseCandidates() {
     var bench = Self.published()
     bench.report(
       1, .candidate(CandidateInit(candidate: "candidate:1 1 udp 1 192.0.2.1 9 typ host")))
@@ -131,7 +131,7 @@ struct HTTPSessionTests {
     #expect(bench.requests().last == .close)
   }
 
-  @Test func aBusyServerIsAskedAgainInItsTime() {
+  @Test func aBusyServerIsRetriedAfterItsDelay() {
     var bench = Self.offered()
     bench.answer(503, [("Retry-After", "5")])
     bench.wait(4)
@@ -144,12 +144,12 @@ struct HTTPSessionTests {
     }
     #expect(bench.asked.count == 5)
     guard case .result(ActionID(1), _?)? = bench.events().last else {
-      Issue.record("the server is asked for ever")
+      Issue.record("the server is retried forever")
       return
     }
   }
 
-  @Test func redirectsKeepTheRequestButNotTheTokenElsewhere() {
+  @Test func redirectsToOtherOriginsDropTheToken() {
     var bench = Self.offered()
     bench.answer(308, [("Location", "/other")])
     #expect(bench.asked.last?.url == "https://live.example/other")
@@ -159,7 +159,7 @@ struct HTTPSessionTests {
     for _ in 0..<4 { bench.answer(307, [("Location", "https://else.example/x")]) }
     #expect(bench.asked.count == 7)
     guard case .result(ActionID(1), let failure?)? = bench.events().last else {
-      Issue.record("redirects are followed for ever")
+      Issue.record("redirects are followed forever")
       return
     }
     #expect(failure.message.contains("redirects more than 5 times"))
@@ -178,7 +178,7 @@ struct HTTPSessionTests {
       ])
   }
 
-  @Test func anEndpointThatIsNotThereEndsTheRoom() {
+  @Test func aMissingEndpointEndsTheRoom() {
     var bench = Self.bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "")))
     bench.step(.response(RequestID(1), .failed("no such host")))
@@ -188,7 +188,7 @@ struct HTTPSessionTests {
         .ended(RoomEnding(.disconnected, message: "no such host")),
       ])
     bench.step(.response(RequestID(1), .failed("twice")))
-    #expect(bench.take().allSatisfy { if case .request = $0 { true } else { false } })
+    #expect(bench.drain().allSatisfy { if case .request = $0 { true } else { false } })
   }
 
   // MARK: WHEP
@@ -237,7 +237,7 @@ struct HTTPSessionTests {
     #expect(bench.asked.last.map { String(decoding: $0.body, as: UTF8.self) } == "answer")
     bench.answer(409, [], "too late")
     guard case .ended? = bench.events().last else {
-      Issue.record("the session goes on without an answer")
+      Issue.record("the session continues without an answer")
       return
     }
   }
@@ -256,7 +256,7 @@ struct HTTPSessionTests {
   }
 
   @Test(arguments: ["", "a b", "a\r\nb", "mailto:a@b.example", "ftp://h.example/", "https://"])
-  func referencesThatNobodyCanCallAreRefused(reference: String) {
+  func unusableReferencesAreRefused(reference: String) {
     #expect(URLReference("https://h.example/x/y").resolving(reference) == nil)
   }
 }

@@ -7,9 +7,9 @@ import Wire
 
 /// The Janus machine after silence, a lost WebSocket, and a session that the server has lost.
 struct JanusLossTests {
-  @Test func silenceIsAnsweredWithSignsOfLife() throws {
+  @Test func keepalivesAreSentDuringSilence() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.wait(25)
     let keepalive = try bench.sent()
     #expect(keepalive["janus"] == "keepalive" && keepalive["session_id"] == 11)
@@ -24,10 +24,10 @@ struct JanusLossTests {
     }
   }
 
-  @Test func aLostWayIsOpenedAnewAndTheSessionClaimed() throws {
+  @Test func aLostTransportIsReopenedAndTheSessionClaimed() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
-    _ = bench.take()
+    _ = bench.drain()
     bench.transport(.failed("reset"))
     #expect(bench.events() == [.reconnecting(attempt: 1, reason: "reset")])
     bench.wait(1)
@@ -41,12 +41,12 @@ struct JanusLossTests {
     #expect(bench.requests() == [])
   }
 
-  @Test func whateverTheRoomWantedIsAnsweredAtLast() throws {
+  @Test func pendingRequestsAreAnsweredAfterALoss() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
     bench.want(.setPaused(ActionID(2), MediaID(2), true))
-    _ = bench.take()
+    _ = bench.drain()
     bench.transport(.failed("reset"))
     let lost = SignalingFailure(.pauseFailed, "the way to the server was lost")
     #expect(
@@ -62,10 +62,10 @@ struct JanusLossTests {
       ])
   }
 
-  /// Found by a million inputs: two settings never got a reply, one that could not be sent and one
+  /// Found by fuzzing: two settings never got a reply, one that could not be sent and one
   /// whose answer says that the server no longer knows the handle.
   @Test(arguments: [true, false])
-  func aSettingWithoutAWayToTheServerIsAnsweredToo(isSent: Bool) throws {
+  func aSettingWithoutATransportIsAnsweredToo(isSent: Bool) throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -76,7 +76,7 @@ struct JanusLossTests {
     #expect(bench.events().contains(.result(ActionID(2), lost)))
   }
 
-  @Test func anEchoIsThereAgainAfterALoss() throws {
+  @Test func anEchoIsRestoredAfterALoss() throws {
     var bench = JanusServer.bench(["plugin": "echotest"])
     bench.want(.join(RoomJoin(room: "")))
     bench.open()
@@ -92,7 +92,7 @@ struct JanusLossTests {
     #expect(bench.events().last == .reconnected)
   }
 
-  @Test func aLostSessionIsMadeAnewWithAllThatWasWanted() throws {
+  @Test func aLostSessionIsRecreatedWithEverythingWanted() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -100,10 +100,10 @@ struct JanusLossTests {
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(2, .description(JanusServer.offer, media: [place]))
     bench.replyToLast(JanusServer.event(#"{"configured":"ok"}"#, jsep: JanusServer.jsepAnswer))
-    _ = bench.take()
+    _ = bench.drain()
 
     bench.receive(#"{"janus":"timeout","session_id":11}"#)
-    _ = bench.take()
+    _ = bench.drain()
     bench.wait(1)
     bench.open()
     try bench.answer(#"{"janus":"success","data":{"id":12}}"#, to: "create")
@@ -138,7 +138,7 @@ struct JanusLossTests {
   }
 
   /// All participants return at once: the present ones have published nothing yet.
-  @Test func mediaFromBeforeARestartOfTheServerIsGone() throws {
+  @Test func mediaFromBeforeAServerRestartIsRemoved() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))
     bench.replyToLast(JanusServer.event(#"{"started":"ok"}"#, sender: 22))
@@ -148,7 +148,7 @@ struct JanusLossTests {
     bench.replyToLast(#"{"janus":"error","error":{"code":458,"reason":"none"}}"#)
     bench.replyToLast(#"{"janus":"success","data":{"id":12}}"#)
     bench.replyToLast(#"{"janus":"success","session_id":12,"data":{"id":31}}"#)
-    _ = bench.take()
+    _ = bench.drain()
     bench.replyToLast(
       #"{"janus":"event","session_id":12,"sender":31,"plugindata":{"data":{"videoroom":"joined","#
         + #""id":5,"publishers":[],"attendees":[{"id":7,"display":"Ben"}]}}}"#)

@@ -53,7 +53,7 @@ enum JanusServer {
   /// Returns the same client after it subscribed to everything and got the offer.
   static func subscribed() throws -> JanusBench {
     var bench = try joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.subscribe(ActionID(1), [MediaID(1), MediaID(2)]))
     try bench.answer(#"{"janus":"success","session_id":11,"data":{"id":22}}"#, to: "attach")
     try bench.answer(event(attached("attached"), sender: 22, jsep: jsepOffer), to: "join")

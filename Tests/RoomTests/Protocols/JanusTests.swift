@@ -10,17 +10,17 @@ import Wire
 struct JanusTests {
   // MARK: Joining
 
-  @Test func theMachineIsKnownByItsName() {
+  @Test func theMachineIsFoundByItsName() {
     let configuration = SignalingConfiguration(protocolName: "janus", urls: [])
     #expect(SignalingProtocols.all.machine(configuration, entropy: Entropy(seed: [])) != nil)
   }
 
-  @Test func aRoomIsEnteredWithWhoIsThere() throws {
+  @Test func aRoomIsEnteredWithItsParticipants() throws {
     var bench = JanusServer.bench(["pin": "4", "apisecret": "s"])
     bench.want(
       .join(RoomJoin(room: "1234", displayName: "Ann", participant: "5", token: "t")))
     #expect(
-      bench.take() == [
+      bench.drain() == [
         .transport(
           TransportID(1),
           .open(url: "ws://one.example", subprotocols: ["janus-protocol"], headers: []))
@@ -54,7 +54,7 @@ struct JanusTests {
       ])
   }
 
-  @Test func anotherAddressIsTriedBeforeGivingUp() {
+  @Test func anotherAddressIsTriedBeforeFailing() {
     var bench = JanusServer.bench(urls: ["ws://one.example", "ws://two.example"])
     bench.want(.join(RoomJoin(room: "1")))
     bench.transport(.failed("refused"))
@@ -68,7 +68,7 @@ struct JanusTests {
     #expect(bench.machine.deadline == nil)
   }
 
-  @Test func aRoomThatIsNotThereIsAnErrorAndThenTheEnd() throws {
+  @Test func aMissingRoomIsAnErrorAndThenTheEnd() throws {
     var bench = JanusServer.bench()
     bench.want(.join(RoomJoin(room: "1")))
     bench.open()
@@ -88,9 +88,9 @@ struct JanusTests {
 
   // MARK: Publishing
 
-  @Test func ownMediaIsPublishedAndTakenBack() throws {
+  @Test func localMediaIsPublishedAndUnpublished() throws {
     var bench = try JanusServer.joined(["bitrate": "128000"])
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [JanusServer.audio])))
     #expect(bench.requests() == [.open(.up, ICEServers()), .makeOffer(iceRestart: false)])
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
@@ -122,14 +122,14 @@ struct JanusTests {
     #expect(bench.requests() == [.close])
   }
 
-  @Test func whatThePublisherAsksMeanwhileFollowsWithAnotherOffer() throws {
+  @Test func mediaPublishedDuringAnOfferFollowsInAnother() throws {
     var bench = try JanusServer.joined()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [JanusServer.audio])))
     let video = LocalMediaInfo(id: LocalMediaID(2), kind: .video)
     bench.want(.publish(PublicationRequest(action: ActionID(2), media: [video])))
     let one = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(1, .description(JanusServer.offer, media: [one]))
-    _ = bench.take()
+    _ = bench.drain()
     bench.replyToLast(
       JanusServer.event(#"{"videoroom":"event","configured":"ok"}"#, jsep: JanusServer.jsepAnswer))
     #expect(bench.requests() == [.setRemote(JanusServer.answer), .makeOffer(iceRestart: false)])
@@ -146,7 +146,7 @@ struct JanusTests {
 
   // MARK: Receiving
 
-  @Test func mediaOfOthersIsChosenAndAssigned() throws {
+  @Test func remoteMediaIsSubscribedAndAssigned() throws {
     var bench = try JanusServer.subscribed()
     #expect(bench.requests() == [.open(.down, ICEServers()), .setRemote(JanusServer.offer)])
     #expect(
@@ -175,9 +175,9 @@ struct JanusTests {
       ])
   }
 
-  @Test func anOfferThatComesWhileAnsweringIsAnsweredNext() throws {
+  @Test func anOfferReceivedWhileAnsweringIsAnsweredNext() throws {
     var bench = try JanusServer.subscribed()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(
       JanusServer.event(
         JanusServer.attached("updated", isVideoActive: false), sender: 22,
@@ -189,9 +189,9 @@ struct JanusTests {
     #expect(bench.events() == [.result(ActionID(1), nil), .unassigned(MediaID(2))])
   }
 
-  @Test func whoLeavesTakesItsMediaAlong() throws {
+  @Test func aLeavingParticipantsMediaIsRemoved() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(JanusServer.event(#"{"videoroom":"event","leaving":7}"#))
     #expect(
       bench.events() == [
@@ -208,9 +208,9 @@ struct JanusTests {
 
   // MARK: Server faults
 
-  @Test func doubledAndUnknownMessagesChangeNothing() throws {
+  @Test func duplicateAndUnknownMessagesChangeNothing() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     let entered = JanusServer.event(#"{"videoroom":"event","joining":{"id":8,"display":"Cid"}}"#)
     bench.receive(entered)
     bench.receive(entered)
@@ -225,12 +225,12 @@ struct JanusTests {
       bench.receive(text)
     }
     bench.transport(.frame(.binary([1, 2, 3])))
-    #expect(bench.take() == [])
+    #expect(bench.drain() == [])
   }
 
-  @Test func aLateAnswerIsPassedOver() throws {
+  @Test func aLateAnswerIsIgnored() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.subscribe(ActionID(1), [MediaID(1)]))
     let attach = try bench.sent()
     bench.wait(11)
@@ -241,7 +241,7 @@ struct JanusTests {
           SignalingFailure(.subscribeFailed, "the server gave no answer within 10 s"))
       ])
     bench.reply(#"{"janus":"success","session_id":11,"data":{"id":22}}"#, attach)
-    #expect(bench.take() == [])
+    #expect(bench.drain() == [])
   }
 
   @Test(arguments: [
@@ -250,7 +250,7 @@ struct JanusTests {
   ])
   func theServerEndsTheRoom(data: String, reason: RoomEnding.Reason) throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.receive(JanusServer.event(data))
     guard case .ended(let ending)? = bench.events().last else {
       Issue.record("the room is not over")
@@ -262,9 +262,9 @@ struct JanusTests {
     #expect(bench.events() == [])
   }
 
-  @Test func leavingIsOverInTimeWhateverTheServerDoes() throws {
+  @Test func leavingEndsInTimeWhateverTheServerDoes() throws {
     var bench = try JanusServer.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.leave)
     #expect(try bench.sent()["janus"] == "destroy")
     bench.want(.subscribe(ActionID(1), [MediaID(1)]))

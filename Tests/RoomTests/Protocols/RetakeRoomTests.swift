@@ -22,7 +22,7 @@ struct RetakeRoomTests {
       SignalingConfiguration(protocolName: "room", urls: ["ws://rooms.example/rooms"]))
     bench.want(.join(RoomJoin(room: "lobby", displayName: "Ann")))
     bench.open()
-    try bench.tell(
+    try bench.notify(
       .joined(
         participant: "ann", session: "s1", isResumed: false, members: [ben], ICEServers()))
     return bench
@@ -79,7 +79,7 @@ struct RetakeRoomTests {
     .ended(RoomEnding(.kicked, code: 3, message: "bye")), .moved(url: "ws://two.example"),
   ]
 
-  @Test func everyMessageComesBackAsItWas() throws {
+  @Test func everyMessageRoundTrips() throws {
     for request in Self.requests { #expect(try RoomRequest(parsing: request.text) == request) }
     for notice in Self.notices { #expect(try RoomNotice(parsing: notice.text) == notice) }
   }
@@ -90,7 +90,7 @@ struct RetakeRoomTests {
     #"{"type":"subscribe","request":1,"media":["x"]}"#, #"{"type":"candidate"}"#,
     #"{"type":"subscribe","request":4294967296,"media":[]}"#,
   ])
-  func whatIsNoMessageIsRefused(text: String) {
+  func invalidMessagesAreRefused(text: String) {
     #expect(throws: JSONError.self) { try RoomRequest(parsing: text) }
     #expect(throws: JSONError.self) { try RoomNotice(parsing: text) }
   }
@@ -125,9 +125,9 @@ struct RetakeRoomTests {
             ])))
   }
 
-  @Test func ownMediaIsPublishedUnderTheServersNumber() throws {
+  @Test func localMediaIsPublishedUnderTheServersNumber() throws {
     var bench = try Self.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
     #expect(bench.requests() == [.open(.up, ICEServers()), .makeOffer(iceRestart: false)])
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
@@ -138,9 +138,9 @@ struct RetakeRoomTests {
         == .offer(
           request: 1, sdp: "offer",
           media: [RoomLocalMedia(mid: "0", local: 1, kind: .audio, extraValue: "mic")]))
-    try bench.tell(.answer(sdp: "answer"))
-    try bench.tell(.local([RoomLocalNumber(local: 1, number: 50)]))
-    try bench.tell(.result(request: 1, nil))
+    try bench.notify(.answer(sdp: "answer"))
+    try bench.notify(.local([RoomLocalNumber(local: 1, number: 50)]))
+    try bench.notify(.result(request: 1, nil))
     #expect(
       bench.requests() == [.setRemote(SessionDescription(type: .answer, sdp: "answer"))])
     #expect(
@@ -153,28 +153,28 @@ struct RetakeRoomTests {
     #expect(
       try RoomRequest(parsing: bench.sent().json)
         == .update(RoomMedia(number: 50, kind: .audio, isActive: false, extraValue: "mic")))
-    try bench.tell(.muted(local: 1, true))
+    try bench.notify(.muted(local: 1, true))
     #expect(bench.events() == [.localMuted(LocalMediaID(1), true)])
     bench.want(.unpublish(ActionID(2), [LocalMediaID(1)]))
     #expect(try RoomRequest(parsing: bench.sent().json) == .stop(request: 2))
-    try bench.tell(.result(request: 2, nil))
+    try bench.notify(.result(request: 2, nil))
     #expect(
       bench.events() == [.result(ActionID(2), nil), .localUnpublished(LocalMediaID(1))])
   }
 
-  @Test func mediaOfOthersIsReceived() throws {
+  @Test func remoteMediaIsReceived() throws {
     var bench = try Self.joined()
-    _ = bench.take()
+    _ = bench.drain()
     bench.want(.subscribe(ActionID(1), [MediaID(2)]))
     #expect(try RoomRequest(parsing: bench.sent().json) == .subscribe(request: 1, [41]))
-    try bench.tell(.result(request: 1, nil))
-    try bench.tell(.offer(sdp: "one", media: [RoomPlace(number: 41, mid: "0")]))
+    try bench.notify(.result(request: 1, nil))
+    try bench.notify(.offer(sdp: "one", media: [RoomPlace(number: 41, mid: "0")]))
     #expect(
       bench.events() == [
         .result(ActionID(1), nil), .assigned(MediaID(2), ConnectionID(1), mid: "0"),
       ])
     // Another offer waits until this side has answered the first.
-    try bench.tell(.offer(sdp: "two", media: []))
+    try bench.notify(.offer(sdp: "two", media: []))
     #expect(bench.events() == [])
     bench.report(1, .description(SessionDescription(type: .answer, sdp: "answer"), media: []))
     #expect(try RoomRequest(parsing: bench.sent().json) == .answer(sdp: "answer"))
@@ -184,17 +184,17 @@ struct RetakeRoomTests {
     bench.want(.setProfile(ActionID(2), MediaID(2), .high))
     #expect(
       try RoomRequest(parsing: bench.sent().json) == .profile(request: 2, media: 41, .high))
-    try bench.tell(.result(request: 2, RoomFault(.noProfiles, "no")))
+    try bench.notify(.result(request: 2, RoomFault(.noProfiles, "no")))
     #expect(
       bench.events() == [
         .result(ActionID(2), SignalingFailure(.noProfiles, "no", media: MediaID(2)))
       ])
   }
 
-  @Test func anEarlierSessionGoesOnWithItsConnections() throws {
+  @Test func anEarlierSessionIsResumedWithItsConnections() throws {
     var bench = try Self.joined()
     bench.want(.sendMessage(ActionID(1), UserMessage(text: "hello")))
-    _ = bench.take()
+    _ = bench.drain()
     bench.transport(.closed(code: 1006, reason: ""))
     #expect(
       bench.events() == [
@@ -206,7 +206,7 @@ struct RetakeRoomTests {
     var join = RoomJoin(room: "lobby", displayName: "Ann")
     join.participant = "ann"
     #expect(try RoomRequest(parsing: bench.sent().json) == .join(join, resumes: "s1"))
-    try bench.tell(
+    try bench.notify(
       .joined(participant: "ann", session: "s1", isResumed: true, members: [], ICEServers()))
     #expect(
       bench.events() == [
@@ -215,20 +215,20 @@ struct RetakeRoomTests {
       ])
   }
 
-  @Test func theServerSendsToAnotherOne() throws {
+  @Test func theServerRedirectsToAnother() throws {
     var bench = try Self.joined()
-    _ = bench.take()
-    try bench.tell(.moved(url: "ws://two.example/rooms"))
+    _ = bench.drain()
+    try bench.notify(.moved(url: "ws://two.example/rooms"))
     #expect(bench.opened == ["ws://two.example/rooms"])
     #expect(bench.events().first == .redirected("ws://two.example/rooms"))
   }
 
-  @Test func aRefusalComesBeforeTheEnd() throws {
+  @Test func aRefusalPrecedesTheEnd() throws {
     var bench = Bench(SignalingConfiguration(protocolName: "room", urls: ["ws://rooms.example"]))
     bench.want(.join(RoomJoin(room: "lobby")))
     bench.open()
-    _ = bench.take()
-    try bench.tell(.error(RoomFault(.tokenExpired, "the token is old"), isCritical: true))
+    _ = bench.drain()
+    try bench.notify(.error(RoomFault(.tokenExpired, "the token is old"), isCritical: true))
     #expect(
       bench.events() == [
         .failed(
@@ -238,18 +238,18 @@ struct RetakeRoomTests {
       ])
   }
 
-  @Test func whoIsNotLetInGivesUp() {
+  @Test func aJoinWithoutAnAnswerTimesOut() {
     var bench = Bench(SignalingConfiguration(protocolName: "room", urls: ["ws://rooms.example"]))
     bench.want(.join(RoomJoin(room: "lobby")))
     bench.open()
     bench.wait(11)
     guard case .ended? = bench.events().last else {
-      Issue.record("the machine waits on")
+      Issue.record("the machine still waits")
       return
     }
   }
 }
 
 extension SignalingBench {
-  fileprivate mutating func tell(_ notice: RoomNotice) throws { receive(notice.text) }
+  fileprivate mutating func notify(_ notice: RoomNotice) throws { receive(notice.text) }
 }

@@ -51,12 +51,12 @@ struct SignalingBench<Protocol: SignalingMachine> {
     now = end
   }
 
-  mutating func take() -> [SignalingOutput] {
+  mutating func drain() -> [SignalingOutput] {
     defer { outputs = [] }
     return outputs
   }
 
-  /// Takes the events; other outputs are kept.
+  /// Removes and returns the events; other outputs are kept.
   mutating func events() -> [SignalingEvent] {
     let events = outputs.compactMap { if case .event(let event) = $0 { event } else { nil } }
     outputs.removeAll { if case .event = $0 { true } else { false } }

@@ -7,7 +7,7 @@ import Wire
 
 /// The Sora machine after signaling moved to data channels.
 struct SoraChannelTests {
-  @Test func signalingGoesOnOverDataChannels() throws {
+  @Test func signalingContinuesOverDataChannels() throws {
     var pair = SoraPair.switched()
     for message in pair.server.arrive("THIRD") {
       let label = message["type"] == "notify" ? "notify" : "signaling"
@@ -15,8 +15,8 @@ struct SoraChannelTests {
     }
     pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
-    guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.takeRequests().last else {
-      Issue.record("the answer went another way")
+    guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.drainRequests().last else {
+      Issue.record("the answer was sent on another transport")
       return
     }
     let text = String(decoding: try Zlib.expanded(bytes, limit: 1000), as: UTF8.self)
@@ -25,13 +25,13 @@ struct SoraChannelTests {
     // The WebSocket is closed ten seconds after the first message, and its end is not a loss.
     pair.bench.wait(10)
     #expect(
-      pair.bench.take().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
+      pair.bench.drain().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
     pair.bench.transport(.closed(code: 1000, reason: ""))
     pair.talk()
-    #expect(pair.takeNews().count == 3)
+    #expect(pair.drainOtherEvents().count == 3)
   }
 
-  @Test func statisticsAndMessagesHaveChannelsOfTheirOwn() throws {
+  @Test func statisticsAndMessagesHaveSeparateChannels() throws {
     var pair = SoraPair.switched()
     pair.bench.report(1, .channelMessage(label: "stats", .text(#"{"type":"req-stats"}"#)))
     pair.bench.report(1, .stats(ActionID(1), "[]"))
@@ -44,13 +44,13 @@ struct SoraChannelTests {
     pair.bench.report(1, .channelMessage(label: "#other", .text("hello")))
     pair.talk()
     #expect(
-      pair.takeRequests() == [
+      pair.drainRequests() == [
         .getStats(ActionID(1)),
         .sendOnChannel(label: "stats", .text(#"{"type":"stats","reports":[]}"#)),
         .sendOnChannel(label: "#chat", .binary(Zlib.compressed(Array("hi".utf8)))),
       ])
     #expect(
-      pair.takeEvents() == [
+      pair.drainEvents() == [
         .result(ActionID(5), nil),
         .message(UserMessage(sender: sender, type: "#chat", text: "hello")),
       ])
@@ -62,7 +62,7 @@ struct SoraChannelTests {
     pair.bench.report(1, .channelMessage(label: "signaling", SoraPair.compressed(close)))
     pair.talk()
     #expect(
-      pair.takeEvents().last
+      pair.drainEvents().last
         == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
   }
 
@@ -74,7 +74,7 @@ struct SoraChannelTests {
     return channels
   }
 
-  @Test func theWebSocketIsGivenUpOnceSignalingHasGoneOver() {
+  @Test func theWebSocketIsClosedOnceSignalingHasSwitched() {
     var channels = channels("signaling")
     channels.switchOver(ignoresSocket: false)
     channels.recordSignaling(at: .zero)
@@ -89,7 +89,7 @@ struct SoraChannelTests {
     #expect(!channels.hasSwitched && channels["signaling"] == nil)
   }
 
-  @Test func messagesGoOverTheChannelThatTheirTypeNames() {
+  @Test func messagesAreSentOnTheChannelNamedByTheirType() {
     var channels = channels("signaling", "#a", "#b")
     let message = UserMessage(type: "#b", text: "hi")
     #expect(channels.outgoing(message) == nil)

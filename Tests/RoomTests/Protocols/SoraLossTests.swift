@@ -7,33 +7,33 @@ import Wire
 
 /// How a session with a Sora server ends, and what happens after its loss.
 struct SoraLossTests {
-  @Test func leavingSaysWhy() {
+  @Test func leavingStatesTheReason() {
     var pair = SoraPair.joined()
-    _ = pair.takeEvents()
+    _ = pair.drainEvents()
     pair.bench.want(.leave)
     pair.talk()
     #expect(pair.server.disconnectReason == "NO-ERROR")
     pair.bench.transport(.closed(code: 1000, reason: "TYPE-DISCONNECT"))
     pair.talk()
     #expect(
-      pair.takeEvents().last
+      pair.drainEvents().last
         == .ended(RoomEnding(.disconnected, code: 1000, message: "TYPE-DISCONNECT")))
   }
 
-  @Test func aServerThatDoesNotCloseIsLeftInTime() {
+  @Test func leavingDoesNotWaitForeverForTheServersClose() {
     var pair = SoraPair.switched()
     pair.bench.want(.leave)
     pair.talk()
-    guard case .sendOnChannel("signaling", _)? = pair.takeRequests().first else {
-      Issue.record("leaving is not said on the channel")
+    guard case .sendOnChannel("signaling", _)? = pair.drainRequests().first else {
+      Issue.record("leaving is not sent on the channel")
       return
     }
     pair.bench.wait(3)
     pair.talk()
-    #expect(pair.takeEvents().last == .ended(RoomEnding(.disconnected)))
+    #expect(pair.drainEvents().last == .ended(RoomEnding(.disconnected)))
   }
 
-  @Test func codesBeforeAnOfferAreRefusals() {
+  @Test func closeCodesBeforeAnOfferAreRefusals() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
@@ -41,7 +41,7 @@ struct SoraLossTests {
     pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
-    _ = pair.bench.take()
+    _ = pair.bench.drain()
     pair.bench.transport(.closed(code: 4490, reason: "AUTHENTICATION-FAILED"))
     #expect(
       pair.bench.events() == [
@@ -52,17 +52,17 @@ struct SoraLossTests {
       ])
   }
 
-  @Test(arguments: [false, true]) func aLostSessionIsMadeAnew(byConnection: Bool) {
+  @Test(arguments: [false, true]) func aLostSessionIsRecreated(byConnection: Bool) {
     var pair = SoraPair.joined()
-    _ = (pair.takeEvents(), pair.takeRequests())
+    _ = (pair.drainEvents(), pair.drainRequests())
     if byConnection {
       pair.bench.report(1, .state(.failed))
     } else {
       pair.bench.transport(.closed(code: 1006, reason: ""))
     }
     pair.talk()
-    #expect(pair.takeRequests() == [.close])
-    let events = pair.takeEvents()
+    #expect(pair.drainRequests() == [.close])
+    let events = pair.drainEvents()
     #expect(events.prefix(2) == [.localUnpublished(LocalMediaID(1)), .unassigned(MediaID(1))])
     guard case .reconnecting(attempt: 1, _)? = events.last else {
       Issue.record("the machine does not reconnect")
@@ -71,11 +71,11 @@ struct SoraLossTests {
     pair.bench.wait(1)
     pair.bench.open()
     pair.talk()
-    #expect(pair.takeNews().first == .reconnected)
+    #expect(pair.drainOtherEvents().first == .reconnected)
     // The earlier media is sent again, over another connection.
     pair.bench.report(
       2, .description(SoraPair.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
     pair.talk()
-    #expect(pair.takeNews().contains(.localPublished(LocalMediaID(1), MediaID(4))))
+    #expect(pair.drainOtherEvents().contains(.localPublished(LocalMediaID(1), MediaID(4))))
   }
 }

@@ -18,40 +18,40 @@ struct SoraPair {
 
   /// Delivers messages in both directions until there are none.
   mutating func talk() {
-    var said = bench.take()
-    while !said.isEmpty {
-      for output in said {
+    var outputs = bench.drain()
+    while !outputs.isEmpty {
+      for output in outputs {
         switch output {
         case .transport(_, .send(.text(let text))):
           guard let value = try? JSONValue(parsing: text) else { continue }
-          say(server.take(value))
+          deliver(server.receive(value))
         case .connection(_, let request): requests.append(request)
         case .event(let event): events.append(event)
         default: break
         }
       }
-      said = bench.take()
+      outputs = bench.drain()
     }
   }
 
   /// Delivers server messages over the WebSocket.
-  mutating func say(_ messages: [JSONValue]) {
+  mutating func deliver(_ messages: [JSONValue]) {
     for message in messages { bench.receive(message.json) }
   }
 
-  mutating func takeRequests() -> [ConnectionRequest] {
+  mutating func drainRequests() -> [ConnectionRequest] {
     defer { requests = [] }
     return requests
   }
 
-  mutating func takeEvents() -> [SignalingEvent] {
+  mutating func drainEvents() -> [SignalingEvent] {
     defer { events = [] }
     return events
   }
 
-  /// Takes the events, without the server's raw notifications.
-  mutating func takeNews() -> [SignalingEvent] {
-    takeEvents().filter { if case .notification = $0 { false } else { true } }
+  /// Removes the events and returns them without the server's raw notifications.
+  mutating func drainOtherEvents() -> [SignalingEvent] {
+    drainEvents().filter { if case .notification = $0 { false } else { true } }
   }
 
   // MARK: Pairs in different stages
@@ -90,9 +90,9 @@ struct SoraPair {
     pair.bench.open()
     pair.talk()
     pair.bench.report(1, .description(answer, media: []))
-    pair.say([.members(("type", "switched"), ("ignore_disconnect_websocket", true))])
+    pair.deliver([.members(("type", "switched"), ("ignore_disconnect_websocket", true))])
     pair.talk()
-    _ = (pair.takeRequests(), pair.takeEvents())
+    _ = (pair.drainRequests(), pair.drainEvents())
     return pair
   }
 

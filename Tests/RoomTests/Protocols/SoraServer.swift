@@ -20,7 +20,7 @@ struct SoraServer {
   var offerMembers: [JSONValue.Member] = []
 
   /// Returns the replies to a client's message.
-  mutating func take(_ message: JSONValue) -> [JSONValue] {
+  mutating func receive(_ message: JSONValue) -> [JSONValue] {
     switch message["type"]?.text {
     case "connect"?:
       connect = message
@@ -58,12 +58,12 @@ struct SoraServer {
     return .object(members + offerMembers)
   }
 
-  /// The offer: the client's own sections, and one for each other participant.
+  /// The offer: the client's sections, and one for each other participant.
   private var sdp: String {
-    let own =
+    let localSections =
       section("audio", mid: "a", "recvonly", nil) + section("video", mid: "v", "recvonly", nil)
     let more = others.map { section("audio", mid: "m" + $0, "sendonly", $0) }
-    return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n" + own + more.joined()
+    return "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n" + localSections + more.joined()
   }
 
   private func section(_ kind: String, mid: String, _ direction: String, _ stream: String?)

@@ -17,79 +17,79 @@ struct SoraStatisticsTests {
       let channel = try #require(SoraChannel(.members(("label", .text("stats")))))
       desk.channels.begin([channel])
     }
-    _ = taken(&desk)
+    _ = outputs(&desk)
     return (desk, connection)
   }
 
-  private func taken(_ desk: inout SoraDesk) -> [SignalingOutput] {
+  private func outputs(_ desk: inout SoraDesk) -> [SignalingOutput] {
     var outbox = Outbox<SignalingOutput>()
     desk.end(into: &outbox)
     return outbox.drain()
   }
 
-  @Test func aQuestionOnTheSocketIsAnsweredThere() throws {
+  @Test func aRequestOnTheSocketIsAnsweredThere() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: false, &desk)
-    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(1)))])
+    #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(1)))])
     statistics.answer(ActionID(1), #"[{"id":"a"}]"#, &desk)
     #expect(
-      taken(&desk)
+      outputs(&desk)
         == [
           .transport(TransportID(1), .send(.text(#"{"type":"pong","stats":[{"id":"a"}]}"#)))
         ])
   }
 
-  @Test func aQuestionOnTheChannelIsAnsweredThere() throws {
+  @Test func aRequestOnTheChannelIsAnsweredThere() throws {
     var (desk, connection) = try desk(hasChannel: true)
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: true, &desk)
-    _ = taken(&desk)
+    _ = outputs(&desk)
     statistics.answer(ActionID(1), "[]", &desk)
     let text = #"{"type":"stats","reports":[]}"#
     #expect(
-      taken(&desk)
+      outputs(&desk)
         == [.connection(connection, .sendOnChannel(label: "stats", .text(text)))])
   }
 
-  @Test func whoeverAsksAgainWaitsForTheFirstAnswer() throws {
+  @Test func aRepeatedRequestWaitsForTheFirstAnswer() throws {
     var (desk, connection) = try desk(hasChannel: true)
     var statistics = SoraStatistics()
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: false, &desk) }
-    #expect(taken(&desk).count == 1)
+    #expect(outputs(&desk).count == 1)
     // A request on another transport counts separately.
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: true, &desk) }
-    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
+    #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(2)))])
     statistics.answer(ActionID(1), "[]", &desk)
-    _ = taken(&desk)
+    _ = outputs(&desk)
     statistics.ask(connection, isOnChannel: true, &desk)
-    #expect(taken(&desk).isEmpty)
+    #expect(outputs(&desk).isEmpty)
     statistics.ask(connection, isOnChannel: false, &desk)
-    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(3)))])
+    #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(3)))])
   }
 
-  @Test func anAnswerThatNobodyWaitsForIsDropped() throws {
+  @Test func anUnexpectedAnswerIsDropped() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.answer(ActionID(1), "[]", &desk)
     statistics.ask(connection, isOnChannel: false, &desk)
-    _ = taken(&desk)
+    _ = outputs(&desk)
     statistics.forget()
     statistics.answer(ActionID(1), "[]", &desk)
-    #expect(taken(&desk).isEmpty)
+    #expect(outputs(&desk).isEmpty)
     // The numbers continue, so that a late answer is not taken for another one.
     statistics.ask(connection, isOnChannel: false, &desk)
-    #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
+    #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(2)))])
   }
 
-  @Test func statisticsThatCannotBeReadAreNone() throws {
+  @Test func unreadableStatisticsAreDropped() throws {
     var (desk, connection) = try desk()
     var statistics = SoraStatistics()
     statistics.ask(connection, isOnChannel: false, &desk)
-    _ = taken(&desk)
+    _ = outputs(&desk)
     statistics.answer(ActionID(1), "{not json", &desk)
     #expect(
-      taken(&desk)
+      outputs(&desk)
         == [.transport(TransportID(1), .send(.text(#"{"type":"pong","stats":[]}"#)))])
   }
 }

@@ -10,7 +10,7 @@ import Wire
 struct SoraTests {
   // MARK: Connecting
 
-  @Test func aChannelIsEnteredAndItsOfferAnsweredWithOwnMedia() {
+  @Test func aChannelIsEnteredAndItsOfferAnsweredWithLocalMedia() {
     var pair = SoraPair(["video": "false", "audio": #"{"codec_type":"OPUS"}"#, "spotlight": "true"])
     _ = pair.server.arrive("OTHER")
     pair.bench.want(.join(RoomJoin(room: "sora", token: "t")))
@@ -26,15 +26,15 @@ struct SoraTests {
         ICEServerConfiguration(
           urls: ["turn:turn.example?transport=udp"], username: "u", credential: "c")
       ], policy: .relay)
-    #expect(pair.takeRequests() == [.open(.both, servers)])
+    #expect(pair.drainRequests() == [.open(.both, servers)])
     #expect(
-      pair.takeEvents() == [
+      pair.drainEvents() == [
         .progress(.opened), .progress(.joining),
         .joined(JoinedRoom(participant: "OWN0", session: "SESSION")),
       ])
     pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [SoraPair.audio])))
     pair.talk()
-    guard case .setRemote(let offer)? = pair.takeRequests().first else {
+    guard case .setRemote(let offer)? = pair.drainRequests().first else {
       Issue.record("the offer is not applied")
       return
     }
@@ -47,7 +47,7 @@ struct SoraTests {
     #expect(pair.server.answers.map(\.sdp) == ["answer"])
     #expect(pair.server.candidates == ["candidate:1 1 udp"])
     #expect(
-      pair.takeNews() == [
+      pair.drainOtherEvents() == [
         .participantEntered(ParticipantInfo(id: "OTHER")),
         .published(
           owner: "OTHER", [PublishedMedia(id: MediaID(1), owner: "OTHER", kind: .audio)]),
@@ -56,27 +56,27 @@ struct SoraTests {
       ])
   }
 
-  @Test func whoHasNothingToSendAnswersAfterAWhile() {
+  @Test func withoutMediaToSendTheOfferIsAnsweredAfterAWhile() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
     pair.talk()
-    #expect(pair.takeRequests().count == 1)
+    #expect(pair.drainRequests().count == 1)
     pair.bench.wait(2)
     pair.talk()
-    guard case .setRemote? = pair.takeRequests().first else {
-      Issue.record("the offer waits for ever")
+    guard case .setRemote? = pair.drainRequests().first else {
+      Issue.record("the offer waits forever")
       return
     }
   }
 
-  @Test func aRedirectIsFollowedButNotForEver() {
+  @Test func aLimitedNumberOfRedirectsIsFollowed() {
     var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     for round in 0..<6 {
       pair.bench.open()
       #expect(pair.bench.lastSent?["redirect"]?.flag == (round == 0 ? nil : true))
-      pair.say([
+      pair.deliver([
         .members(("type", "redirect"), ("location", .text("wss://\(round).example/signaling")))
       ])
     }
@@ -98,7 +98,7 @@ struct SoraTests {
     pair.bench.open()
     pair.talk()
     #expect(
-      pair.takeRequests().last
+      pair.drainRequests().last
         == .setLayers(
           mid: "v",
           [
@@ -163,12 +163,12 @@ struct SoraTests {
     pair.bench.report(1, .channelOpened(label: "signaling"))
     pair.bench.report(
       1, .channelMessage(label: "#chat", .binary(Zlib.compressed(Array("hello".utf8)))))
-    pair.say([.members(("type", "push"), ("data", 1))])
+    pair.deliver([.members(("type", "push"), ("data", 1))])
     pair.bench.report(1, .description(SoraPair.answer, media: []))
-    pair.say(pair.server.leave("OTHER"))
+    pair.deliver(pair.server.leave("OTHER"))
     pair.bench.transport(.closed(code: 1000, reason: "bye"))
     pair.talk()
-    let events = pair.takeEvents()
+    let events = pair.drainEvents()
     let signaling = events.compactMap { event -> String? in
       guard case .notification("signaling", let json) = event else { return nil }
       return JSONValue(text: json)?["type"]?.text
@@ -199,13 +199,13 @@ struct SoraTests {
 
   // MARK: Other participants
 
-  @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {
+  @Test(arguments: ["re-offer", "update"]) func otherParticipantsJoinAndLeave(type: String) {
     var pair = SoraPair.joined()
-    _ = (pair.takeEvents(), pair.takeRequests())
-    pair.say(pair.server.arrive("THIRD", type: type))
+    _ = (pair.drainEvents(), pair.drainRequests())
+    pair.deliver(pair.server.arrive("THIRD", type: type))
     pair.talk()
     #expect(
-      pair.takeNews() == [
+      pair.drainOtherEvents() == [
         .participantEntered(ParticipantInfo(id: "THIRD", displayName: "client-THIRD")),
         .published(
           owner: "THIRD", [PublishedMedia(id: MediaID(3), owner: "THIRD", kind: .audio)]),
@@ -214,40 +214,40 @@ struct SoraTests {
     pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
     #expect(pair.server.answers.last?.type == (type == "update" ? "update" : "re-answer"))
-    pair.say(pair.server.leave("OTHER"))
+    pair.deliver(pair.server.leave("OTHER"))
     pair.talk()
     #expect(
-      pair.takeNews() == [
+      pair.drainOtherEvents() == [
         .unpublished(owner: "OTHER", [MediaID(1)]), .unassigned(MediaID(1)),
         .participantLeft("OTHER", .left),
       ])
   }
 
-  @Test func offersThatComeWhileAnsweringAreAnsweredByTheLast() {
+  @Test func ofOffersReceivedWhileAnsweringTheLastIsAnswered() {
     var pair = SoraPair.joined()
-    _ = pair.takeRequests()
-    pair.say(pair.server.arrive("THIRD"))
-    pair.say(pair.server.arrive("FOURTH"))
-    pair.say(pair.server.arrive("FIFTH"))
+    _ = pair.drainRequests()
+    pair.deliver(pair.server.arrive("THIRD"))
+    pair.deliver(pair.server.arrive("FOURTH"))
+    pair.deliver(pair.server.arrive("FIFTH"))
     pair.talk()
-    #expect(pair.takeRequests().count == 1)
+    #expect(pair.drainRequests().count == 1)
     pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
-    guard case .setRemote(let last)? = pair.takeRequests().first else {
+    guard case .setRemote(let last)? = pair.drainRequests().first else {
       Issue.record("the last offer is not answered")
       return
     }
     #expect(last.sdp.contains("FIFTH"))
   }
 
-  @Test func pingsAreAnsweredWithStatisticsWhenTheyAreWanted() {
+  @Test func pingsAreAnsweredWithStatisticsWhenRequested() {
     var pair = SoraPair.joined()
-    _ = pair.takeRequests()
-    pair.say([.members(("type", "ping"))])
-    pair.say([.members(("type", "ping"), ("stats", true))])
-    pair.say([.members(("type", "ping"), ("stats", true))])
+    _ = pair.drainRequests()
+    pair.deliver([.members(("type", "ping"))])
+    pair.deliver([.members(("type", "ping"), ("stats", true))])
+    pair.deliver([.members(("type", "ping"), ("stats", true))])
     pair.talk()
-    #expect(pair.takeRequests() == [.getStats(ActionID(1))])
+    #expect(pair.drainRequests() == [.getStats(ActionID(1))])
     pair.bench.report(1, .stats(ActionID(1), #"[{"id":"T01","type":"transport"}]"#))
     pair.bench.report(1, .stats(ActionID(9), "[]"))
     pair.talk()
@@ -257,10 +257,10 @@ struct SoraTests {
       ])
   }
 
-  @Test func whatTheServerPushesIsReportedInItsWords() {
+  @Test func pushedMessagesAreReportedUnchanged() {
     var pair = SoraPair.joined()
-    _ = pair.takeEvents()
-    pair.say([
+    _ = pair.drainEvents()
+    pair.deliver([
       .members(("type", "push"), ("data", .members(("a", 1)))),
       .members(
         ("type", "notify"), ("event_type", "spotlight.focused"), ("connection_id", "OTHER")),
@@ -268,7 +268,7 @@ struct SoraTests {
     ])
     pair.talk()
     #expect(
-      pair.takeEvents() == [
+      pair.drainEvents() == [
         .notification(type: "push", #"{"a":1}"#),
         .notification(
           type: "notify",

@@ -5,7 +5,7 @@ import Wire
 
 struct TranscriptTests {
   /// Compares the bytes of every frame, and every connection request, event and deadline.
-  @Test func whatARealServerSaidComesToTheSameAgain() throws {
+  @Test func recordedServersGiveTheSameOutputs() throws {
     for transcript in try Transcript.all.get() {
       var machine = transcript.machine
       var outbox = Outbox<SignalingOutput>()
@@ -28,13 +28,13 @@ struct TranscriptTests {
 
   /// Breaks the connection to the server after every step, without ever restoring it; then leaves
   /// the room.
-  @Test func theWayMayBreakInEveryState() throws {
+  @Test func theTransportMayFailInEveryState() throws {
     for transcript in try Transcript.all.get() {
       var whole = SignalingBench(transcript.machine)
       for (number, step) in transcript.steps.enumerated() {
         whole.move(to: Instant(nanoseconds: step.at))
         whole.step(step.input)
-        _ = whole.take()
+        _ = whole.drain()
         var bench = whole
         bench.transport(.failed("broken"))
         for _ in 0..<2 {

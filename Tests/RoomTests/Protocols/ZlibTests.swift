@@ -8,8 +8,8 @@ struct ZlibTests {
     String(repeating: "a=candidate:1 1 udp 2130706431 192.0.2.1 39645 typ host\r\n", count: 40).utf8
   )
 
-  /// Compression gives the same bytes in every run, because they are on the tape.
-  @Test func whatIsWrittenIsFixedAndShorter() throws {
+  /// Compression must be deterministic, because its output is on the tape.
+  @Test func compressedBytesAreFixedAndShorter() throws {
     #expect(Zlib.compressed([]) == [0x78, 0x01, 0x03, 0x00, 0, 0, 0, 1])
     #expect(
       Zlib.compressed(Array("aaaaaaaaaa".utf8)) == [
@@ -23,7 +23,7 @@ struct ZlibTests {
     }
   }
 
-  @Test func everyLengthAndDistanceComesBack() throws {
+  @Test func everyLengthAndDistanceRoundTrips() throws {
     var state: UInt64 = 9
     func next() -> Int {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -60,7 +60,7 @@ struct ZlibTests {
     #expect(text == (0..<200).map { "line \($0 * 7919 % 1000)" }.joined(separator: "\n"))
   }
 
-  @Test func anyBytesAreTakenOrRefused() {
+  @Test func anyBytesAreReadOrRefused() {
     let good = Zlib.compressed(Self.text)
     for index in good.indices {
       for bit in 0..<8 {

@@ -170,7 +170,6 @@ struct BitrateBounds: Sendable {
 
   mutating func set(remoteMaximum: UInt64) { self.remoteMaximum = Double(remoteMaximum) }
 
-  /// Clamps a rate to the bounds.
   func clamp(_ rate: Double) -> Double { min(max(rate, minimum), maximum) }
 
   /// Clamps a rate to the peer's limit.

@@ -26,7 +26,6 @@ struct FrameAssembler {
     var isRepaired = false
   }
 
-  /// A complete frame.
   struct AssembledFrame {
     var first: Int64
     var last: Int64

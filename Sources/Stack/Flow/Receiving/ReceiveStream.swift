@@ -318,7 +318,6 @@ struct ReceiveStream {
     return requested
   }
 
-  /// Counts a NACK that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
   /// Whether a decoder is waiting for a key frame and none is arriving.
@@ -346,7 +345,6 @@ struct ReceiveStream {
   /// Returns an extra report block on the media SSRC.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
-  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     reports.receive(report, at: arrival)
     var remote = counters.remote ?? RemoteOutboundCounters()

@@ -208,7 +208,6 @@ struct ReceiveStreams {
     }
   }
 
-  /// Counts a packet's ECN mark.
   mutating func count(_ ecn: ECNMark?, _ place: Place) { all[place.index].count(ecn) }
 
   /// Counts padding on an announced RTX SSRC, even before the stream's first packet, as libwebrtc
@@ -283,7 +282,6 @@ struct ReceiveStreams {
 
   // MARK: - Reports
 
-  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     guard let index = all.firstIndex(where: { $0.ssrc == report.ssrc }) else { return }
     all[index].receive(report, at: arrival)

@@ -198,7 +198,6 @@ struct ReceptionReports {
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Handles a sender report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
   }

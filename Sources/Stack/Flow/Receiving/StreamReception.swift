@@ -266,7 +266,6 @@ package struct StreamReception {
 
   // MARK: RTCP
 
-  /// Handles a sender report.
   package mutating func receive(_ report: SenderReport, at arrival: Instant) {
     stream.receive(report, at: arrival)
   }

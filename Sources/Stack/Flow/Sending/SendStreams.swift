@@ -213,7 +213,6 @@ struct SendTally {
 
   init(_ counters: OutboundStreamCounters) { self.counters = counters }
 
-  /// Applies a renegotiation.
   mutating func configure(_ agreement: SendAgreement) {
     counters.rtxSSRC = agreement.rtxSSRC
     counters.codec = agreement.codec.name

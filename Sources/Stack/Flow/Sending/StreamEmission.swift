@@ -122,7 +122,6 @@ package struct StreamEmission {
     sent.headerBytesSent += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Records a sender report.
   package mutating func report(_ report: SenderReport, at arrival: Instant) {
     if reports.count >= StreamEmission.reportsMaximum { reports.removeFirst() }
     reports.append(

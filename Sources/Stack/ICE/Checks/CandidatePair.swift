@@ -7,7 +7,6 @@ struct CandidatePair {
   let generation: UInt32
   /// The local address; its port is 0 as long as an active TCP pair has no connection.
   private(set) var base: SocketAddress
-  /// The remote address.
   let target: SocketAddress
   /// Pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
   let foundation: String
@@ -78,7 +77,6 @@ struct CandidatePair {
     change(to: .failed)
   }
 
-  /// Sets the priority.
   mutating func rank(_ new: UInt64) { priority = new }
 
   /// Replaces a peer-reflexive remote candidate with the signaled one.
@@ -266,7 +264,7 @@ struct PairTraffic {
     consentedAt = now
   }
 
-  /// Records other traffic.
+  /// Records received traffic other than STUN.
   mutating func receiveData(at now: Instant) { receivedAt = now }
 
   /// Copies the counters into a report.

@@ -29,7 +29,6 @@ struct Checklist {
   var indices: Range<Int> { pairs.indices }
   subscript(index: Int) -> CandidatePair { pairs[index] }
 
-  /// Changes one pair.
   mutating func change<Result>(
     _ index: Int, _ body: (inout CandidatePair) -> Result
   ) -> Result {

@@ -88,7 +88,6 @@ struct CheckProgress {
     return isByWay ? [.connected, .completed] : [target]
   }
 
-  /// Closes for good.
   mutating func close() { state = .closed }
 
   private func target(_ path: Path?) -> ICEConnectionState {

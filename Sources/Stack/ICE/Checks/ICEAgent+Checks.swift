@@ -245,11 +245,11 @@ extension ICEAgent {
     // A connection opened locally already belongs to a pair, or is about to be closed.
     if checklist.index(local, remote) == nil, !isTCP || gatherer.sockets.socket(at: local) != nil {
       let candidate = remoteSide.reflexive(remote, priority: priority, isTCP: isTCP)
-      // It is paired only with the socket that it reached (section 7.3.1.4).
+      // The candidate is paired only with the socket that the check reached (section 7.3.1.4).
       if learnRemote(candidate) == .full {
         counters.count(.overflows)
       } else {
-        // It may have been signaled before there was a socket to pair it with.
+        // The candidate may have been signaled before there was a socket to pair it with.
         let signaled = isTCP ? nil : remoteSide.candidate(at: remote)
         addPair(base: local, remote: signaled ?? candidate)
       }

@@ -9,7 +9,6 @@ struct Nomination {
   private(set) var dueAt: Instant?
   private var nominatedAt: Instant?
 
-  /// Nominates a pair.
   mutating func nominate(_ id: UInt32, at now: Instant) {
     pairID = id
     nominatedAt = now

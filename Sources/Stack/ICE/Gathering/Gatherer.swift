@@ -99,7 +99,6 @@ struct LocalSockets {
 
   var isFull: Bool { all.count >= Self.maximum }
 
-  /// Returns the open socket at an address.
   func socket(at address: SocketAddress) -> Socket? {
     for socket in all where socket.address == address { return socket }
     return nil
@@ -149,7 +148,6 @@ struct LocalSockets {
     return all[index]
   }
 
-  /// Removes a socket.
   mutating func remove(_ id: UInt32) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }) else { return nil }
     return all.remove(at: index)
@@ -203,7 +201,6 @@ struct LocalCandidates {
     all.append(Candidate(candidate: candidate, base: base, server: server))
   }
 
-  /// Removes and returns the candidates of a lost base.
   @discardableResult
   mutating func remove(base: SocketAddress) -> [ICECandidate] { remove { $0.base == base } }
 

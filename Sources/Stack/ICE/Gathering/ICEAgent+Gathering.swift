@@ -64,7 +64,7 @@ extension ICEAgent {
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
     if connected(id, address) || peerConnected(id, address) { return }
     guard let socket = gatherer.sockets.bind(id, address) else {
-      // A restart or failure removed it meanwhile.
+      // A restart or failure removed the socket in the meantime.
       return emit(.request(.closeSocket(address)))
     }
     if socket.isListener {
@@ -93,7 +93,6 @@ extension ICEAgent {
     if let address = gatherer.sockets.remove(id)?.address { lose(address) }
   }
 
-  /// Closes the sockets for which `isOver` returns true.
   mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
@@ -207,7 +206,7 @@ extension ICEAgent {
   mutating func addReflexive(
     _ mapped: SocketAddress, base: SocketAddress, server: SocketAddress
   ) {
-    // It is never paired itself: its base sends for it.
+    // A reflexive candidate is never paired itself: its base sends for it.
     guard !gatherer.candidates.isRedundant(mapped, base: base),
       let socket = gatherer.sockets.socket(at: base)
     else { return }

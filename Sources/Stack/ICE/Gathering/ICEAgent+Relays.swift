@@ -105,7 +105,7 @@ extension ICEAgent {
           StreamTarget(from: relay.base.ip, to: relay.address, server: relay.server))))
   }
 
-  /// Handles an open connection to a server; returns false if it is not one.
+  /// Handles an open connection to a server; returns false if no relay requested it.
   mutating func connected(_ id: UInt32, _ address: SocketAddress) -> Bool {
     guard let index = relays.connected(id, at: address) else { return false }
     drive(relay: index, .begin)

@@ -58,7 +58,6 @@ struct PeerConnections {
     return unused
   }
 
-  /// Removes all connections.
   mutating func removeAll() -> [Connection] {
     defer { all = [] }
     return all

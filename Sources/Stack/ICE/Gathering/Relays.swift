@@ -38,7 +38,6 @@ struct Relays {
     fileprivate var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
   }
 
-  /// The due action for a relay.
   enum Due {
     case nothing
     case begin
@@ -71,7 +70,6 @@ struct Relays {
 
   // MARK: Finding
 
-  /// Returns the relay with this relayed address.
   func index(at relayed: SocketAddress) -> Int? {
     for index in all.indices where all[index].client.relayed == relayed { return index }
     return nil
@@ -215,13 +213,11 @@ struct Relays {
     all[index].beginAt = due
   }
 
-  /// Removes and returns the relays that have ended.
   mutating func removeOver() -> [Relay] {
     defer { all.removeAll(where: \.isOver) }
     return all.filter(\.isOver)
   }
 
-  /// Removes the relays for which `isGone` returns true.
   mutating func remove(where isGone: (Relay) -> Bool) { all.removeAll(where: isGone) }
 
   // MARK: Clients

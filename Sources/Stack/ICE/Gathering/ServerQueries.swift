@@ -23,7 +23,6 @@ struct ServerList {
     }
   }
 
-  /// Returns the server at an address.
   func server(at address: SocketAddress) -> ICEServer? {
     all.first {
       $0.server.port == address.port && $0.addresses?.contains(address.ip) == true
@@ -121,7 +120,6 @@ struct ServerQueries {
   /// Drops the requests from an address that is gone.
   mutating func drop(from base: SocketAddress) { all.removeAll { $0.base == base } }
 
-  /// Drops all requests.
   mutating func removeAll() { all = [] }
 
   /// Handles a response; returns whether it is the first, or nil if it answers no request.

@@ -18,7 +18,7 @@ package struct DNSType: RawRepresentable, Hashable, Sendable {
 /// A DNS message, reduced to what multicast name resolution needs (RFC 1035 section 4, RFC 6762
 /// section 18).
 package struct DNSMessage: Hashable, Sendable {
-  /// A question in a query.
+  /// The name and record type that a query asks for (RFC 1035 section 4.1.2).
   package struct Question: Hashable, Sendable {
     package var name: String
     package var type: DNSType
@@ -32,9 +32,9 @@ package struct DNSMessage: Hashable, Sendable {
     }
   }
 
-  /// An answer.
+  /// An address of a name, or the types that the name has (RFC 1035 section 4.1.3).
   package struct Record: Hashable, Sendable {
-    /// A record's data.
+    /// The parsed RDATA: A and AAAA records, and NSEC records (RFC 6762 section 6.1).
     package enum Value: Hashable, Sendable {
       case address(IPAddress)
       /// The name has only these types.

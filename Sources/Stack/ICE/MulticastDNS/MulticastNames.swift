@@ -6,20 +6,17 @@ package import Wire
 /// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
 package struct MulticastNames: Machine {
-  /// An input to the machine.
   package enum Input {
     /// Find a name's addresses; answered by `resolved` with the same id.
     case resolve(id: UInt64, String)
     /// Answer questions for a name with an address, on behalf of an owner.
     case publish(String, IPAddress, owner: UInt64)
-    /// Withdraw an owner's names.
     case withdraw(owner: UInt64)
     /// A datagram received at the multicast port.
     case received([UInt8], from: SocketAddress)
     case deadline
   }
 
-  /// An output of the machine.
   package enum Output: Hashable {
     /// Send to the multicast group on every link.
     case multicast([UInt8])
@@ -29,7 +26,6 @@ package struct MulticastNames: Machine {
     case resolved(id: UInt64, [IPAddress])
   }
 
-  /// The multicast DNS port.
   package static let port: UInt16 = 5353
   /// The destination of queries and responses.
   package static let group = IPAddress(ipv4: 0xe000_00fb)
@@ -233,7 +229,6 @@ package struct LinkNetwork: Hashable, Sendable {
     self.mask = mask
   }
 
-  /// Returns whether an address is in the network.
   package func contains(_ other: IPAddress) -> Bool {
     guard address.isIPv4 == other.isIPv4, mask.isIPv4 == other.isIPv4 else { return false }
     let (own, theirs, bits) = (address.words, other.words, mask.words)

@@ -26,9 +26,7 @@ package struct STUNMessage: Sendable {
   package let messageClass: STUNClass
   package let method: STUNMethod
   package let transactionID: STUNTransactionID
-  /// The offset of the MESSAGE-INTEGRITY header.
   let integrityOffset: Int?
-  /// The offset of the FINGERPRINT header.
   let fingerprintOffset: Int?
 
   /// Returns whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).
@@ -328,7 +326,6 @@ extension STUNMessage {
   /// The value XORed with FINGERPRINT's CRC-32 (section 14.7).
   static let fingerprintMask: UInt32 = 0x5354_554e
 
-  /// Whether the message has MESSAGE-INTEGRITY.
   package var hasIntegrity: Bool { integrityOffset != nil }
 
   /// Returns whether MESSAGE-INTEGRITY is present and correct for a key, over the bytes as

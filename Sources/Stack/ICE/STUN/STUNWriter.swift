@@ -9,7 +9,6 @@ package struct STUNWriter {
   private var writer: ByteWriter
   private let transactionID: STUNTransactionID
 
-  /// Starts a message.
   package init(
     _ messageClass: STUNClass, method: STUNMethod = .binding, transactionID: STUNTransactionID
   ) {
@@ -35,28 +34,28 @@ package struct STUNWriter {
     writer.zeros(STUNMessage.padded(value.count) - value.count)
   }
 
-  /// Adds USERNAME.
+  /// Adds USERNAME (section 14.3).
   package mutating func username(_ name: String) { attribute(.username, Array(name.utf8)) }
 
-  /// Adds SOFTWARE.
+  /// Adds SOFTWARE (section 14.14).
   package mutating func software(_ name: String) { attribute(.software, Array(name.utf8)) }
 
-  /// Adds PRIORITY.
+  /// Adds PRIORITY (RFC 8445 section 7.1.1).
   package mutating func priority(_ priority: UInt32) {
     writer.uint16(STUNAttributeType.priority.rawValue)
     writer.uint16(4)
     writer.uint32(priority)
   }
 
-  /// Adds USE-CANDIDATE.
+  /// Adds USE-CANDIDATE (RFC 8445 section 7.1.2).
   package mutating func useCandidate() { attribute(.useCandidate, []) }
 
-  /// Adds ICE-CONTROLLING with a tie-breaker.
+  /// Adds ICE-CONTROLLING with a tie-breaker (RFC 8445 section 7.1.3).
   package mutating func iceControlling(_ tieBreaker: UInt64) {
     number(.iceControlling, tieBreaker)
   }
 
-  /// Adds ICE-CONTROLLED with a tie-breaker.
+  /// Adds ICE-CONTROLLED with a tie-breaker (RFC 8445 section 7.1.3).
   package mutating func iceControlled(_ tieBreaker: UInt64) { number(.iceControlled, tieBreaker) }
 
   /// Adds XOR-MAPPED-ADDRESS (section 14.2).

@@ -22,7 +22,7 @@ struct Allocation {
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, is still pending, or has ended for good.
+  /// Whether the allocation exists, and whether it is still pending.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -86,7 +86,6 @@ struct Permissions {
     case refused
   }
 
-  /// The permission for an address.
   private struct Permission {
     let ip: IPAddress
     var isGranted = false
@@ -138,7 +137,6 @@ struct Permissions {
     return true
   }
 
-  /// Records that an address is in use.
   mutating func use(_ ip: IPAddress, at now: Instant) {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
@@ -189,7 +187,6 @@ struct Permissions {
 
 /// The channels to peers: their numbers and when they are refreshed (RFC 8656 section 12).
 struct Channels {
-  /// A channel to a peer.
   private struct Channel {
     let number: UInt16
     let peer: SocketAddress
@@ -219,7 +216,6 @@ struct Channels {
     return nil
   }
 
-  /// Returns a channel's peer.
   func peer(of number: UInt16) -> SocketAddress? {
     for channel in all where channel.number == number { return channel.peer }
     return nil
@@ -253,7 +249,6 @@ struct Channels {
     }
   }
 
-  /// Returns the channels to refresh now.
   mutating func refreshDue(at now: Instant) -> [UInt16] {
     var due: [UInt16] = []
     for index in all.indices {

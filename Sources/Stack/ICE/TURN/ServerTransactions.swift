@@ -2,7 +2,6 @@ import Wire
 
 /// Requests waiting for a response: when each is sent again or given up (RFC 8489 section 6.2).
 struct ServerTransactions {
-  /// The purpose of a request.
   enum Purpose: Equatable {
     case allocate
     case refresh
@@ -138,7 +137,7 @@ struct MappingKeeper {
   /// When the next message is due unless others are sent before.
   private(set) var deadline: Instant?
   private var sentAt = Instant.zero
-  /// A connection needs no such messages.
+  /// Whether the server is reached over TCP, where no mapping needs to be kept open.
   private let isReliable: Bool
 
   init(isReliable: Bool) { self.isReliable = isReliable }

@@ -56,7 +56,6 @@ package struct TURNClient: Machine {
   /// Whether the allocation is still pending.
   package var isAllocating: Bool { allocation.isOpen }
 
-  /// Whether the allocation exists.
   package var isAllocated: Bool { allocation.isThere }
 
   private mutating func updateDeadline() {
@@ -294,7 +293,6 @@ package struct TURNCredentials: Hashable, Sendable {
 }
 
 extension TURNClient {
-  /// An input to the client.
   package enum Input {
     /// Request the allocation.
     case begin

@@ -177,7 +177,6 @@ struct CreatedDescriptions {
 }
 
 extension JSEPError {
-  /// Creates the error for a call in the wrong signaling state.
   init(wrong state: SignalingState, for call: String) {
     self.init(.invalidState, "\(call) in signaling state \(state.rawValue)")
   }

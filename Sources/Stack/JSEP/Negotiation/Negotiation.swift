@@ -258,7 +258,6 @@ extension Negotiation {
     case trackAdded(transceiver: UInt32, streamIDs: [String])
     /// The peer stopped sending on the transceiver.
     case trackRemoved(transceiver: UInt32)
-    /// A transceiver was stopped and removed.
     case transceiverStopped(id: UInt32)
     /// A final or provisional answer was applied; `sections` has the result.
     case sectionsAgreed

@@ -98,7 +98,6 @@ struct TransceiverTable {
     }
   }
 
-  /// Changes a transceiver in place.
   mutating func change<Result>(_ index: Int, _ body: (inout Transceiver) -> Result) -> Result {
     body(&all[index])
   }

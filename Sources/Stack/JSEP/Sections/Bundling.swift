@@ -66,7 +66,6 @@ struct Bundling {
 }
 
 extension SectionSlot {
-  /// Returns whether the section is on and uses a transport.
   func uses(_ number: Int) -> Bool { !isDead && transportNumber == number }
 }
 
@@ -123,7 +122,6 @@ package struct LocalTransport: Hashable, Sendable {
   package var number: Int
   package var usernameFragment: String
   package var password: String
-  /// The fingerprints of all certificates.
   package var fingerprints: [CertificateFingerprint]
   /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
   package var candidates: [String]

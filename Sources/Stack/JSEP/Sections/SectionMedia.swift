@@ -197,7 +197,7 @@ package struct SimulcastLayer: Hashable, Sendable {
   }
 }
 
-/// A negotiated simulcast layer.
+/// A simulcast layer that both descriptions contain, with the peer's limits.
 package struct NegotiatedLayer: Hashable, Sendable {
   package let rid: String
   /// Whether the peer has paused the layer (RFC 8853 section 5.1).

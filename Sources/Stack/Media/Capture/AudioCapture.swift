@@ -21,13 +21,12 @@ package struct AudioCapture: Machine {
   }
   package enum Output {
     case encoded(EncodedFrame)
-    /// Whether the participant is speaking although the track is disabled.
+    /// Speech into the disabled track began or ended.
     case mutedSpeech(isSpeaking: Bool)
     /// The encoder failed for this reason; the track is silent from then on.
     case failure(String)
   }
 
-  /// A block's length.
   package static let blockInterval = Interval.milliseconds(20)
   /// The maximum number of blocks that a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5

@@ -164,7 +164,6 @@ package struct QualityLimitation: Hashable, Sendable {
     case none, cpu, bandwidth, other
   }
 
-  /// The current reason.
   package private(set) var reason = Reason.none
   /// The reason apparent from the frames, ignoring the target bit rate: the video may be good
   /// despite a low target.

@@ -80,11 +80,10 @@ package protocol AudioEncoding: AnyObject {
   var wantsSamples: Bool { get }
   /// Encodes one 20 ms block.
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio
-  /// Sets the packet loss in percent.
   func setPacketLoss(percent: Int32)
 }
 
-/// An encoded audio block.
+/// An encoder's output for one block, with the loudness measured before encoding.
 package struct EncodedAudio: Hashable, Sendable {
   /// The payload; at most two bytes if DTX says that nothing need be sent.
   package var bytes: [UInt8]
@@ -112,7 +111,7 @@ package protocol AudioDecoding: AnyObject {
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
 }
 
-/// A request to an audio decoder.
+/// How to produce the next block: from its packet, from the next packet's FEC, or by concealment.
 package enum AudioDecodeRequest: Hashable, Sendable {
   case payload([UInt8])
   case recoverPrevious(from: [UInt8], frameCount: Int)
@@ -150,7 +149,7 @@ extension VideoEncoding {
   package func begin(_ step: TemporalPattern.Step) {}
 }
 
-/// An encoded video frame.
+/// A video encoder's output for one frame.
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool

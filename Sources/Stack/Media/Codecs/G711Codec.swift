@@ -13,7 +13,7 @@ final class G711Encoder: AudioEncoding {
 
   var wantsSamples: Bool { true }
 
-  /// Does nothing: G.711 has only one rate.
+  /// Does nothing: G.711 has no FEC and only one bit rate.
   func setPacketLoss(percent: Int32) {}
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
@@ -108,7 +108,6 @@ struct NarrowbandConcealment {
   private var period: [Int16] = []
   private var made = 0
 
-  /// Returns concealment samples.
   mutating func conceal(_ count: Int) -> [Int16] {
     if period.isEmpty { begin() }
     let samples = (0..<count).map { _ in next() }
@@ -209,10 +208,8 @@ package enum G711Law: Hashable, Sendable {
     }
   }
 
-  /// The code for silence.
   package var silence: UInt8 { encode(0) }
 
-  /// The sample for each code.
   var samples: [Int16] { self == .mu ? G711Law.muSamples : G711Law.aSamples }
 
   private static let muSamples = (UInt8.min...UInt8.max).map { decodeMu($0) }

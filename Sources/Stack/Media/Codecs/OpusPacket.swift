@@ -45,9 +45,7 @@ extension CodecName {
 package struct OpusPacket: Hashable, Sendable {
   /// The duration of each of the packet's frames, in samples at 48 kHz.
   package let frameDuration: Int
-  /// The number of frames.
   package let frameCount: Int
-  /// Whether the packet is coded in stereo.
   package let isStereo: Bool
   /// Whether the packet includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool

@@ -121,7 +121,6 @@ package struct KeyTones: Hashable, Sendable {
   private static let commaSamples: Int64 = 96_000
   private static let blockLength = Int64(BlockCutter.blockLength)
   private static let keys = Array("0123456789*#ABCD")
-  /// The maximum number of keys.
   private static let keysMaximum = 256
   /// The number of times that an event's end is sent (RFC 4733 section 2.5.1.4).
   private static let endPackets = 3

@@ -129,7 +129,6 @@ struct AudioDelay {
   /// Blocks no louder than this, in -dBov, can be repeated or removed unnoticed.
   private static let quietLevel: UInt8 = 45
 
-  /// The requested minimum delay.
   private let minimum: Interval
   /// The minimum delay that keeps audio in sync with the stream's video.
   private(set) var aligned = Interval.zero
@@ -154,7 +153,6 @@ struct AudioDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 
@@ -281,7 +279,6 @@ package struct PlayedAudio: Sendable {
 package struct PlayoutGain: Hashable, Sendable {
   /// Unchanged audio.
   package static let unity = PlayoutGain(volume: 1)
-  /// No audio.
   package static let silence = PlayoutGain(volume: 0)
   /// Allowed volumes; others are clamped.
   package static let volumes = 0.0...10.0

@@ -21,7 +21,6 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var concealedSamples: UInt64 = 0
   /// Concealed samples that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
-  /// The number of concealment events.
   package var concealmentEvents: UInt64 = 0
   /// Samples recovered from in-band FEC, and the packets that contained it (W3C
   /// fecPacketsReceived).
@@ -61,7 +60,6 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
 
-  /// Counts a block that is played.
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
@@ -152,7 +150,6 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   mutating func countDropped() { framesDropped &+= 1 }
 
-  /// Counts a decoded frame that is shown.
   mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {
     framesDecoded &+= 1
     if isKey { keyFramesDecoded &+= 1 }

@@ -65,7 +65,6 @@ package struct VideoPlayout: Machine {
   @inline(__always)
   package var independentDelay: Interval { delay.independent }
 
-  /// The target delay.
   @inline(__always)
   package var targetDelay: Interval { delay.target }
 
@@ -186,7 +185,6 @@ struct VideoDelay {
   /// frame.
   private static let slowness: Int64 = 10
 
-  /// The requested minimum delay.
   private let minimum: Interval
   /// The minimum delay that keeps video in sync with the stream's audio.
   private(set) var aligned = Interval.zero
@@ -200,7 +198,6 @@ struct VideoDelay {
   /// after the last one.
   private static let repairsNeeded = 3
   private static let repairsForgotten = Interval.seconds(60)
-  /// The delay in effect.
   private(set) var current: Interval
 
   /// Creates a delay; the minimum is limited to 5 s.
@@ -226,7 +223,6 @@ struct VideoDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 
@@ -309,7 +305,6 @@ struct VideoDelay {
 struct PlayoutVideoDecoder {
   private let track: String
   private let codecs: any CodecFactory
-  /// Whether anything is decoded.
   let isOn: Bool
   /// Pass-through codecs that are decoded here.
   private let furtherDecoders: [CodecName]

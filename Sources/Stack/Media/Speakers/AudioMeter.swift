@@ -3,7 +3,6 @@
 /// The level is looked up in a table of thresholds instead of computed with a logarithm, so that it
 /// is the same on every machine.
 package enum AudioMeter {
-  /// The level for silence.
   package static let silence: UInt8 = 127
 
   /// The quietest level that counts as voice.
@@ -38,7 +37,6 @@ package enum AudioMeter {
     return min(1, (energy / Double(frameCount)).squareRoot() / fullScale)
   }
 
-  /// The magnitude of full scale.
   static let fullScale = 32_767.0
 
   /// Factors from 0 to -126 dB in steps of 1 dB.

@@ -9,7 +9,6 @@ package import Wire
 /// zero, and ties are broken by order of joining, so the same levels at the same instants always
 /// lead to the same speakers.
 package struct DominantSpeaker: Machine {
-  /// An input to the detection.
   package enum Input: Hashable, Sendable {
     /// Adds a participant; a level from an unknown participant does too.
     case joined(Int)
@@ -21,13 +20,12 @@ package struct DominantSpeaker: Machine {
     case deadline
   }
 
-  /// An event from the detection.
   package enum Output: Hashable, Sendable {
     /// Another participant is the dominant speaker; nil if no participant is speaking any more.
     case dominant(Int?)
   }
 
-  /// The detection's settings.
+  /// How often the dominant speaker is determined, and when there is none.
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)
@@ -111,7 +109,7 @@ package struct DominantSpeaker: Machine {
     return participants.count - 1
   }
 
-  /// Does what was due before an instant; skips time in which nothing can change.
+  /// Makes the decisions that were due before an instant; skips time in which nothing can change.
   private mutating func catchUp(before now: Instant, _ outbox: inout Outbox<Output>) {
     while let deadline, deadline < now { runDue(at: deadline, &outbox) }
     if nextCheck == nil || isSettled {
@@ -245,7 +243,7 @@ struct SpeechHistory {
     }
   }
 
-  /// Updates the scores.
+  /// Recomputes the scores from the levels and the noise floor.
   mutating func evaluate() {
     let least = Int(floor) + SpeechHistory.floorMargin
     var newestInstant: UInt8 = 0

@@ -5,7 +5,6 @@ package import Wire
 /// Levels are averaged per interval; participants with too few packets do not count. Ties are
 /// broken by order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
-  /// An input to the ranking.
   package enum Input: Hashable, Sendable {
     /// Adds a participant; a level from an unknown participant does too.
     case joined(Int)
@@ -28,7 +27,6 @@ package struct LoudestSpeakers: Machine {
     }
   }
 
-  /// An event from the ranking.
   package enum Output: Hashable, Sendable {
     /// Participants at or above the threshold, loudest first.
     case loudest([Volume])
@@ -36,7 +34,7 @@ package struct LoudestSpeakers: Machine {
     case silence
   }
 
-  /// The ranking's settings.
+  /// How many participants a report lists, from which level, and how often.
   package struct Settings: Hashable, Sendable {
     /// The maximum number of participants in a report.
     package var maxEntries = 1
@@ -247,7 +245,7 @@ package struct SpeechDetector: Sendable {
   private static let block = Interval.milliseconds(20)
   private static let rhythm = Interval.seconds(1)
 
-  /// Spurts in order of their starts.
+  /// Stretches of speech in order of their starts.
   private var spurts: [Spurt] = []
 
   package init() {}

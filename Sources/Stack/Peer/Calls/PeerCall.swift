@@ -40,8 +40,8 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
   /// Sets the volume of received audio, from 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
-  /// Presses telephone keys in place of a sender's audio (W3C RTCDTMFSender insertDTMF); `duration`
-  /// and `gap` are in milliseconds.
+  /// Sends DTMF tones in place of a sender's audio (W3C RTCDTMFSender insertDTMF); `duration` and
+  /// `gap` are in milliseconds.
   case insertDTMF(transceiver: UInt32, tones: String, duration: UInt32, gap: UInt32)
   /// Reads a track's settings.
   case trackState(transceiver: UInt32, isInbound: Bool)
@@ -52,21 +52,19 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setParameters(transceiver: UInt32, RTPSendParameters)
   /// Sets the content hint for a sender's video (W3C MediaStreamTrack.contentHint).
   case setContentHint(transceiver: UInt32, ContentHint)
-  /// Records an event from a sender's capturer in the take.
+  /// Records an event of a sender's capturer in the take.
   ///
   /// A screen capturer implies a content hint if none is set.
   case noteCapture(transceiver: UInt32, CaptureNote)
   /// Adds all of a stream's tracks, or none.
   case addStream(MediaStreamInit)
   case removeStream(String)
-  /// Reads the local and remote streams.
   case streams
   case restartICE
   /// Reads the local description, pending or else current, with the candidates gathered so far.
   case localDescription
-  /// Reads another description.
+  /// Reads a description other than the local one.
   case readDescription(DescriptionSlot)
-  /// Reads the transceivers.
   case transceivers
   /// Creates a data channel (W3C createDataChannel).
   case createDataChannel(DataChannelInit)
@@ -89,7 +87,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case close
 }
 
-/// The reply to a call.
+/// The result of a `PeerCall`: its return value, or the error it would throw.
 package enum PeerReply: Hashable, Sendable {
   case done
   case description(SessionDescription)
@@ -168,7 +166,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
 
 /// An event from a sender's capturer.
 package struct CaptureNote: Hashable, Sendable, Codable {
-  /// The kind of event.
+  /// What happened to the capturer.
   package enum Event: String, Hashable, Sendable, Codable {
     case started, failed, stopped
     /// The user refused permission.
@@ -176,7 +174,6 @@ package struct CaptureNote: Hashable, Sendable, Codable {
   }
 
   package var event: Event
-  /// Whether the capturer captures a screen.
   package var isScreencast: Bool
   /// The requested format.
   package var width: Int

@@ -236,7 +236,7 @@ extension PeerStack {
     if tracks.receivers.setVolume(volume, of: id) { tracks.applySettings(of: id) }
   }
 
-  /// Presses telephone keys in place of a sender's audio; empty text stops them.
+  /// Sends DTMF tones in place of a sender's audio; empty text stops them.
   func insertTones(_ text: String, duration: UInt32, gap: UInt32, into id: UInt32)
     throws(PeerError)
   {
@@ -294,7 +294,6 @@ extension PeerStack {
           transceiver: id, isInbound: true, kind: isMuted ? .mute : .unmute, reason: reason)))
   }
 
-  /// Records that a track has ended.
   func endReceiving(_ id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setLive(false, of: id) else { return }
     _ = tracks.receivers.setMuted(true, of: id)

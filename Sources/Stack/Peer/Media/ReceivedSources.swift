@@ -113,7 +113,7 @@ public struct ReceivedMedia: Sendable {
   public var rtpTime: UInt32
   /// Whether the audio conceals a packet that was lost or late.
   public var isConcealed: Bool
-  /// The media.
+  /// The audio block or the video frame; undecoded if no decoder handles its codec.
   public var content: MediaContent
   /// The sender's audio level in -dBov (RFC 6464), if it stated one.
   package var audioLevel: UInt8?

@@ -33,7 +33,6 @@ struct ReceivingTrack: Machine {
   /// The RTP time that was last played or shown, and the instant.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
-  /// Whether frames are decoded.
   private let decodes: Bool
   /// Whether the track is enabled; a disabled track is silent or black.
   private var isEnabled = true
@@ -102,7 +101,7 @@ struct ReceivingTrack: Machine {
     video?.awaitRepairs(taking: roundTrip)
   }
 
-  /// Applies the application's settings.
+  /// Applies the application's volume and whether the track is enabled.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
     audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)

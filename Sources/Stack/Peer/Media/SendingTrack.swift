@@ -20,7 +20,7 @@ struct SendingTrack: Machine {
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
     /// Sends a received frame unchanged.
     case passOn(ReceivedFrame)
-    /// Presses telephone keys in place of audio.
+    /// Sends DTMF tones in place of audio.
     case tones(KeyTones)
     case requestKeyframe
     /// The share of packets that the remote peer reported lost, from 0 to 255.
@@ -35,7 +35,6 @@ struct SendingTrack: Machine {
   }
 
   enum Output {
-    /// A frame for a section.
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded

@@ -19,7 +19,7 @@ struct SpeakerWatch {
   /// The transceivers that are played without a slot.
   private var exempt: Set<UInt32> = []
 
-  /// The settings: after a second of silence no voice is dominant.
+  /// The usual settings, but after a second of silence no voice is dominant.
   private static let settings: DominantSpeaker.Settings = {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .seconds(1)
@@ -67,7 +67,6 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Forgets a track and its contributors; returns the events.
   mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
     return (contributors + [track]).flatMap { forget($0, at: now) }
@@ -135,7 +134,6 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Handles the deadline.
   mutating func reachDeadline(at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     stepLoudest(.deadline, at: now, &events)
@@ -196,7 +194,6 @@ struct SpeakerNames {
     return last
   }
 
-  /// Returns a known voice's number.
   func known(_ track: SpeakingTrack) -> Int? { entries.first { $0.track == track }?.number }
 
   subscript(number: Int) -> SpeakingTrack? { entries.first { $0.number == number }?.track }
@@ -218,7 +215,6 @@ struct SpeakerNames {
 }
 
 extension PeerStack {
-  /// Handles an audio block.
   func observe(_ record: FrameRecord, level: UInt8) {
     for event in speakers.observe(record, level: level, at: now) { emit(event) }
   }

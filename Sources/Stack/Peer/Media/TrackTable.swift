@@ -95,7 +95,6 @@ struct TrackTable {
         limitationFollowsTarget: configuration.limitationFollowsTarget ?? false))
   }
 
-  /// Removes a sender's tracks.
   mutating func removeSending(of transceiver: UInt32) {
     sending.removeAll { $0.transceiver == transceiver }
   }

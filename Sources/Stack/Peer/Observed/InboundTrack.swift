@@ -282,6 +282,5 @@ struct InboundTrack {
     reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }
 
-  /// Handles the receiver's report block.
   mutating func receive(_ block: ReportBlock) { reception?.receive(block) }
 }

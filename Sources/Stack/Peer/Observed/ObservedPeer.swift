@@ -252,7 +252,6 @@ struct ReferenceTimes {
 
   private var sent: [(compactNTP: UInt32, at: Instant)] = []
 
-  /// Records a reference time.
   mutating func send(_ time: UInt64, at now: Instant) {
     if sent.count >= ReferenceTimes.most { sent.removeFirst() }
     sent.append((UInt32(truncatingIfNeeded: time >> 16), now))
@@ -276,10 +275,8 @@ struct SampleSchedule {
   private static let silence = Interval.seconds(5)
 
   private var lastPacket: Instant?
-  /// The instant of the next sample, if any.
   private(set) var due: Instant?
 
-  /// Records the arrival of packets.
   mutating func recordPackets(at now: Instant) {
     lastPacket = now
     if due == nil { due = now + ObservedPeer.statsInterval }

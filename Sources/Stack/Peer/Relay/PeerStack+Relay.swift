@@ -3,13 +3,15 @@ import JSEP
 import SDP
 import Wire
 
-// One leg of a relay: the transports of a connection and nothing above them.
+// One leg of a relay: a connection's transports, without media or negotiation above them.
 //
-// The leg is an endpoint whose genesis says that it relays: sockets, ICE, DTLS and SRTP, their
-// states, rows and statistics are the same. What it opens goes to the other leg, and what comes
-// from there is protected; it negotiates nothing, because descriptions are the far end's.
+// A leg is a peer whose genesis sets `relays`. Its sockets, ICE, DTLS, SRTP, states, rows and
+// statistics are those of any peer. Packets that it decrypts go to the other leg, and packets from
+// the other leg are protected and sent. It does not negotiate: the descriptions it signals are
+// those of the other leg's remote peer.
 extension PeerStack {
-  /// The reply to a call that a leg answers otherwise than a full stack; nil for all other calls.
+  /// Returns the reply to a call that a leg answers differently from a full stack; nil for all
+  /// other calls.
   func relayReply(to call: PeerCall) throws(PeerError) -> PeerReply? {
     guard relay != nil else { return nil }
     switch call {
@@ -29,7 +31,8 @@ extension PeerStack {
     return .done
   }
 
-  /// Shows a description of the far end to the end of this leg.
+  /// Applies a description from the other leg's remote peer; replies with the text to signal on
+  /// this leg.
   private func show(_ description: SessionDescription) throws(PeerError) -> PeerReply {
     var exchange = relay ?? RelayedExchange()
     let prefersClient = genesis.configuration.answersAsDTLSClient
@@ -52,7 +55,7 @@ extension PeerStack {
     return exchange.description(presentTransports).map { .description($0) } ?? .done
   }
 
-  /// Applies a description of the end of this leg.
+  /// Applies a description from this leg's remote peer.
   private func receive(_ description: SessionDescription) throws(PeerError) {
     var exchange = relay ?? RelayedExchange()
     let isAnswer = exchange.signaling == .haveLocalOffer
@@ -80,7 +83,7 @@ extension PeerStack {
     emit(states.move(to: bundles.iceConnectionState))
   }
 
-  /// Adds a candidate of the end of this leg; nil or an empty text means that there are no more.
+  /// Adds a candidate from this leg's remote peer; nil or empty text means that there are no more.
   private func receive(_ candidate: CandidateInit?) throws(PeerError) {
     let number = candidate.flatMap { relay?.transport(of: $0) }
     guard let candidate, !candidate.candidate.isEmpty else {
@@ -95,7 +98,7 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Without a transport, it is of a section that is bundled with another one, or is off.
+    // Without a transport, the candidate's section is bundled with another or rejected.
     guard let bundle = number.flatMap({ bundles[$0] }) else { return }
     if let fragment = candidate.usernameFragment,
       fragment != bundle.transport.remoteUsernameFragment
@@ -107,7 +110,7 @@ extension PeerStack {
 
   // MARK: Packets
 
-  /// Sends a packet of the other leg.
+  /// Sends a packet from the other leg.
   func send(_ packet: RelayedPacket) {
     guard relay != nil else { return }
     let bundle = bundles[packet.transport] ?? bundles.first
@@ -118,7 +121,8 @@ extension PeerStack {
     }
   }
 
-  /// Passes a packet in the clear to the other leg; false if this is no leg of a relay.
+  /// Passes a decrypted packet to the other leg; returns false if this peer is not a leg of a
+  /// relay.
   func forward(_ kind: ClearPacket.Kind, _ bytes: [UInt8], of bundle: Bundle) -> Bool {
     guard relay != nil else { return false }
     emit(.relayed(RelayedPacket(kind: kind, transport: bundle.number, bytes: bytes)))

@@ -2,7 +2,7 @@ import JSEP
 import SDP
 package import Wire
 
-/// A packet in the clear on its way from one leg of a relay to the other.
+/// A decrypted packet on its way from one leg of a relay to the other.
 package struct RelayedPacket: Sendable {
   package var kind: ClearPacket.Kind
   /// The number of the transport, which is the same on both legs.
@@ -16,12 +16,13 @@ package struct RelayedPacket: Sendable {
   }
 }
 
-/// The descriptions of one leg of a relay: what its end said, and what it showed to that end.
+/// The descriptions on one leg of a relay: those from its remote peer, and those signaled to it.
 ///
-/// The leg agrees on nothing by itself. Each description is the far end's, and this structure knows
-/// which transports its sections use, and the DTLS role in each (RFC 8842 section 5).
+/// The leg negotiates nothing. The descriptions it signals come from the other leg's remote peer;
+/// this structure records the transports that their sections use, and the DTLS role on each (RFC
+/// 8842 section 5).
 struct RelayedExchange {
-  /// A description of the far end, as it came.
+  /// A description from the other leg's remote peer, as received.
   private struct Shown {
     var type: SDPType
     var document: SDPDocument
@@ -30,12 +31,12 @@ struct RelayedExchange {
 
   private var sections = RelayedSections()
   private var shown: Shown?
-  /// What the end said last, with the transport of each section.
+  /// The last description from this leg's remote peer, with the transport number of each section.
   private var remote: (document: SDPDocument, numbers: [Int?])?
   private(set) var transports: [RemoteTransport] = []
   private(set) var signaling = SignalingState.stable
 
-  /// The transports of the last descriptions.
+  /// The numbers of the transports in the latest descriptions.
   var numbers: [Int] {
     let all = (shown?.numbers ?? []) + (remote?.numbers ?? [])
     return Set(all.compactMap { $0 }).sorted()
@@ -43,7 +44,7 @@ struct RelayedExchange {
 
   // MARK: The end of this leg
 
-  /// Applies a description of the end; returns the transports in it.
+  /// Applies a description from this leg's remote peer; returns the transports in it.
   mutating func receive(_ description: SessionDescription) throws(JSEPError) -> [RemoteTransport] {
     guard description.type != .rollback else {
       signaling = .stable
@@ -61,7 +62,7 @@ struct RelayedExchange {
       }
     }
     transports = read.map { transport in
-      // A description that leaves the choice, or states none, goes on with the same association.
+      // A description that leaves the DTLS role open keeps the role of the existing association.
       guard transport.localIsDTLSClient == nil,
         let before = former.first(where: { $0.number == transport.number }),
         before.fingerprints == transport.fingerprints
@@ -76,13 +77,13 @@ struct RelayedExchange {
     return transports
   }
 
-  /// The section that names a transport in candidates of this leg.
+  /// Returns the MID and index of the section that this leg's candidates for a transport name.
   func place(of number: Int) -> (mid: String?, index: Int)? {
     guard let shown, let index = shown.numbers.firstIndex(of: number) else { return nil }
     return (shown.document.sections[index].mid, index)
   }
 
-  /// The transport that a candidate of the end is for.
+  /// Returns the number of the transport for a candidate from this leg's remote peer.
   func transport(of candidate: CandidateInit) -> Int? {
     guard let remote else { return nil }
     if let mid = candidate.sdpMid,
@@ -98,7 +99,7 @@ struct RelayedExchange {
 
   // MARK: The far end
 
-  /// Applies a description of the far end, which this leg is about to show.
+  /// Applies a description from the other leg's remote peer, which this leg is about to signal.
   /// - Returns: the transports whose DTLS role an answer settles.
   mutating func show(
     _ description: SessionDescription, prefersClient: Bool
@@ -124,7 +125,7 @@ struct RelayedExchange {
     return settled
   }
 
-  /// The last description that was shown, over these transports; nil if there was none.
+  /// Returns the description to signal, with this leg's transports; nil before the first one.
   func description(_ local: [LocalTransport]) -> SessionDescription? {
     guard let shown else { return nil }
     let document = shown.document.relayed(shown.numbers, over: local) { number in
@@ -146,7 +147,7 @@ struct RelayedExchange {
     return document
   }
 
-  /// The transports of a description's sections.
+  /// Returns the transport number of each section; nil for a rejected one.
   private mutating func numbers(of document: SDPDocument) throws(JSEPError) -> [Int?] {
     let numbers = sections.assign(document)
     for (index, number) in numbers.enumerated()
@@ -159,7 +160,8 @@ struct RelayedExchange {
     return numbers
   }
 
-  /// An answer has to bundle what the offer bundled: the leg has one transport for it.
+  /// Throws if an answer separates sections that the offer bundled: the leg has one transport for
+  /// them.
   private func checkBundles(_ answer: SDPDocument, _ numbers: [Int?]) throws(JSEPError) {
     let bundles = answer.bundles.map { Set($0) }
     for index in numbers.indices {

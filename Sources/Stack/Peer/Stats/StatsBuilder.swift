@@ -77,13 +77,12 @@ package struct StatsBuilder {
 /// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats
 /// section 8.1).
 final class StatsNames {
-  /// The object to which an id refers.
+  /// The key of a cached id.
   private struct Thing: Hashable {
     var prefix: String
     var key: String
   }
 
-  /// The certificates' texts.
   let certificates = CertificateTexts()
   private let salt: [UInt8]
   /// Cached ids: all reports name the same objects, and hashing them takes longer than the rest of
@@ -95,7 +94,6 @@ final class StatsNames {
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
-  /// Returns the id of an object on a transport.
   func id(_ prefix: String, _ key: String, of transport: Int) -> String {
     id(prefix, transport == 0 ? key : "\(key) of \(transport)")
   }

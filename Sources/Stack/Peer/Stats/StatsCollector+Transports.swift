@@ -192,7 +192,6 @@ extension StatsCollector {
 /// Cached certificate texts for stats: all reports contain the same few, and hashing and encoding
 /// one takes longer than most of a report.
 final class CertificateTexts {
-  /// A certificate's texts.
   struct Texts {
     let fingerprint: CertificateFingerprint
     let base64: String

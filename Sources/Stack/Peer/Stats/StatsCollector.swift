@@ -237,7 +237,6 @@ extension StatsCollector {
     }
   }
 
-  /// Returns the id of a sender's source, if it has one.
   func mediaSourceID(of track: SendingTrack) -> String? {
     track.source == nil ? nil : names.id("S", "\(track.transceiver) \(track.attachment)")
   }

@@ -35,7 +35,6 @@ final class Bundle {
     self.flow = flow
   }
 
-  /// The transport's number.
   var number: Int { transport.number }
 
   /// The DTLS association's name among the peer's state machines.
@@ -54,7 +53,6 @@ final class Bundle {
     return isOutermost
   }
 
-  /// Passes an input to the flow.
   func step(_ input: MediaFlow.Input, at now: Instant) -> Bool {
     let isOutermost = flowOutputs.isEmpty
     flow.step(input, at: now, into: &flowOutputs)

@@ -275,7 +275,7 @@ extension PeerStack {
           usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  /// The section that candidates of a bundle name.
+  /// Returns the MID and index of the section that a bundle's candidates name.
   private func place(of bundle: Bundle) -> (mid: String?, index: Int?) {
     if let relay { return relay.place(of: bundle.number).map { ($0.mid, $0.index) } ?? (nil, nil) }
     return (

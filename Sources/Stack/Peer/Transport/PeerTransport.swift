@@ -22,7 +22,6 @@ package struct PeerTransport: Machine, ~Copyable {
   private var pool = CandidatePool()
   private(set) var generation: LocalRestart
   private(set) var peer = PeerParameters()
-  /// The traffic of the transport and of each pair.
   package private(set) var traffic = TrafficLedger()
   /// Whether a description has determined the ICE role.
   package private(set) var hasRole = false
@@ -369,10 +368,9 @@ extension PeerTransport {
   /// Returns whether a datagram is an ICE check with the local credentials.
   package func recognizes(_ bytes: [UInt8]) -> Bool { agent.recognizes(bytes) }
 
-  /// The selected path.
+  /// The selected path; nil until ICE has selected one.
   package var path: (local: SocketAddress, remote: SocketAddress)? { currentPath.inUse }
 
-  /// The traffic counters.
   package var counters: TransportCounters { traffic.total }
 
   /// The remote peer's current ICE username fragment.

@@ -14,7 +14,6 @@ package struct TrafficCount {
     last = now
   }
 
-  /// Adds another count.
   fileprivate mutating func add(_ other: TrafficCount) {
     packets += other.packets
     bytes += other.bytes
@@ -119,7 +118,6 @@ package struct TrafficLedger {
       && received.packets <= total.packetsReceived && received.bytes <= total.bytesReceived
   }
 
-  /// Counts a change of the selected pair.
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
   /// Returns whether to inform ICE of a received packet now.

@@ -4,7 +4,6 @@ package import Secure
 package import Wire
 
 extension PeerTransport {
-  /// An input of a transport.
   package enum Input {
     /// A packet in the clear to send with a code point (RFC 2474); dropped as long as there are no
     /// keys.
@@ -44,7 +43,6 @@ extension PeerTransport {
     /// The remote peer withdrew a candidate, given as text and parsed.
     case removedRemoteCandidate(String, ICECandidate)
     case remoteEndOfCandidates
-    /// Closes all parts.
     case close
   }
 

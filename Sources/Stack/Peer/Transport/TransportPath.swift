@@ -140,7 +140,6 @@ struct LocalRestart {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// Requests a restart.
   mutating func want(_ state: ICEGatheringState) {
     // Before the first offer there is nothing to restart (RFC 9429 section 5.2.3.1).
     if state != .new { isWanted = true }

@@ -249,7 +249,6 @@ package struct VideoPacket: Hashable, Sendable {
     case pictures([UInt8])
   }
 
-  /// The picture ID, if the payload format has one.
   package var pictureID: PictureID?
   package var dependency: Dependency?
   package var content: Content

@@ -4,7 +4,6 @@ package import Wire
 package struct VP8Descriptor: Hashable, Sendable {
   /// Whether no other frame refers to this one.
   package var isNonReference = false
-  /// Whether the packet begins a partition.
   package var beginsPartition = false
   /// The index of the packet's partition (PID).
   package var partition: UInt8 = 0

@@ -293,7 +293,6 @@ struct StatusChunk {
 
   var count: Int { isVector ? hasTwoBitSymbols ? 7 : 14 : Int(rawValue & 0x1fff) }
 
-  /// Whether the chunk is a run of missing packets.
   var isRunOfMissing: Bool { rawValue & 0xe000 == 0 }
 
   func status(at position: Int) -> PacketStatus {

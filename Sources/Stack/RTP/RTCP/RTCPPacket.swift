@@ -1,6 +1,6 @@
 package import Wire
 
-/// One packet of a compound RTCP packet.
+/// One packet of a compound packet (RFC 3550 section 6.1).
 package enum RTCPPacket: Hashable, Sendable {
   case senderReport(SenderReport)
   case receiverReport(ReceiverReport)
@@ -128,7 +128,7 @@ extension ByteWriter {
   }
 }
 
-/// An RTCP packet type.
+/// The packet type in the second byte of an RTCP header (RFC 3550 section 12.1).
 package struct RTCPType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }

@@ -1,6 +1,6 @@
 package import Wire
 
-/// The parameters for joining a room.
+/// Which room to join, as whom, and in which direction media flows.
 package struct RoomJoin: Hashable, Sendable, Codable {
   /// The room's name or number, or the channel on a Sora server.
   package var room: String
@@ -32,7 +32,6 @@ package struct RoomJoin: Hashable, Sendable, Codable {
 
 /// The progress of joining, as far as signaling is concerned.
 package enum JoinStage: String, Hashable, Sendable, Codable {
-  /// The transport is open.
   case opened
   /// The session exists on the server.
   case attached
@@ -97,7 +96,7 @@ package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   }
 }
 
-/// Media published by a participant.
+/// Audio or video of a remote participant, to which others can subscribe.
 package struct PublishedMedia: Hashable, Sendable, Codable {
   package var id: MediaID
   package var owner: String
@@ -225,7 +224,7 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// A signaling failure.
+/// A failed action or session, under the room's error codes whatever the protocol.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
   /// The explanation from the server or the machine.
@@ -234,7 +233,6 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var isCritical: Bool
   /// The server's own code, if any.
   package var serverCode: Int?
-  /// The media concerned, if any.
   package var media: MediaID?
 
   package init(
@@ -249,9 +247,9 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   }
 }
 
-/// The ending of a room.
+/// Why a room ended, with the service's explanation.
 package struct RoomEnding: Hashable, Sendable, Codable {
-  /// The reason that a room ended.
+  /// Who or what ended the room.
   package enum Reason: String, Hashable, Sendable, Codable {
     /// The local participant left, or the transport was lost.
     case disconnected

@@ -102,21 +102,18 @@ extension SignalingProtocols {
 
 // MARK: - SignalingInput
 
-/// An input for a signaling machine.
+/// What every protocol's machine receives, so that a room can drive any of them.
 package enum SignalingInput: Hashable, Sendable, Codable {
   /// The machine's deadline was reached.
   case deadline
-  /// An event from one of the machine's transports.
   case transport(TransportID, TransportEvent)
-  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
-  /// The room's intent.
   case intent(RoomIntent)
   /// A report from one of the machine's connections.
   case connection(ConnectionID, ConnectionReport)
 }
 
-/// An event of a transport.
+/// What happens on a WebSocket to the server.
 package enum TransportEvent: Hashable, Sendable, Codable {
   /// The transport opened, with the subprotocol that the server chose.
   case opened(subprotocol: String?)
@@ -129,7 +126,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   case failed(String)
 }
 
-/// The room's intent.
+/// What the room wants, in terms that every protocol can translate.
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
@@ -161,7 +158,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case leave
 }
 
-/// A report from a connection to the signaling machine.
+/// What a peer connection reports to the machine that signals for it.
 package enum ConnectionReport: Hashable, Sendable, Codable {
   /// The requested offer or answer, already set as local description; `media` lists the sections of
   /// local media.
@@ -172,11 +169,9 @@ package enum ConnectionReport: Hashable, Sendable, Codable {
   case candidate(CandidateInit?)
   /// The connection's overall state (W3C connectionState).
   case state(PeerState)
-  /// A data channel opened.
   case channelOpened(label: String)
   /// A message arrived on a data channel.
   case channelMessage(label: String, SignalingFrame)
-  /// A data channel closed.
   case channelClosed(label: String)
   /// The requested statistics, as a JSON list of W3C objects.
   case stats(ActionID, String)
@@ -189,7 +184,7 @@ package enum PeerState: String, Hashable, Sendable, Codable {
 
 // MARK: - SignalingOutput
 
-/// An output from a signaling machine.
+/// What every protocol's machine requests from the room, and reports to it.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
@@ -197,11 +192,10 @@ package enum SignalingOutput: Hashable, Sendable, Codable {
   case request(RequestID, ServiceRequest)
   /// Makes a request to one of the room's connections.
   case connection(ConnectionID, ConnectionRequest)
-  /// An event for the room.
   case event(SignalingEvent)
 }
 
-/// A request to a transport.
+/// What a machine asks of a WebSocket.
 package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
@@ -210,7 +204,7 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   case close(code: UInt16, reason: String)
 }
 
-/// A request to a connection.
+/// What a machine asks of a peer connection; descriptions and candidates return as reports.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
   /// Opens the connection.
   ///
@@ -227,10 +221,8 @@ package enum ConnectionRequest: Hashable, Sendable, Codable {
   case addCandidate(CandidateInit?)
   /// Sets the layers that the server requests for a sent section.
   case setLayers(mid: String, [SendLayer])
-  /// Creates a data channel.
   case createChannel(label: String, isOrdered: Bool, maximumRetransmits: UInt16?, id: UInt16?)
   case sendOnChannel(label: String, SignalingFrame)
-  /// Requests statistics.
   case getStats(ActionID)
   case close
 }
@@ -257,9 +249,8 @@ package struct ICEServers: Hashable, Sendable, Codable {
   }
 }
 
-/// An event from a signaling machine for its room.
+/// What a protocol's machine has learned from the server, in terms common to all protocols.
 package enum SignalingEvent: Hashable, Sendable, Codable {
-  /// The progress of joining.
   case progress(JoinStage)
   /// The room was joined; lists the participants present and their media.
   case joined(JoinedRoom)
@@ -284,7 +275,6 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case localUnpublished(LocalMediaID)
   /// The server switched local media off or on, as when a moderator mutes it.
   case localMuted(LocalMediaID, Bool)
-  /// An action's result.
   case result(ActionID, SignalingFailure?)
   case message(UserMessage)
   /// A notification from the service in its own terms, as JSON.
@@ -334,7 +324,7 @@ package enum SignalingFrame: Hashable, Sendable, Codable {
   case binary([UInt8])
 }
 
-/// An HTTP header field.
+/// A header line of a request, a response or a WebSocket handshake (RFC 9110 section 5).
 package struct HTTPField: Hashable, Sendable, Codable {
   package var name: String
   package var value: String
@@ -345,7 +335,7 @@ package struct HTTPField: Hashable, Sendable, Codable {
   }
 }
 
-/// An HTTP request to the service.
+/// An HTTP request of WHIP or WHEP: for a session, its candidates, or its end.
 package struct ServiceRequest: Hashable, Sendable, Codable {
   package var method: String
   package var url: String
@@ -360,7 +350,7 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// An HTTP request's result.
+/// The response to a `ServiceRequest`, or the reason that there is none.
 package enum HTTPResult: Hashable, Sendable, Codable {
   /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])

@@ -59,7 +59,6 @@ struct ChannelTable {
     byNumber.remove(at: index)
   }
 
-  /// Returns the place of the channel on a stream.
   func place(ofStream stream: UInt16) -> Int? {
     guard Int(stream) < byStream.count, byStream[Int(stream)] >= 0 else { return nil }
     return Int(byStream[Int(stream)])
@@ -330,7 +329,6 @@ enum ChannelMessage: Hashable {
   /// The channel type bit for unordered delivery.
   private static let unordered: UInt8 = 0x80
 
-  /// The encoded message.
   var bytes: [UInt8] {
     guard case .open(let channel) = self else { return [Self.acknowledgementType] }
     var type: UInt8 = 0

@@ -7,7 +7,6 @@ package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringCo
   /// The number, from 0.
   package var rawValue: UInt32
 
-  /// Creates a channel number.
   package init(_ rawValue: UInt32) { self.rawValue = rawValue }
 
   package static func < (left: DataChannelNumber, right: DataChannelNumber) -> Bool {
@@ -101,7 +100,6 @@ package struct DataChannelCounters: Hashable, Sendable {
   /// Messages abandoned, completely or in part, because of the channel's limits.
   package var messagesAbandoned: UInt64 = 0
 
-  /// Creates counters at zero.
   package init() {}
 }
 
@@ -236,7 +234,7 @@ struct DataChannels {
       outbox.append(.channelOpened(table[place].number))
       return .taken
     case .refused(let stream):
-      // It is closed without an answer (RFC 8832 section 6).
+      // The announced channel is invalid and is closed without an answer (RFC 8832 section 6).
       if let place = table.place(ofStream: stream) {
         beginClosing(place, sender, into: &outbox)
       } else if Int(stream) < bound {
@@ -274,7 +272,6 @@ struct DataChannels {
     if table.wantReset(place) { resets.want(place) }
   }
 
-  /// Removes a channel.
   private mutating func finish(
     _ place: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {

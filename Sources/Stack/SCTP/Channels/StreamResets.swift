@@ -57,7 +57,6 @@ struct StreamResets {
   /// Whether a request is needed and none is pending.
   var mayAsk: Bool { pending == nil && !(wanted.isEmpty && refused.isEmpty) }
 
-  /// Whether a request is pending.
   var isPending: Bool { pending != nil }
 
   /// Records that a closing channel has sent everything and wants its stream reset.

@@ -97,9 +97,7 @@ struct ChunkReader: ~Escapable {
 /// An intact packet's header, and the association to which it belongs (RFC 9260 sections 8.4 and
 /// 8.5).
 struct PacketHeader: Hashable {
-  /// The verification tag.
   let tag: UInt32
-  /// The first chunk's type.
   let first: ChunkType
   /// Whether the first chunk's T bit says that the tag is reflected: the sender's own tag, copied
   /// from the packet being answered.
@@ -195,7 +193,6 @@ enum CRC32C {
     return ~remainder
   }
 
-  /// Returns the CRC32c of any bytes.
   static func value(of bytes: RawSpan) -> UInt32 { ~advance(.max, over: bytes) }
 
   private static func advance(_ start: UInt32, over bytes: RawSpan) -> UInt32 {

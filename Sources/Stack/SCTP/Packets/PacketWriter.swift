@@ -4,9 +4,7 @@ import Wire
 struct PacketSpace {
   /// Bytes of chunks that still fit.
   var room: Int
-  /// Whether it has no chunks.
   var isEmpty: Bool
-  /// Whether it has a data chunk.
   var hasData: Bool
 }
 
@@ -115,13 +113,11 @@ struct PacketBuilder {
   private var writer = ByteWriter()
   private let limit: Int
 
-  /// Whether the packet has a data chunk.
   private(set) var hasData = false
 
   /// Creates a builder for packets of up to `limit` bytes.
   init(limit: Int) { self.limit = limit }
 
-  /// Whether the packet has no chunks.
   var isEmpty: Bool { writer.count <= Self.header }
 
   /// Bytes of chunks that still fit.
@@ -137,7 +133,6 @@ struct PacketBuilder {
     writer.uint32(0)
   }
 
-  /// Whether a packet was started.
   var isBegun: Bool { writer.count > 0 }
 
   /// Appends a complete control chunk with padding.

@@ -110,7 +110,6 @@ struct RoundTrip {
   /// The number of the chunk whose round trip is being measured.
   var timedNumber: UInt32? { timed?.number }
 
-  /// Adds a measurement.
   mutating func measure(_ sample: Interval) {
     let sample = max(.zero, sample)
     if let smoothed {

@@ -2,7 +2,6 @@ import DequeModule
 import HeapModule
 import Wire
 
-/// A message in the send queue.
 struct OutgoingMessage {
   var bytes: [UInt8]
   var payloadProtocol: PayloadProtocol
@@ -73,14 +72,12 @@ struct SendQueues {
 
   // MARK: Channels
 
-  /// Adds a new channel to the queues.
   mutating func open(_ place: Int, priority: DataChannelPriority) {
     while queues.count <= place { queues.append(Queue()) }
     queues[place] = Queue()
     queues[place].cost = UInt64(DataChannelPriority.high.rawValue / priority.rawValue)
   }
 
-  /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) { queues[place].stream = stream }
 
   /// Removes a channel and its unsent messages.
@@ -124,7 +121,6 @@ struct SendQueues {
 
   // MARK: Messages
 
-  /// Appends a message to a channel's queue.
   mutating func enqueue(_ message: OutgoingMessage, on place: Int) {
     queues[place].messages.append(message)
     queues[place].messages[queues[place].messages.count - 1].number = nextMessage
@@ -288,7 +284,6 @@ struct SendSchedule {
     if first == channel { popFirst() } else { turns.removeAll { $0.channel == channel } }
   }
 
-  /// Removes all channels.
   mutating func removeAll() { turns = [] }
 }
 

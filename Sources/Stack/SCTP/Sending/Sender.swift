@@ -9,7 +9,6 @@ enum SendStep {
   case changed(QueueChange)
 }
 
-/// An acknowledgement's outcome.
 enum AcknowledgementOutcome {
   /// Truncated, or older than the last one.
   case useless
@@ -17,7 +16,6 @@ enum AcknowledgementOutcome {
   case applied(AcknowledgementEffects)
 }
 
-/// Effects of an acknowledgement.
 struct AcknowledgementEffects {
   /// The changes of the retransmission timer (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
@@ -36,7 +34,6 @@ struct AcknowledgementEffects {
 /// - A retransmitted chunk counts as lost again when chunks sent after it are acknowledged
 ///   (section 7.2.4 waits for a timeout).
 struct Sender {
-  /// The sender's counters.
   struct Counters: Hashable {
     var chunksSent: UInt64 = 0
     var chunksRetransmitted: UInt64 = 0
@@ -120,7 +117,6 @@ struct Sender {
 
   // MARK: Sending
 
-  /// Starts filling packets.
   mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
     freeRoom = isFastRetransmitDue ? space.room : 0
     isFastRetransmitDue = false
@@ -137,7 +133,7 @@ struct Sender {
   private mutating func nextLost(_ space: PacketSpace, at now: Instant) -> SendStep? {
     while let index = sent.firstLost() {
       if isOver(sent.chunks[index], at: now) {
-        // It expired while the window was closed.
+        // The message expired while the window was closed.
         if let change = abandon(index) { return .changed(change) }
         continue
       }
@@ -239,7 +235,7 @@ struct Sender {
       let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
     else { return .useless }
     let passed = sent.place(of: cumulative) + 1
-    // It is older than the last acknowledgement.
+    // The SACK is older than the last one.
     guard passed >= 0 else { return .useless }
     guard passed <= sent.count else { return .failed(Self.impossible) }
     let flight = sent.flight

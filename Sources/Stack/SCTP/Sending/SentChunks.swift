@@ -69,7 +69,6 @@ struct SentChunks {
   private(set) var chunks = Deque<SentChunk>()
   /// Bytes in outstanding chunks.
   private(set) var flight = 0
-  /// The number of lost chunks.
   private(set) var lostCount = 0
   /// No chunk before this place is lost.
   private var lostHint = 0
@@ -80,10 +79,8 @@ struct SentChunks {
 
   var count: Int { chunks.count }
   var isEmpty: Bool { chunks.isEmpty }
-  /// The number of the next new chunk.
   var nextNumber: UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: chunks.count) }
 
-  /// Returns the number of the chunk at a place.
   func number(at index: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: index) }
 
   /// Returns a number's place, which may be out of range.
@@ -95,7 +92,6 @@ struct SentChunks {
     extendAbandonedPrefix()
   }
 
-  /// Returns the place of the first lost chunk.
   mutating func firstLost() -> Int? {
     guard lostCount > 0 else { return nil }
     while lostHint < chunks.count, chunks[lostHint].fate != .lost { lostHint += 1 }
@@ -144,7 +140,6 @@ struct SentChunks {
     return chunks[index].strikes >= 3
   }
 
-  /// Removes chunks at the front.
   private mutating func removeFirst(_ number: Int) {
     for index in 0..<number {
       switch chunks[index].fate {

@@ -1,4 +1,4 @@
-/// The parts of DTLS beyond OpenSSL's functions: our randomness, clock and certificates.
+/// What DTLS needs beyond OpenSSL's functions: Retake's own randomness, clock and certificates.
 #ifndef CDTLS_H
 #define CDTLS_H
 

@@ -25,7 +25,6 @@ typedef struct {
   int (*accept)(void *user, const uint8_t *certificate, size_t count);
 } cdtls_callbacks;
 
-/// An association.
 typedef struct cdtls_association cdtls_association;
 
 /// The outcome of a call.
@@ -62,10 +61,10 @@ int cdtls_start(cdtls_association *dtls, int is_server, long mtu);
 /// Drops the connection, so that another one can be started with the same certificates.
 void cdtls_reset(cdtls_association *dtls);
 
-/// The connection for OpenSSL's inquiries; NULL before the start.
+/// Returns OpenSSL's connection, for reading its state; NULL before the start.
 SSL *cdtls_connection(const cdtls_association *dtls);
 
-/// A certificate that the peer sent after its own, counted from 0; NULL if there is none.
+/// Returns a certificate that the peer sent after its own, counted from 0; NULL if there is none.
 X509 *cdtls_issuer(const cdtls_association *dtls, int index);
 
 /// Continues the handshake, with a datagram or with NULL.
@@ -85,15 +84,16 @@ int cdtls_write(cdtls_association *dtls, const uint8_t *data, size_t length);
 /// Sends close_notify.
 void cdtls_shutdown(cdtls_association *dtls);
 
-/// The number of the flight that waits for an answer, 0 if none does.
+/// Returns the number of the flight that waits for an answer; 0 if none does.
 ///
 /// A retransmission does not change it.
 uint32_t cdtls_flight(const cdtls_association *dtls);
 
-/// Sends the waiting flight again; returns 1, 0 when no flight waits, FAILED from the 13th time on.
+/// Sends the waiting flight again; returns 1, 0 if no flight waits, or FAILED from the 13th time
+/// on.
 int cdtls_retransmit(cdtls_association *dtls);
 
-/// How often OpenSSL read the frozen clock.
+/// Returns how often OpenSSL read the frozen clock.
 uint32_t cdtls_clock_reads(const cdtls_association *dtls);
 
 #endif

@@ -1,15 +1,14 @@
-/// The clock that OpenSSL sees while it works for one of our DTLS associations.
+/// The clock that OpenSSL sees while it works for one of Retake's DTLS associations.
 ///
-/// A program that links this gets another `gettimeofday`, which replaces libc's, because OpenSSL
-/// has no other way to set the time. It returns the same as libc's, the time of CLOCK_REALTIME,
-/// except on a thread that has frozen it, which happens only during calls of OpenSSL. No other
-/// function of libc changes.
+/// Linking this replaces libc's `gettimeofday`, because OpenSSL has no other way to set the time.
+/// The replacement returns the time of CLOCK_REALTIME, as libc does, except on a thread with a
+/// frozen clock, which exists only during calls to OpenSSL. No other function of libc changes.
 #ifndef CDTLS_CLOCK_H
 #define CDTLS_CLOCK_H
 
 #include <stdint.h>
 
-/// A clock that only moves by hand.
+/// A clock that stands still until its owner changes it.
 typedef struct {
   int64_t seconds;
   /// How often it was read; 0 shows that OpenSSL uses another clock.

@@ -1,9 +1,9 @@
-/// The processor's features, as far as libraries select code by them.
+/// The processor features by which libraries select their code.
 #ifndef CDTLS_CPU_H
 #define CDTLS_CPU_H
 
-/// The architecture and its features in a fixed order with blanks between, e.g. `x86_64 sse4.1
-/// avx2`.
+/// Returns the architecture and its features in a fixed order, separated by blanks, e.g. `x86_64
+/// sse4.1 avx2`.
 ///
 /// Codecs and crypto libraries dispatch on these; a take stores the text, since bit-exactness of
 /// decoded media may depend on it. The string lives as long as the process.

@@ -1,4 +1,4 @@
-/// The library context of OpenSSL that draws its randomness from the peer at work.
+/// An OpenSSL library context whose random bytes come from the peer that the calling thread serves.
 #ifndef CDTLS_LIBRARY_H
 #define CDTLS_LIBRARY_H
 
@@ -23,7 +23,7 @@ typedef struct {
 /// Returns the previous source, to be restored by the caller.
 const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness);
 
-/// The library context shared by all associations of the process; NULL if OpenSSL fails.
+/// Returns the library context shared by all associations of the process; NULL if OpenSSL fails.
 ///
 /// It lives as long as the process: a context for each peer would need half a megabyte and two of
 /// the process's 1,024 thread-specific keys, which would limit it to some 500 peers. No

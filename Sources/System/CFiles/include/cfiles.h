@@ -11,13 +11,13 @@ const char *cfiles_page_css(void);
 const char *cfiles_page_module_name(unsigned int index);
 const char *cfiles_page_module(unsigned int index);
 
-/// The page that browsers call with.
+/// The page with which a browser makes a call.
 const char *cfiles_call_html(void);
 const char *cfiles_call_css(void);
 const char *cfiles_call_script(void);
 
-/// The script that records pages, as modules, NULL after the last one; and the extension that
-/// brings it into pages.
+/// The script that records pages, as modules, NULL after the last one; and the browser extension
+/// that injects it.
 const char *cfiles_recorder_module_name(unsigned int index);
 const char *cfiles_recorder_module(unsigned int index);
 const char *cfiles_recorder_manifest(void);

@@ -4,15 +4,15 @@
 #ifndef CPROCESS_SIGNAL_H
 #define CPROCESS_SIGNAL_H
 
-/// Watches a signal instead of its default action; 0, or a negative errno value.
+/// Watches a signal, which replaces its default action; returns 0 or a negative errno value.
 ///
-/// One call at a time.
+/// Calls must not overlap.
 int cprocess_signal_watch(int number);
 
 /// Waits for the next watched signal and returns its number; a negative errno value if there is
 /// none.
 ///
-/// Unblocks them on the calling thread, so that one thread receives them.
+/// Unblocks the watched signals on the calling thread, which then receives them.
 int cprocess_signal_next(void);
 
 #endif

@@ -4,9 +4,9 @@
 
 /// Starts a program by its path.
 ///
-/// Its standard streams lead to these three descriptors, where -1 is /dev/null; it has no others,
-/// no blocked or ignored signals, and its own process group. NULL as environment is that of this
-/// process.
+/// Its standard streams are these three descriptors, where -1 stands for /dev/null. It has no other
+/// descriptors, no blocked or ignored signals, and its own process group. If the environment is
+/// NULL, it is that of this process.
 ///
 /// Returns its process number, or a negative errno value.
 int cprocess_spawn(

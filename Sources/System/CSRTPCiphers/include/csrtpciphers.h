@@ -5,11 +5,11 @@
 /// Makes libsrtp use OpenSSL for AES in Galois/Counter Mode (RFC 7714); call it once, after
 /// `srtp_init`.
 ///
-/// The library that Debian builds libsrtp with recomputes the tables of a key for each packet,
-/// which takes several times as long as the packet. The bytes are the same: libsrtp tests a
-/// replacement against both its vectors and ours, and keeps its own cipher if it differs.
+/// The library with which Debian builds libsrtp recomputes a key's tables for each packet, which
+/// takes several times as long as encrypting it. The bytes are the same: libsrtp tests a
+/// replacement against its own vectors and ours, and keeps its own cipher if they differ.
 ///
-/// Returns how many ciphers were replaced, of two.
+/// Returns the number of ciphers replaced, at most two.
 int csrtpciphers_use_openssl(void);
 
 #endif

@@ -14,7 +14,8 @@
 /// It receives datagrams of joined groups, also from this host. Returns the descriptor.
 int csockets_multicast_open(int family, uint16_t port);
 
-/// Joins a group on the interface with this number; 0 also when that was done before.
+/// Joins a group on the interface with this number; returns 0 even if the socket had already
+/// joined.
 int csockets_multicast_join(int socket, const csockets_address *group, unsigned interface);
 
 /// Sends a datagram to a group on the interface with this number, without waiting.
@@ -25,7 +26,7 @@ int csockets_multicast_send(
 /// Opens a descriptor that becomes readable when addresses or interfaces change (rtnetlink).
 int csockets_link_watch(void);
 
-/// Reads the waiting messages; returns their number.
+/// Reads and drops the waiting messages; returns their number.
 int csockets_link_clear(int socket);
 
 #endif

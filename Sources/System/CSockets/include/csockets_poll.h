@@ -22,16 +22,16 @@ typedef struct {
   uint32_t ready;
 } csockets_event;
 
-/// Makes a poll descriptor.
+/// Creates an epoll descriptor.
 int csockets_poll_create(void);
 
-/// Begins to watch a descriptor, level-triggered; its events have the tag.
+/// Starts watching a descriptor, level-triggered; its events carry the tag.
 int csockets_poll_add(int poll, int descriptor, uint32_t interest, uint64_t tag);
 
 /// Changes the watched events of a descriptor.
 int csockets_poll_modify(int poll, int descriptor, uint32_t interest, uint64_t tag);
 
-/// Ends watching a descriptor.
+/// Stops watching a descriptor.
 int csockets_poll_remove(int poll, int descriptor);
 
 /// Waits until a descriptor is ready or the time-out has expired, and returns up to `count` (at
@@ -44,10 +44,11 @@ int csockets_poll_wait(int poll, csockets_event *events, int count, int timeout_
 /// Creates a timer on CLOCK_MONOTONIC that is readable once it is due.
 int csockets_timer_create(void);
 
-/// Sets the timer to an absolute time in nanoseconds, which may be past; negative stops it.
+/// Sets the timer to an absolute time in nanoseconds, which may be in the past; a negative time
+/// stops it.
 int csockets_timer_set(int timer, int64_t monotonic_ns);
 
-/// Makes the timer unreadable again; returns 0 also when it was not due.
+/// Makes the timer unreadable again; returns 0 even if it was not due.
 int csockets_timer_clear(int timer);
 
 /// Creates a wake-up that another thread may signal.
@@ -56,7 +57,7 @@ int csockets_wake_create(void);
 /// Makes the wake-up readable.
 int csockets_wake_signal(int wake);
 
-/// Makes the wake-up unreadable again; returns 0 also when it was not signalled.
+/// Makes the wake-up unreadable again; returns 0 even if it was not signalled.
 int csockets_wake_clear(int wake);
 
 #endif

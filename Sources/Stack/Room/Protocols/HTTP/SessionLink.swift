@@ -44,7 +44,6 @@ struct SessionLink: Sendable {
 
   mutating func renew(_ token: String) { access.token = token }
 
-  /// Opens a session with an offer.
   mutating func open(_ offer: String) {
     self.offer = offer
     retryCount = 0
@@ -98,7 +97,6 @@ struct SessionLink: Sendable {
     return opening
   }
 
-  /// Sends the candidates that waited for the session.
   mutating func sendCandidates() {
     for candidate in candidates { session?.add(candidate, &desk) }
     candidates = []

@@ -17,7 +17,6 @@ package struct SessionRequest: Hashable, Sendable {
   package static let fragmentType = "application/trickle-ice-sdpfrag"
 
   package let method: String
-  /// The current URL.
   package private(set) var url: String
   private let first: String
   private let fields: [HTTPField]
@@ -77,7 +76,6 @@ package struct SessionAccess: Hashable, Sendable {
   /// A request for the ICE servers (RFC 9725 section 4.6).
   package var options: SessionRequest { SessionRequest("OPTIONS", endpoint, self) }
 
-  /// Creates a request with an offer.
   package func open(offer: String) -> SessionRequest {
     SessionRequest(
       "POST", endpoint, self,

@@ -247,10 +247,8 @@ protocol JanusPlugin: Sendable {
   init(options: [String: String])
   /// Called when a handle was attached.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
-  /// Handles the answer to a message.
   mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
-  /// Handles an event from the server.
   mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
   /// Handles an intent; every action in it must eventually be answered by a result.
   mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)

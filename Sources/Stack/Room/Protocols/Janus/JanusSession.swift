@@ -4,7 +4,6 @@ import Wire
 /// A session with a Janus server: transport, handles and unanswered requests.
 struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
-    /// The transport is open.
     case opened
     /// The session exists: a new one, or the one from before the transport was lost.
     case ready(isNew: Bool)

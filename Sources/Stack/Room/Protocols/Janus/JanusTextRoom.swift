@@ -18,7 +18,6 @@ struct JanusTextRoom: Sendable {
   private var phase = Phase.idle
   private var connection: ConnectionID?
   private var requests = RequestTable<ActionID?>(prefix: "text")
-  /// Messages waiting for the room.
   private var waiting: [(message: UserMessage, action: ActionID)] = []
 
   init(room: String) { self.room = room }

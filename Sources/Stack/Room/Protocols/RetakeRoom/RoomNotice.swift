@@ -14,7 +14,6 @@ package enum RoomNotice: Hashable, Sendable {
   /// An offer for receiving, listing all media that is sent.
   case offer(sdp: String, media: [RoomPlace])
   case candidate(RoomConnection, CandidateInit?)
-  /// A request's result.
   case result(request: UInt32, RoomFault?)
   /// Pairs of the participant's and the server's numbers for local media.
   case local([RoomLocalNumber])
@@ -38,7 +37,6 @@ package enum RoomNotice: Hashable, Sendable {
   /// The participant should connect to another address.
   case moved(url: String)
 
-  /// The message as JSON.
   package var text: String { json.json }
 
   private var json: JSONValue {

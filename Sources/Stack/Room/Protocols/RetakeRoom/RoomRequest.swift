@@ -36,7 +36,6 @@ package enum RoomRequest: Hashable, Sendable {
   case renew(token: String)
   case leave
 
-  /// The message as JSON.
   package var text: String { json.json }
 
   private var json: JSONValue {

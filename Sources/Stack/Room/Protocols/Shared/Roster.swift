@@ -30,7 +30,6 @@ struct Roster: Sendable {
   /// All participants in order of arrival.
   var participants: [ParticipantInfo] { members.map(\.info) }
 
-  /// Returns an unused media id.
   mutating func nextMedia() -> MediaID {
     mediaCount += 1
     return MediaID(mediaCount)

@@ -27,7 +27,6 @@ struct SoraChannels: Sendable {
     self.ignoresSocket = ignoresSocket
   }
 
-  /// Records a message on the signaling channel.
   mutating func recordSignaling(at now: Instant) {
     guard ignoresSocket, deadline == nil else { return }
     deadline = now + .seconds(SoraChannels.switchSeconds)
