@@ -21,7 +21,6 @@ package final class DatagramHistory {
   package let startUnixNanoseconds: Int64
   /// The numbers and labels of the take's peers.
   package let peers: [(number: Int64, label: String)]
-  /// The number of datagrams.
   package let count: Int
 
   private let path: String
