@@ -157,7 +157,6 @@ package final class TapeWalk {
     return meeting
   }
 
-  /// Every actor's state.
   package var states: [ActorState] { actors.states }
 
   /// Returns an actor's `getStats` result, optionally only with objects of some types.

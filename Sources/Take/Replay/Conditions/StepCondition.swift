@@ -10,7 +10,6 @@ package import Wire
 /// After the subject, all plain words must describe the row, and all tests `field=value` (also
 /// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the take's columns.
 package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
-  /// The subject of a condition.
   enum Subject: Hashable, Sendable {
     case step(Int)
     case time(Instant)

@@ -128,7 +128,7 @@ package struct Redactor {
     switch rows.table(row) {
     case .frame where parts.contains(.media): bytes = FrameRow(rows, row)?.bytes
     case .message where parts.contains(.messages): bytes = MessageRow(rows, row)?.bytes
-    // What a relay passed on has frames and messages, which are searched for by themselves.
+    // The frames and messages in a relay's packets are searched for separately.
     case .content where parts.contains(.media) && !RedactedRows.isRelayed(rows, row):
       bytes = ContentRow(rows, row)?.bytes
     default: break
