@@ -239,7 +239,7 @@ final class Decompression {
   private let engine: Engine
   /// Whether every compressed file that began is complete.
   private(set) var isComplete = true
-  /// Whether the bytes after a complete file are not another file; gzip ignores them.
+  /// Whether a complete file was followed by other bytes, which gzip ignores.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {

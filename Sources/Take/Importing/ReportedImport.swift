@@ -21,7 +21,7 @@ package struct ReportedImport {
     /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
 
-    /// The reported parts, in words.
+    /// What was reported, in words.
     package var partWords: String {
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),

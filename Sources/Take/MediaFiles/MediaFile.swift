@@ -47,7 +47,6 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// The purpose for which a file is opened.
   package enum Access {
     case reading
     /// Creates the file or empties it.

@@ -128,8 +128,8 @@ function overviewOf(overview) {
 }
 
 /**
- * Audio as it was played or sent: its peaks, with concealment in red. In a series with more than
- * that, a test selects the values.
+ * Audio as it was played or sent: its peaks, with concealment in red. `isPicked` selects the values
+ * of a series that also has others.
  * @param {string} label
  * @param {Series} series
  * @param {(place: number) => boolean} isPicked

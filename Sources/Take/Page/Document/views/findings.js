@@ -112,7 +112,7 @@ export function fillPills() {
 export const findingSpans = () =>
   take.findings.flatMap((finding) => finding.spans.slice(0, spansTold)
     .map(([from, to], index) => ({ finding, index, from, to }))
-    // Those of several streams may be one span of time.
+    // Detections on several streams may cover the same span.
     .filter(({ from, to }, place, all) =>
       all.findIndex((other) => other.from === from && other.to === to) === place));
 
