@@ -10,7 +10,7 @@ public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConverti
   /// One sentence that says what is wrong and usually what to do.
   public var reason: String
 
-  /// The reason.
+  /// The same as `reason`.
   public var description: String { reason }
 }
 
