@@ -164,8 +164,6 @@ final class LineEditor {
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 
-  /// Creates an editor.
-  ///
   /// - Parameter complete: returns a line's completions.
   init(history path: String? = LineEditor.usualHistory, complete: @escaping (String) -> [String]) {
     self.complete = complete

@@ -10,7 +10,7 @@ import TLS
 import Tape
 import Wire
 
-/// Records calls of two sides whose signaling goes through a relay.
+/// Records calls between a client and a server whose signaling and media pass through a relay.
 struct RecordRelay: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "relay",
@@ -98,7 +98,7 @@ struct RecordRelay: AsyncParsableCommand {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  /// The faults of one option: a named path is several.
+  /// An option's faults; a named path stands for several.
   struct RelayFaults: Sendable {
     var all: [RelayFault]
   }
@@ -111,7 +111,7 @@ struct RecordRelay: AsyncParsableCommand {
     }
   }
 
-  /// The most different sentences that are printed.
+  /// The maximum number of distinct notices to print.
   private static let noticesMaximum = 1000
 
   func validate() throws {
@@ -145,7 +145,7 @@ struct RecordRelay: AsyncParsableCommand {
       proxy = try await ProxyServer.listen(
         listening.settings(upstream: upstream, authorities: authorities),
         notice: { sentence in
-          // Pages try again and again.
+          // Pages retry, so each notice is printed only once.
           let isNew = said.withLock { said in
             said.count < Self.noticesMaximum && said.insert(sentence).inserted
           }
@@ -210,7 +210,7 @@ struct RecordRelay: AsyncParsableCommand {
 
 // MARK: - RelayPathOptions
 
-/// The take of a relay, and how its legs find their paths.
+/// Options for a relay's take and its legs' connections.
 struct RelayPathOptions: ParsableArguments {
   @Option(
     name: .shortAndLong, help: "The take to write. Default: a name with the time.",
@@ -290,9 +290,9 @@ struct RelayPathOptions: ParsableArguments {
 
 // MARK: - RelayListenOptions
 
-/// Where a relay listens, and who may call it.
+/// Options for a relay's listening address and for who may connect to it.
 ///
-/// There is no token: the application knows of none.
+/// There is no token, because the application would not send one.
 struct RelayListenOptions: ParsableArguments {
   @Option(
     help: """
@@ -354,10 +354,10 @@ struct RelayListenOptions: ParsableArguments {
 
 /// A file with faults that is read again when it changes.
 private struct FaultFile {
-  /// What a change of the file says.
+  /// The content of a changed file.
   enum News {
     case faults([RelayFault])
-    /// The faults before stay, for a reason in one sentence.
+    /// The content is invalid, for this reason; the previous faults stay.
     case refused(String)
   }
 
@@ -377,7 +377,7 @@ private struct FaultFile {
     }
   }
 
-  /// What changed since the last look; nil if nothing did.
+  /// Returns the content if the file has changed since the last call, otherwise nil.
   mutating func news() -> News? {
     guard let text = try? FaultFile.text(of: path), text != content else { return nil }
     content = text
@@ -399,7 +399,7 @@ private struct FaultFile {
     return all
   }
 
-  /// The text of a small file.
+  /// Returns a small file's text.
   static func text(of path: String) throws -> String {
     switch FileBytes.open(path) {
     case .failure(let code):

@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// A flight recorder: the last seconds in memory, and takes of them when there is a reason.
+/// Options for a flight recorder, which writes takes of the last seconds when triggered.
 struct RingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -106,7 +106,7 @@ struct RingOptions: ParsableArguments {
   /// Creates the plan of a flight recorder; nil without `--ring`.
   ///
   /// - Parameters:
-  /// - take: the label, the tags and other settings for its takes.
+  ///   - take: the label, the tags and other settings for its takes.
   ///   - adjust: changes the settings.
   func plan(
     _ take: ImportSettings, isVirtual: Bool = false,

@@ -13,7 +13,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Plays what was received in a recorded call to a live client.
+/// Plays the media that a recorded call received to a live client.
 struct ReenactCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reenact",

@@ -5,7 +5,7 @@ import Replay
 import Tape
 import Wire
 
-/// The parts to remove from a take that is given away.
+/// The parts to remove from a take before it is shared.
 struct RemoveOption: ParsableArguments {
   @Option(
     help: """
@@ -40,7 +40,7 @@ extension Redactor {
   }
 }
 
-/// Makes a redacted take that can be given away.
+/// Makes a redacted take that can be shared.
 struct RedactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "redact",
