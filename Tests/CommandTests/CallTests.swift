@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Tests in real time, one after the other: how processes connect.
+/// Real-time tests that run one after the other: how processes connect.
 @Suite(.serialized) enum LiveTests {}
 
-/// Real-time tests that run beside those: the media of calls.
+/// Real-time tests that run beside `LiveTests`: the media of calls.
 ///
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}

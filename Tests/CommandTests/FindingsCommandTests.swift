@@ -80,8 +80,8 @@ struct FindingsCommandTests {
     let take = Self.capture("virtual-heavy-loss")
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")
-    // Of each way the packets that its receiver counts as lost, and the same seconds before and
-    // after.
+    // For each direction: the packets that its receiver counts as lost, and the same seconds before
+    // and after the change.
     let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(text.contains("packets that were lost from caller to callee (32 of audio, 21 of video"))
     #expect(text.contains("packets that were lost from callee to caller (36 of audio, 15 of video"))
@@ -89,10 +89,10 @@ struct FindingsCommandTests {
     #expect(text.contains("freezes are gone with a jitter buffer of "), "\(text)")
     #expect(text.contains(" ms, the smallest that is enough of those tried ("), "\(text)")
     #expect(text.contains("open loop"))
-    // Who has not asked is told that it can.
+    // Without `--explain`, the output mentions the option.
     #expect(!text.contains("--explain replays"))
     #expect(try await Tool.run("findings", take).output.contains("--explain replays the call"))
-    // Of a call between others nothing can be run otherwise, and nothing was wrong.
+    // Observed calls cannot be run again with a change, and this one has no fault.
     let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
     #expect(seen.status == 0 && !seen.output.contains("Replayed"))
     #expect(!seen.output.contains("--explain"))

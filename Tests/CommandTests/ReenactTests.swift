@@ -33,7 +33,7 @@ extension LiveTests {
         ).path)
       let report = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
       #expect(schema.misses(of: report, "reenact").isEmpty)
-      // It ends when all was played, and the player with it.
+      // The verb ends when everything was sent, and the player ends with it.
       #expect(call.errors.isEmpty || call.status == 0, "\(call.errors)")
       let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))

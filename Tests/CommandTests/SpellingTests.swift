@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Misspelt words: the user is told the right ones.
+/// Misspelt words: the error suggests the right ones.
 struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),

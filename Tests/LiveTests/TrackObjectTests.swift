@@ -186,7 +186,7 @@ import Wire
       let pattern = TestPattern(width: 64, height: 48)
       for number in 0... {
         guard !Task.isCancelled else { return }
-        // Frames that arrive faster than the encoder takes them are dropped.
+        // Frames that arrive faster than the encoder processes them are dropped.
         source.capture(pattern.videoFrame(Int64(number)))
         await Task.yield()
       }

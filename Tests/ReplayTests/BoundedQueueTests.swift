@@ -30,7 +30,7 @@ struct BoundedQueueTests {
     while let number = queue.dequeue() {
       #expect(number == taken)
       taken += 1
-      // The producer holds one element that it makes, besides the queued ones.
+      // Besides the queued elements, the producer holds the one that it is making.
       let ahead = given.withLock { $0 } - taken
       if ahead > 5 { Issue.record("\(ahead) elements are ahead") }
     }

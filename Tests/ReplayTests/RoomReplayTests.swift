@@ -10,7 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// A room in a take: recorded in virtual time, replayed, and queried by person.
+/// A room in a take: recorded in virtual time, replayed, and queried by participant.
 @Suite struct RoomReplayTests {
   private static let kinds = {
     var kinds = MachineKinds()

@@ -92,7 +92,7 @@ struct SweepTests {
     }
   }
 
-  /// What a relay cannot do without.
+  /// The option that a relay requires.
   private static let upstream = ["--upstream", "https://127.0.0.1:9"]
 
   /// Returns the words that a verb, or one of its options, requires.

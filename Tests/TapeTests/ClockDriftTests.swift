@@ -124,8 +124,9 @@ struct ClockDriftTests {
     }
   }
 
-  /// A talkspurt may start later than its timestamps say: after silence that does not mean a longer
-  /// path, within speech it does.
+  /// A talkspurt may start later than its timestamps say.
+  ///
+  /// After silence this is no sign of a longer path; within speech it is.
   @Test(arguments: [true, false]) func aSentenceThatBeginsLateIsNoLongerWay(_ isSilent: Bool) {
     var timing = StreamTiming(clockRate: 48_000)
     var (at, media, number) = (Int64(0), Int64(0), Int64(0))

@@ -71,8 +71,8 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
-  /// Sequence numbers that restart by many or few, and late, repeated and lost packets: both split
-  /// the streams at the same packets.
+  /// Sequence numbers that restart at near and distant values, with late, repeated and lost
+  /// packets: the computed view and its SQL split the streams at the same packets.
   @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "\(seed).take")
@@ -113,8 +113,8 @@ struct ComputedViewTests {
   }
 
   /// A stream between two peers whose RTP times and numbers wrap and jump far back, with packets
-  /// lost, late, twice, asked for and sent again, and frames captured, encoded and decoded: both
-  /// find the same packets of a moment, wherever they stand.
+  /// lost, late, duplicated and retransmitted on request, and frames captured, encoded and decoded:
+  /// the computed views and their SQL match the same packets across every jump.
   @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhereTimesJump(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "times-\(seed).take")
@@ -123,7 +123,7 @@ struct ComputedViewTests {
     try compare(path)
   }
 
-  /// One row of a computed view can be asked for by each of its columns of whole numbers.
+  /// A row of a computed view can be looked up by any of its integer columns.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")
     for view in ComputedView.all {
@@ -287,10 +287,10 @@ private struct JumpingCall {
 
   /// The statements that add a call to an empty take.
   mutating func statements(frames: Int) -> String {
-    // Both wrap within the first tenth.
+    // Both wrap within the first tenth of the frames.
     var (sequence, time) = (65_500, 4_294_967_000)
     for number in 1...frames {
-      // By no multiple of a frame: no packet has the number and the time of another.
+      // Not a multiple of a frame's duration, so that no two packets share number and time.
       if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_001 : 300_001 }
       if number % 70 == 0 { sequence -= below(400) }
       let count = 1 + below(4)

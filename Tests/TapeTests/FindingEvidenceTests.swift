@@ -185,7 +185,8 @@ struct FindingEvidenceTests {
 
   /// Makes one end of an observed call, from second 0 to 10.
   ///
-  /// A packet is sent every 20 ms, and those with a wanted number `i` arrive; the rest is SQL.
+  /// A packet is sent every 20 ms. `coming` is an SQL condition on the number `i` of those that
+  /// arrive; `more` is further SQL.
   private func seen(coming: String, more: String) throws -> [Detection] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")
@@ -251,7 +252,7 @@ struct FindingEvidenceTests {
     #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
     // Nothing is wrong.
     #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
-    // The other side's reports say that this side's packets do not arrive.
+    // The remote peer's reports say that this peer's packets do not arrive.
     let deaf = try seen(
       coming: "1", more: reports(packets: "i * 50", highest: "min(i, 4) * 50"))
     #expect(deaf.map(\.rule) == ["one-way-media"])

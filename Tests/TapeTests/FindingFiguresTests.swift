@@ -39,7 +39,7 @@ struct FindingFiguresTests {
       "\($0.peer) \($0.track ?? 0) \($0.fromNanoseconds) \($0.toNanoseconds)"
     }.sorted()
     #expect(named == counted, sourceLocation: sourceLocation)
-    // The summary has those in which packets were missing or late, and what never went on.
+    // The summary counts freezes with missing or late packets, and video that never resumed.
     let summary = try TakeSummary(path: path, findings: found)
     let freezes = found.detections.filter { ["freeze", "video-stopped"].contains($0.rule) }
     #expect(
@@ -96,7 +96,7 @@ struct FindingFiguresTests {
     }
     #expect(try found(18, endsForPeople: true) == [["wait", "freeze"]])
     #expect(try found(20, endsForPeople: true).sorted { $0[0] < $1[0] } == [["freeze"], ["wait"]])
-    // What is lost on the wire is missed when the buffer has run empty.
+    // A packet lost on the wire is missed only once the jitter buffer has run empty.
     #expect(try found(22, endsForPeople: false) == [["wait", "freeze"]])
   }
 
@@ -113,7 +113,7 @@ struct FindingFiguresTests {
 
   // MARK: Concealment
 
-  /// A direction of which a tenth is concealed, never a fifth of a second.
+  /// A tenth of one direction's audio is concealed, and never 200 ms in one piece.
   @Test func spreadConcealmentHasALineOfItsOwn() throws {
     let folder = try TakeFolder()
     func found(_ share: String) throws -> [Detection] {
@@ -236,7 +236,7 @@ struct FindingFiguresTests {
     try call.finish()
     let found = try TakeFindings(path: call.path).findings
     #expect(found.contains { $0.impact.withoutMediaSeconds > 3 }, "\(found.map(\.text))")
-    // All streams of both ways were silent for four seconds.
+    // All streams in both directions were silent for four seconds.
     for finding in found {
       #expect(finding.impact.withoutMediaSeconds < 6, "\(finding.text)")
     }

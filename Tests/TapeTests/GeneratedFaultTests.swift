@@ -17,7 +17,7 @@ struct GeneratedFaultTests {
   ) throws -> TakeFindings {
     let folder = try TakeFolder()
     let path = folder.file("\(kind.rawValue).take")
-    // A call with too little effect is drawn again.
+    // If the fault hardly touched the call, the next seed is tried.
     for seed in seeds {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(kind, seed: seed, severity: severity, sight: sight)
@@ -57,8 +57,8 @@ struct GeneratedFaultTests {
     "microphone-gaps", "encoder-stopped",
   ]
 
-  /// A NAT that keeps its mapping, loss at any size, a channel that opens, a soft voice, and an
-  /// encoder that its application switches off.
+  /// A NAT that keeps its mapping, loss independent of packet size, a channel that opens, a soft
+  /// voice, and an encoder that its application switches off.
   @Test func whatIsNearlyTheSameIsNone() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")
@@ -108,8 +108,8 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A shared screen has no picture between two changes, and a repair that is a tenth of a second
-  /// late disturbs nobody.
+  /// A shared screen sends nothing between two changes, and nobody notices a retransmission that is
+  /// a tenth of a second late.
   @Test(arguments: [
     (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
     (.restart, 55_019_449_474_853_259),

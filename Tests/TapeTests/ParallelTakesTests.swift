@@ -35,7 +35,7 @@ import Wire
     #expect(begun.withLock { $0 } < 100)
   }
 
-  /// The thread that fills a channel waits for its reader, which has gone.
+  /// A thread that fills a channel does not wait for a reader that has stopped.
   @Test func channelsThatNobodyReadsHoldNobody() {
     let rows = [[[Value]]](repeating: [[.integer(1)]], count: 100)
     #expect(throws: Enough.self) {

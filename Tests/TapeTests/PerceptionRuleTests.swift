@@ -119,7 +119,7 @@ struct PerceptionRuleTests {
     let folder = try TakeFolder()
     let path = folder.file("fault.take")
     var isTouched = false
-    // A call with too little loss is drawn again.
+    // If the fault hardly touched the call, the next seed is tried.
     for seed: UInt64 in 3..<9 where !isTouched {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(

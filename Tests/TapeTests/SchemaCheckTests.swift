@@ -102,8 +102,8 @@ struct SchemaCheckTests {
     #expect(error?.place == "take")
   }
 
-  /// A copy of a take from before revisions has an empty revision column, which the digest does not
-  /// cover.
+  /// A copy of a take recorded before revisions has an empty revision column, which the digest does
+  /// not cover.
   @Test func aTakeOfBeforeRevisionsHasNone() throws {
     let folder = try TakeFolder()
     let old = "\(FileManager.default.currentDirectoryPath)/Captures/formats/format-3.take"
