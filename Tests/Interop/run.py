@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
+"""Makes calls between Retake and real WebRTC peers in every direction, and replays each recorded
+call.
 
-Needs the packages of requirements.txt, and browsers: `make interop` sees to both.
+Needs the packages of requirements.txt, and browsers: `make interop` installs both.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from peers.talk import BRIEF
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-# Variants of a peer, like the applications of a server, stand behind a dash.
+# A peer's variants, such as a server's applications, follow a dash.
 _PEERS = list(dict.fromkeys(name.partition("-")[0] for name in plan.ABILITIES))
 
 
@@ -56,7 +57,7 @@ def _arguments():
 
 
 async def _main(options, folder):
-    # Only now: the modules need the packages of the virtual environment.
+    # Imported here, because these modules need the virtual environment's packages.
     import calls
     import interface
     import matrix
@@ -127,7 +128,7 @@ async def _main(options, folder):
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
-    # A brief run has the last of them alone, in which everything has a part.
+    # A brief run has only the last one, which covers everything.
     for cell in [] if options.brief else observed.CELLS:
         if not cell.peers <= set(options.peers) or options.only not in cell.name:
             continue
@@ -147,7 +148,7 @@ async def _main(options, folder):
             problems += _tell(
                 "observed-tshark", found, "tshark counts the same in every capture that is kept")
             print(table)
-    # Each is held for at least twenty seconds, three times.
+    # Each lasts at least twenty seconds and is made three times.
     for cell in [] if options.brief else observed_loss.CELLS:
         if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
             continue
@@ -204,7 +205,7 @@ async def _main(options, folder):
     if "janus" in options.peers and options.only in "rooms-layers" and not options.brief:
         found = await rooms.run_layers(options.retake, folder / "rooms-layers")
         problems += _tell("rooms-layers", found, "each layer that was asked for was shown")
-    # Two minutes: a brief run has the short visit alone.
+    # Takes two minutes: a brief run has only the short visit.
     if "janus" in options.peers and options.only in "rooms-janus" and not options.brief:
         if namespace.address():
             found, figures = await rooms.run(options.retake, folder / "rooms-janus")
@@ -218,7 +219,7 @@ async def _main(options, folder):
 
 
 async def _recorded_pages(options, folder):
-    """Pages whose own calls are recorded by the script and by the extension."""
+    """Records pages' own calls with the script and with the extension."""
     import recorded_others
     import recorded_page
 
@@ -234,7 +235,7 @@ async def _recorded_pages(options, folder):
             name = f"recorded-{kind}-{peer}"
             if options.only not in name:
                 continue
-            # A minute, within which the script may take so many milliseconds a second.
+            # A minute, over which the script's cost is averaged.
             seconds = 60 if kind == "page" and not options.brief else 8
             problems += _tell(
                 name,
@@ -261,13 +262,13 @@ def _tell(name, problems, good):
 
 
 def main():
-    """Runs what the command line asks for; the exit status is 1 when a call failed."""
+    """Runs what the command line selects; the exit status is 1 if a call failed."""
     options = _arguments()
     if options.brief:
         os.environ[BRIEF] = "1"
     namespace.enter()
     adopt_orphans()
-    # An end from outside takes the way of an interrupt, so that no process stays behind.
+    # SIGTERM is handled like an interrupt, so that no process is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="retake-interop-"))).resolve()
     try:

@@ -1,4 +1,4 @@
-"""Pages that a server has, that are recorded meanwhile, and that want to do harm."""
+"""Tests served pages, pages of running recordings, and pages of malicious takes."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ _HARM = (
 
 
 def _harmed(folder):
-    """A take whose every text wants to be markup."""
+    """Makes a take whose every text contains markup."""
     path = folder / "harm.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     take = sqlite3.connect(path)
@@ -35,7 +35,7 @@ def _harmed(folder):
 
 
 async def harmless(visit):
-    """Nothing in a take runs, or becomes an element of the page."""
+    """Checks that nothing in a take runs, or becomes an element of the page."""
     await visit.page(_harmed(visit.folder))
     for tab in ("events", "signaling", "connection", "packets", "stats", "sql", "call"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
@@ -62,7 +62,7 @@ async def harmless(visit):
 
 
 def _unbroken(folder):
-    """A take whose texts are words longer than any screen is wide."""
+    """Makes a take whose texts are words wider than any screen."""
     path = folder / "unbroken.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     word = "unbroken" * 60
@@ -78,7 +78,7 @@ def _unbroken(folder):
     return path, word
 
 
-# The innermost elements whose text is wider than they are and is not cut, and the page itself.
+# The innermost elements whose text is wider than they are and not clipped, and the page itself.
 _WIDER = """(() => {
   const wider = [document.documentElement, ...document.body.querySelectorAll('*')]
     .filter(each => each.clientWidth > 4 && each.scrollWidth > each.clientWidth + 1
@@ -91,7 +91,7 @@ _WIDER = """(() => {
 
 
 async def unbroken(visit):
-    """A word without a break stays inside of what it stands in."""
+    """Checks that a long word stays within its element."""
     path, word = _unbroken(visit.folder)
     address, token = await visit.serve(path)
     await visit.viewer.open(f"{address}#token={token}")
@@ -122,7 +122,8 @@ async def unbroken(visit):
 
 
 async def served(visit):
-    """`retake open`: a catalogue, packets down to their fields, SQL as a lane, and pictures."""
+    """Checks `retake open`: the catalogue, packets down to their fields, SQL as a lane, and
+    pictures."""
     folder = visit.folder / "takes"
     folder.mkdir(exist_ok=True)
     names = ["virtual-heavy-loss.take", "chromium-retake-offers.take", "observed-clear-vp8.take"]
@@ -218,7 +219,8 @@ async def served(visit):
 
 
 async def _refusals(visit, address, token):
-    """Nobody asks without the token, under another name, or from another page."""
+    """Checks that requests without the token, under another host name, or from another page are
+    rejected."""
     good = {"Authorization": f"Bearer {token}"}
     cases = [
         ({}, 401), ({"Authorization": "Bearer 0"}, 401), (good, 200),
@@ -242,7 +244,7 @@ async def _refusals(visit, address, token):
 
 
 async def live(visit):
-    """The page of a take that is being recorded goes along with it."""
+    """Checks that the page of a running recording follows it."""
     take = visit.folder / "live.take"
     recorder = await visit.start("record", "demo", "--seconds", "600", "--out", take)
     for _ in range(1200):

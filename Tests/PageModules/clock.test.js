@@ -1,4 +1,4 @@
-// Times in words, round times, and the clock that all lanes share.
+// Tests times in words, round times, and the clock that all lanes share.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import {

@@ -1,4 +1,4 @@
-// Descriptions of sessions: where they stand in messages, their sections, what differs.
+// Tests session descriptions: finding them in messages, their sections, their differences.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

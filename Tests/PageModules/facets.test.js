@@ -1,4 +1,4 @@
-// What a catalogue is narrowed down by.
+// Tests the facets that filter a catalogue.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

@@ -1,4 +1,4 @@
-// The SQL tab: history, the search in the schema, answers as lanes.
+// Tests the SQL tab: history, search in the schema, results as lanes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHistory } from "../../Sources/Take/Page/Document/sql/history.js";
@@ -37,7 +37,7 @@ test("keys go back through a history, and again to what was typed", () => {
   assert.equal(history.step(-1, "SELECT 1"), "SELECT 2");
   assert.equal(history.step(-1, "SELECT 2"), "typed");
   assert.equal(history.step(-1, "typed"), null);
-  // What was run just now is shown already.
+  // The query just run is already listed.
   assert.equal(history.step(1, "SELECT 2"), "SELECT 1");
 });
 

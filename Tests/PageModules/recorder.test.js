@@ -1,5 +1,5 @@
-// What the script that records a page computes: what changed in statistics, and what waits for the
-// recorder over lost connections and reloads.
+// Tests the script that records a page: changes in statistics, and messages kept for the recorder
+// across lost connections and reloads.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { plain, withoutCredentials } from "../../Sources/Live/PageRecording/Scri
 
 // MARK: Statistics
 
-/** Folds a report into what is known, as the recorder does. */
+/** Applies a report to the known objects, as the recorder does. */
 function fold(known, { form, timestamp, objects }) {
   const next = form === "whole" ? {} : { ...known };
   for (const [id, members] of Object.entries(objects)) {
@@ -25,7 +25,7 @@ function fold(known, { form, timestamp, objects }) {
   return next;
 }
 
-/** Objects without the times of those that did not change, which are not said again. */
+/** Objects without the timestamps of unchanged ones, which are not sent again. */
 function withoutTimes(objects) {
   return Object.fromEntries(
     Object.entries(objects).map(([id, { timestamp: _, ...rest }]) => [id, rest]));
@@ -97,7 +97,7 @@ test("one report is read at a time, and one requested meanwhile is read after it
 
 // MARK: The link
 
-/** A link with sockets, time and storage of a test; the recorder is `received`. */
+/** A link with simulated sockets, time and storage; `received` is what the recorder got. */
 function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
   const tasks = [];
   let names = storage.size;
@@ -127,10 +127,10 @@ function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
     onStop: (reason) => stops.push(reason),
   });
   const run = () => { for (const { work } of tasks.splice(0)) work(); };
-  /** Greets a socket as the recorder does. */
+  /** Greets a socket, as the recorder does. */
   const greet = (socket) => socket.onmessage({ data: JSON.stringify(
     { isNew: Object.keys(recorder.received).length === 0, received: recorder.received }) });
-  /** The recorder reads what was sent, and says so unless the connection is lost before. */
+  /** Lets the recorder read what was sent, and acknowledge it unless the connection is lost before. */
   const read = (socket, isLost = false) => {
     for (const data of socket.sent.splice(0)) {
       const [head, ...lines] = String(data).split("\n");
@@ -169,7 +169,8 @@ test("what a lost connection may have swallowed is sent again, and counts once",
       if (each % 2 === 0) run();
     }
     run();
-    // Some is read without a receipt, some is lost with the socket, some arrives.
+    // Some messages are read without an acknowledgement, some are lost with the socket, some
+    // arrive.
     if (round % 4 === 1) read(socket, true);
     if (round % 4 === 3) read(socket);
     if (round % 3 === 2) {
@@ -264,7 +265,7 @@ test("a recorder that wants no more is not called again", () => {
   assert.equal(tasks.length, 0);
 });
 
-// MARK: The functions of the browser
+// MARK: The browser's functions
 
 test("a function that is observed behaves as before", async () => {
   const calls = [];

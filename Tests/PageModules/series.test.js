@@ -1,4 +1,4 @@
-// The columns of a take, and the series made of them.
+// Tests the columns of a take, and the series made of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";

@@ -1,4 +1,4 @@
-// Sorted values, and the greatest of many.
+// Tests searches in sorted values, and the largest of many.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extent, peaksOf, quantile } from "../../Sources/Take/Page/Document/measures/peaks.js";
@@ -31,7 +31,7 @@ test("peaks of any run are those of a look at each value", () => {
     const run = values.subarray(first, last);
     assert.equal(values[high.place(first, last)], Math.max(...run));
     assert.equal(values[low.place(first, last)], Math.min(...run));
-    // Of several the first.
+    // The first of several equal ones.
     assert.equal(high.place(first, last), first + run.indexOf(Math.max(...run)));
   }
 });

@@ -1,4 +1,4 @@
-// Numbers, times and names in words.
+// Tests numbers, times and names in words.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

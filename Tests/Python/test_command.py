@@ -1,4 +1,4 @@
-"""What the package asks the executable."""
+"""Tests how the package runs the executable."""
 
 from pathlib import Path
 

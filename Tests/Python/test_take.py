@@ -1,4 +1,4 @@
-"""Takes read without the executable."""
+"""Tests reading takes without the executable."""
 
 import shutil
 import sqlite3
@@ -64,7 +64,7 @@ def test_data_frames_of_both_kinds_are_alike() -> None:
         for query in ("bitrate", "SELECT peer, to_state FROM state ORDER BY row"):
             one, other = take.pandas(query), take.polars(query)
             assert list(one.columns) == other.columns
-            # What is NULL is NaN in one and null in the other.
+            # NULL is NaN in one and null in the other.
             assert len(one) == len(other) > 0
             assert one.iloc[0].tolist()[0] == other.row(0)[0]
         statistics = take.statistics("inbound-rtp", peer=1)

@@ -1,4 +1,4 @@
-"""What would have been, over a corpus."""
+"""Tests what-if runs over a corpus."""
 
 import random
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_what_is_not_run_is_counted(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "200", "--grep",
                   "label NOT LIKE 'call%'")
     assert found["takes"] == 3
-    # Of a call between others no stack runs; of a room its connection does, and it does not.
+    # Observed calls run no stack; in a room, only its connection runs.
     assert found["left_out"]["no endpoint is in it, whose stack would run: observer"] == 1
     assert found["left_out"]["a machine beside the endpoints is not run: room"] == 1
     assert {line["takes"] for line in found["lines"]} <= {1, 2, 3}
