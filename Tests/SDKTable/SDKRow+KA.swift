@@ -21,7 +21,7 @@ extension SDKRow {
       "KA7", "how many videos a room receives at first and at most",
       by: "ReceivingTests/receiversGrowToTheirLimitAndNoFurther"),
     .works(
-      "KA8", "what own media is made of",
+      "KA8", "the parts of local media",
       by: "OwnViewTests/theOwnViewIsMirroredAndWhatIsSentIsNot"),
     .works(
       "KA9", "camera, pushed frames or a file as source",
@@ -36,12 +36,12 @@ extension SDKRow {
       "KA12", "a pool of receivers that grows up to a limit",
       by: "ReceivingTests/receiversGrowToTheirLimitAndNoFurther"),
     .works(
-      "KA13", "own media as an object: start, stop, switch the camera",
+      "KA13", "local media as an object: start, stop, switch the camera",
       by: "OwnViewTests/aCameraIsSwitchedByItsPositionAndByACall"),
-    .works("KA14", "making own media", by: "MeetingTests/ownMediaNeedsACapturerThatStarts"),
-    .works("KA15", "making a room", by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
+    .works("KA14", "creating local media", by: "MeetingTests/ownMediaNeedsACapturerThatStarts"),
+    .works("KA15", "creating a room", by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
     .works(
-      "KA16", "publishing, also before the room is there",
+      "KA16", "publishing, also before the room is connected",
       by: "PublishingTests/whatIsPublishedBeforeTheRoomIsThereWaits"),
     .works(
       "KA17", "connecting to a room and leaving it",
@@ -53,7 +53,7 @@ extension SDKRow {
       "KA19", "subscribing to video",
       by: "ReceivingTests/oneVideoAnswersAndSeveralTellTheirErrors"),
     .works(
-      "KA20", "asking for screen sharing, and its pause between two",
+      "KA20", "requesting screen sharing, and the pause between requests",
       by: "ScreenShareTests/theNextOneWaitsFiveSeconds"),
     .works(
       "KA21", "the states of the extension that shares the screen",
@@ -70,32 +70,34 @@ extension SDKRow {
     .works("KA25", "messages to participants", by: "PeopleTests/messagesGoToSomeOrToAll"),
     .works("KA26", "progress of connecting", by: "EnteringTests/progressGrowsFromOneToAHundred"),
     .works(
-      "KA27", "who is in the room on arrival",
+      "KA27", "the participants present on joining",
       by: "EnteringTests/participantsAreReportedOnArrivalThisSideFirst"),
     .works("KA28", "why a room was left", by: "EndingTests/theReasonOfTheServiceIsReported"),
     .works(
-      "KA29", "an error comes before the end that it causes",
+      "KA29", "an error is reported before the end that it causes",
       by: "EndingTests/anErrorComesBeforeTheEndThatItCauses"),
     .works("KA30", "participants who enter and leave", by: "PeopleTests/participantsComeAndGo"),
     .works(
-      "KA31", "own media that is published and withdrawn",
+      "KA31", "local media that is published and withdrawn",
       by: "PublishingTests/whatIsTakenBackIsOnNoConnectionAnyMore"),
     .works(
-      "KA32", "media of others that is published and withdrawn",
+      "KA32", "remote media that is published and withdrawn",
       by: "ReceivingTests/whatIsNoLongerPublishedIsNoLongerSubscribedTo"),
     .works(
       "KA33", "audio of the few who speak",
       by: "VoicesTests/fourOfEightVoicesOccupyAndTheyAreThoseWhoSpeak"),
     .works(
-      "KA34", "media of others that is switched on and off",
+      "KA34", "remote media that is switched on and off",
       by: "PeopleTests/mediaThatIsSwitchedOnAndOffIsReported"),
-    .works("KA35", "own video in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
-    .works("KA36", "own audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works(
-      "KA37", "video of others: profile, pause, view",
+      "KA35", "local video in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
+    .works(
+      "KA36", "local audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
+    .works(
+      "KA37", "remote video: profile, pause, view",
       by: "ProfileTests/theLargestLayerThatFitsTheProfileComes"),
     .works(
-      "KA38", "audio of others, and what is always heard",
+      "KA38", "remote audio, and audio that is always on",
       by: "VoicesTests/whatIsAlwaysOnIsHeardBesidesTheFew"),
     .works(
       "KA39", "a participant with several videos",

@@ -8,10 +8,10 @@ extension SDKRow {
       "PX2", "an audio device as a part that can be exchanged",
       by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),
     .works(
-      "PX3", "audio handed in from outside, with typed refusals and counted drops",
+      "PX3", "audio from the application, with typed refusals and counted drops",
       by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
     .works(
-      "PX4", "silence where a source that was added gives nothing",
+      "PX4", "silence when an added source delivers nothing",
       by: "CaptureTests/silenceTakesThePlaceOfASourceThatStarves"),
     .works(
       "PX5", "any length of audio in, 10 ms out, and a pull for playing",
@@ -20,16 +20,16 @@ extension SDKRow {
       "PX6", "manual audio: the unit starts when the application says so",
       by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
     .works(
-      "PX7", "a flag that permits the audio unit, and takes it away",
+      "PX7", "a flag that enables and disables the audio unit",
       by: "AudioUnitTests/theEnableFlagCountsWithManualAudioOnly"),
     .works(
       "PX8", "a choice of audio unit, with or without voice processing",
       by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
-      "PX9", "no question for the microphone before it is needed",
+      "PX9", "no request for the microphone before it is needed",
       by: "AudioUnitTests/theMicrophoneCanBeAskedForExplicitly"),
     .works(
-      "PX10", "two sources of audio of a broadcast, mixed or chosen",
+      "PX10", "a broadcast's two audio sources, mixed or selected",
       by: "CaptureTests/sourcesAreMixedAndCutOffWhereTheyAreTooLoud"),
   ]
 }

@@ -17,13 +17,13 @@ extension SDKRow {
       "TW5", "encoding away from the thread that captures",
       by: "SendingCapturersTests/encodingHoldsUpNoCapturer"),
     .works(
-      "TW6", "a session that the system activates, and tells of",
+      "TW6", "a session that the system activates and reports",
       by: "SessionEventTests/anExternalActivationIsKnown"),
     .works(
       "TW7", "a changed sampling rate when the route changes",
       by: "SessionEventTests/aRouteWithOtherFormatsMakesTheDeviceAnew"),
     .impossible(
-      "TW8", "names of methods that a store refuses",
+      "TW8", "method names that a store rejects",
       because: "no store reviews programs for this system"),
     .works(
       "TW9", "audio that starts with the first connection and stops with the last",
@@ -58,7 +58,7 @@ extension SDKRow {
     .works(
       "TW19", "formats by size, rate and pixels", by: "CapturerTests/theNearestFormatIsChosen"),
     .works(
-      "TW20", "the hint that video frames are of a screen",
+      "TW20", "a hint that video frames show a screen",
       by: "SendingCapturersTests/aScreenIsReportedOnEveryWayToASender"),
     .works(
       "TW21", "capturing the screen, never the same frame twice",
@@ -70,7 +70,7 @@ extension SDKRow {
       "TW23", "an audio device whose formats change while it runs",
       by: "CaptureTests/aDeviceThatGivesAnotherFormatIsMadeAnew"),
     .works(
-      "TW24", "the last frame again while the screen stands still",
+      "TW24", "the last frame again while the screen is unchanged",
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),
     .works(
       "TW25", "NV12 and the other formats as RGBA for a screen",
