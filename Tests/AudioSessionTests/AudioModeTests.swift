@@ -58,7 +58,7 @@ struct AudioModeTests {
     #expect(session.operations == row.operations)
   }
 
-  @Test func givenOptionsTakeThePlaceOfTheDefaultOnes() {
+  @Test func givenOptionsReplaceTheDefaultOnes() {
     let operations = AudioMode.voiceChat(output: .speaker)
       .operations(options: [.mixWithOthers], current: .ambient)
     #expect(
@@ -66,7 +66,7 @@ struct AudioModeTests {
         == .setCategory(.playAndRecord, options: [.mixWithOthers, .defaultToSpeaker]))
   }
 
-  @Test func theSessionAsksForThemUnderALockOfItsOwn() {
+  @Test func theSessionRequestsThemUnderItsOwnLock() {
     let session = VirtualAudioSession()
     #expect(
       session.call(.applyMode(.voiceChat(output: .speaker), options: .modeDefaults)) == .done)
@@ -96,7 +96,7 @@ struct AudioModeTests {
   }
 
   /// A sending connection overwrites a category set before it.
-  @Test func aSendingConnectionWritesItsCategoryOverEarlierOnes() {
+  @Test func aSendingConnectionOverwritesEarlierCategories() {
     let session = VirtualAudioSession()
     session.call(.applyMode(.default(category: .ambient, output: .default), options: []))
     #expect(session.snapshot.category == "ambient")
@@ -167,7 +167,7 @@ struct AudioModeTests {
 
   /// The session requests a profile; the device decides the result.
   @Test(arguments: [AudioProcessingProfile.voice, .music, .custom(0x72_696f_63)])
-  func processingIsAskedOfTheDevice(_ profile: AudioProcessingProfile) {
+  func processingIsRequestedFromTheDevice(_ profile: AudioProcessingProfile) {
     let session = VirtualAudioSession()
     #expect(session.call(.setProcessing(profile)) == .done)
     #expect(session.operations == [.setProcessing(profile)])

@@ -109,7 +109,7 @@ struct AudioUnitTests {
   }
 
   @Test(arguments: [AudioPermission.denied, .undetermined])
-  func withoutPermissionACallGoesOnWithoutAMicrophone(_ answer: AudioPermission) {
+  func withoutPermissionACallContinuesWithoutAMicrophone(_ answer: AudioPermission) {
     let session = VirtualAudioSession()
     session.permission = answer
     #expect(
@@ -134,7 +134,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.recording == "recording")
   }
 
-  @Test func whoDoesNotSayWhatForIsRefusedBeforeAnybodyIsAsked() {
+  @Test func withoutAUsageDescriptionTheRequestIsRefusedUnasked() {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = false
     let session = VirtualAudioSession(policy)
@@ -167,7 +167,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func callsWaitForADeviceThatTakesItsTime() {
+  @Test func callsWaitForASlowDevice() {
     let session = VirtualAudioSession()
     session.answersAtOnce = false
     #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == nil)

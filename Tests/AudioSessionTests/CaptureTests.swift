@@ -137,7 +137,7 @@ struct CaptureTests {
 
   /// Audio in a format other than the route's is dropped, and the device is initialized again for
   /// the new format.
-  @Test func aDeviceThatGivesAnotherFormatIsMadeAnew() {
+  @Test func aDeviceThatDeliversAnotherFormatIsReinitialized() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: true, receives: true))
     session.deliver(PCMChunk(samples: Self.ramp(480)), from: .unit)
@@ -179,7 +179,7 @@ struct CaptureTests {
 
   // MARK: Starvation
 
-  @Test func silenceTakesThePlaceOfASourceThatStarves() {
+  @Test func silenceReplacesASourceThatStarves() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(500)))
     #expect(session.deadline == Instant(nanoseconds: 20_416_666))
@@ -204,7 +204,7 @@ struct CaptureTests {
     #expect(session.snapshot.counters.silentBlocks == 3)
   }
 
-  @Test func aSourceThatComesInTimeNeverStarves() {
+  @Test func aSourceThatDeliversInTimeNeverStarves() {
     for milliseconds in [10, 20, 60] {
       let session = VirtualAudioSession()
       for _ in 0..<20 {

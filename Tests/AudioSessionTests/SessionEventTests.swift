@@ -49,7 +49,7 @@ struct SessionEventTests {
     #expect(session.events.contains(.didEndInterruption(shouldResumeSession: shouldResume)))
   }
 
-  @Test func activationEndsAnInterruptionThatNobodyEnded() {
+  @Test func activationEndsAnOpenInterruption() {
     let session = running()
     session.handle(.interruptionBegan)
     session.clear()
@@ -98,7 +98,7 @@ struct SessionEventTests {
     #expect(!session.snapshot.isActive && session.snapshot.activationCount == 1)
   }
 
-  @Test func aRouteWithOtherFormatsMakesTheDeviceAnew() {
+  @Test func aRouteWithOtherFormatsReinitializesTheDevice() {
     let session = running()
     let route = AudioRoute(
       input: "headset", output: "headset", captureFormat: AudioFormat(sampleRate: 16_000),
@@ -121,7 +121,7 @@ struct SessionEventTests {
   }
 
   /// A route change during an interruption takes effect after it.
-  @Test func aRouteOfAnInterruptionIsTakenAfterIt() {
+  @Test func aRouteChangeDuringAnInterruptionAppliesAfterIt() {
     let session = running()
     session.handle(.interruptionBegan)
     let route = AudioRoute(captureFormat: AudioFormat(sampleRate: 44_100))
@@ -135,7 +135,7 @@ struct SessionEventTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func aServerThatEndsTakesTheDeviceAlong() {
+  @Test func aServerThatEndsAlsoEndsTheDevice() {
     let session = running()
     session.handle(.mediaServerTerminated)
     #expect(session.events.contains(.mediaServerTerminated))

@@ -4,7 +4,7 @@ import Testing
 
 /// An audio session's parts, one by one.
 struct SessionPartTests {
-  @Test func theLastActivationThatIsGivenBackEndsTheSession() {
+  @Test func releasingTheLastActivationEndsTheSession() {
     var activations = SessionActivations()
     #expect(!activations.isLast && activations.count == 0)
     activations.add()
@@ -46,7 +46,7 @@ struct SessionPartTests {
     #expect(manual.isManual && manual.isEnabled && manual.canPlayOrRecord)
   }
 
-  @Test func aConnectionTakesThePlaceOfOneOfItsNumber() {
+  @Test func aConnectionReplacesOneWithTheSameNumber() {
     var connections = SessionConnections()
     #expect(connections.isEmpty && !connections.sends && !connections.receives)
     connections.open(SessionConnections.Connection(id: 1, sends: true, receives: false))

@@ -70,7 +70,7 @@ extension LiveTests {
       }
     }
 
-    @Test func eachCallHasATakeOfItsOwnInAFolder() async throws {
+    @Test func eachCallHasASeparateTakeInAFolder() async throws {
       let folder = try Folder()
       let takes = folder.file("takes/")
       let server = try await LiveTests.serve("--out", takes, at: "/offer")
@@ -85,7 +85,7 @@ extension LiveTests {
       #expect(names.filter { $0.hasSuffix(".take") }.count == 4, "\(names)")
     }
 
-    @Test func aPortThatIsTakenIsReported() async throws {
+    @Test func aPortInUseIsReported() async throws {
       let folder = try Folder()
       let server = try await LiveTests.serve("--out", folder.file("a.take"), at: "/offer")
       let address = server.url.dropFirst("http://".count).dropLast("/offer".count)

@@ -34,7 +34,7 @@ struct DumpExportTests {
   }
 
   @Test(arguments: ["webrtc-internals", "rtcstats"])
-  func aDumpGivesTheSameStatistics(_ format: String) async throws {
+  func aDumpHasTheSameStatistics(_ format: String) async throws {
     for name in ["chromium-negotiates", "live-loopback"] {
       let folder = try Folder()
       let take = Exports.capture(name)

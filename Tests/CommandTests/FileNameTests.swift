@@ -66,7 +66,7 @@ struct FileNameTests {
     #expect(try parts().isEmpty)
   }
 
-  @Test func foldersForTakesAreForTheirOwnerAlone() async throws {
+  @Test func foldersForTakesAreAccessibleOnlyToTheirOwner() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let outcome = try await Tool.shell(
       """

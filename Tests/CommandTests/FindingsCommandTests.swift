@@ -98,7 +98,7 @@ struct FindingsCommandTests {
     #expect(!seen.output.contains("--explain"))
   }
 
-  @Test func endsHaveTheNamesThatTheyAreGiven() async throws {
+  @Test func endsHaveTheirLabels() async throws {
     let folder = try Folder()
     let (capture, take) = (folder.file("call.pcap"), folder.file("call.take"))
     _ = try await Tool.run("export", Self.capture("virtual-heavy-loss"), "--pcap", capture)

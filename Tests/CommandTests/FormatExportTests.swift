@@ -212,7 +212,7 @@ struct FormatExportTests {
     #expect(speech.allSatisfy { $0["person"] is String })
   }
 
-  @Test func h264GoesIntoMP4ByFfmpegOrSaysThatItIsMissing() async throws {
+  @Test func h264IsMuxedIntoMP4ByFfmpegOrItsAbsenceIsReported() async throws {
     let folder = try Folder()
     let take = Exports.capture("chromium-retake-offers-h264")
     let without = try await Tool.run(
@@ -281,7 +281,7 @@ struct FormatExportTests {
     #expect((before - after) % count == 0 && [10, 16].contains((before - after) / count))
   }
 
-  @Test func recordingsOfJanusGiveTheSameFrames() async throws {
+  @Test func janusRecordingsContainTheSameFrames() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     _ = try await Exports.export(

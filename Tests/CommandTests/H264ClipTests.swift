@@ -30,7 +30,7 @@ extension LiveMediaTests {
     // MARK: Damaged files
 
     @Test(arguments: ["call", "whip"])
-    func aFileThatGoesBadIsReportedAndTheRecordingGoesOn(verb: String) async throws {
+    func aFileThatBecomesBadIsReportedAndTheRecordingContinues(verb: String) async throws {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let file = try folder.write("clip.h264", Self.clip(100, bad: 80))
@@ -67,7 +67,7 @@ extension LiveMediaTests {
       for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
-    @Test func aServerReportsAFileThatIsGoneAndContinues() async throws {
+    @Test func aServerReportsADeletedFileAndContinues() async throws {
       let folder = try Folder()
       let answered = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())

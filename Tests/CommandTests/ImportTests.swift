@@ -13,7 +13,7 @@ struct ImportTests {
     ("chromium-aiortc", 835), ("aiortc-offers-chromium", 844), ("firefox-loop", 304),
     ("chromium-firefox-cr-offers", 1186),
   ])
-  func aCallOfOthersBecomesATakeThatReplays(_ name: String, _ packets: Int) async throws {
+  func anObservedCallBecomesATakeThatReplays(_ name: String, _ packets: Int) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run(
@@ -108,7 +108,7 @@ struct ImportTests {
   }
 
   /// Observed video frames and audio are exported to files if they were decoded.
-  @Test func whatOthersReceivedIsExported() async throws {
+  @Test func observedReceivedMediaIsExported() async throws {
     let folder = try Folder()
     let (path, media) = (folder.file("call.take"), folder.file("media"))
     let made = try await Tool.run(
@@ -142,7 +142,7 @@ struct ImportTests {
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  @Test func aCaptureComesThroughAPipe() async throws {
+  @Test func aCaptureIsReadFromAPipe() async throws {
     let folder = try Folder()
     let (whole, piped) = (folder.file("whole.take"), folder.file("piped.take"))
     let capture = sample("firefox-loop.pcap")
@@ -153,7 +153,7 @@ struct ImportTests {
     #expect(try Takes.bytes(whole, digest) == Takes.bytes(piped, digest))
   }
 
-  @Test func anAlteredTakeOfOthersIsFound() async throws {
+  @Test func anAlteredObservedTakeIsDetected() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     #expect(

@@ -121,7 +121,7 @@ extension LiveTests {
     }
 
     /// Sending to a known port must not make a take grow.
-    @Test(.enabled(if: Tool.has("python3"))) func datagramsOfNobodyAreCountedAndNotRecorded()
+    @Test(.enabled(if: Tool.has("python3"))) func unknownDatagramsAreCountedAndNotRecorded()
       async throws
     {
       let folder = try Folder()
@@ -163,7 +163,7 @@ extension LiveTests {
     }
 
     /// A peer that never connects must not hold a slot forever.
-    @Test func aPeerThatNeverConnectsGivesItsPlaceBack() async throws {
+    @Test func aPeerThatNeverConnectsFreesItsPlace() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
@@ -172,7 +172,7 @@ extension LiveTests {
       #expect(try await run.outcome().status == 0)
     }
 
-    @Test func pagesOfOtherOriginsAreKeptOutUnlessTheyAreNamed() async throws {
+    @Test func pagesOfOtherOriginsAreRejectedUnlessTheyAreNamed() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--out", folder.file("a.take"), "--allow-origin", "https://app.example", "--allow-host",

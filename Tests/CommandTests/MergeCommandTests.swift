@@ -80,7 +80,7 @@ struct MergeCommandTests {
     #expect(outcome.errorLines.count == 1)
   }
 
-  @Test func aTakeReplaysFromWhatItsLibrariesMade() async throws {
+  @Test func aTakeReplaysFromItsLibrariesRecordedOutputs() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("replay", made.path, "--substitute")
     #expect(outcome.status == 0 && outcome.output.contains("identical"), "\(outcome.errors)")

@@ -10,7 +10,7 @@ struct QueryRunTests {
     """
 
   @Test(arguments: ["table", "csv", "json"])
-  func rowsComeAtOnceAndCtrlCEndsTheQuery(format: String) async throws {
+  func rowsArePrintedImmediatelyAndCtrlCEndsTheQuery(format: String) async throws {
     let made = try await Takes.lossyCall()
     let run = try Run(Tool.path, ["sql", made.path, Self.endless, "--format", format])
     let out = run.folder.file("out")

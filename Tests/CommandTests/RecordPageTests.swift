@@ -189,7 +189,7 @@ extension LiveTests {
       try await Takes.expectIdentical(try #require(path()))
     }
 
-    @Test func onlyPagesThatAreNamedAndHaveTheTokenAreHeard() async throws {
+    @Test func onlyNamedPagesWithTheTokenAreRecorded() async throws {
       let recorder = try await PageRecorder()
       let script = "/page.js?token=\(recorder.token)"
       #expect(try await recorder.request("/page.js").0 == 401)

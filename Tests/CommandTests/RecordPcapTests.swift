@@ -23,7 +23,7 @@ struct RecordPcapTests {
     """
   }
 
-  @Test func aPipeIsRecordedWithAKeyLogThatComesLater() async throws {
+  @Test func aPipeIsRecordedWithALaterKeyLog() async throws {
     let folder = try Folder()
     let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
     let capture = sample("chromium-aiortc.pcap")
@@ -41,7 +41,7 @@ struct RecordPcapTests {
     try await Takes.expectIdentical(path)
   }
 
-  @Test func whatAPipeGaveIsATakeWhenItIsInterrupted() async throws {
+  @Test func anInterruptedPipeLeavesATake() async throws {
     let folder = try Folder()
     let (path, pipe) = (folder.file("call.take"), folder.file("pipe"))
     try #require(mkfifo(pipe, 0o600) == 0)
@@ -89,7 +89,7 @@ struct RecordPcapTests {
     try await Takes.expectIdentical(path)
   }
 
-  @Test func aFolderGetsATakeOfEachCallThatAPipeBrings() async throws {
+  @Test func aFolderGetsATakeOfEachCallFromAPipe() async throws {
     let folder = try Folder()
     let names = ["chromium-aiortc", "aiortc-offers-chromium"]
     // The second capture continues where the first ends, without its header.

@@ -102,7 +102,7 @@ struct RelayedCallTests {
 
   /// The exported packets are the captured ones: importing them gives the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
-  func anExportHoldsTheCallAsItCame(_ way: WrappedCall.Way) async throws {
+  func anExportContainsTheCallAsRecorded(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()
     var call = try WrappedCall(sample: sample)
     let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
@@ -150,7 +150,7 @@ struct RelayedCallTests {
     #expect(made.output.contains("notes.txt has no line of a key log"), "\(made.output)")
   }
 
-  @Test func aKeyLogOfOtherCallsIsNamed() async throws {
+  @Test func anUnrelatedKeyLogIsNamed() async throws {
     let folder = try Folder()
     let other = String(repeating: "ab", count: 32)
     let line = "CLIENT_RANDOM \(other) \(String(repeating: "cd", count: 48))\n"
@@ -162,7 +162,7 @@ struct RelayedCallTests {
     }
   }
 
-  @Test func anSRTPKeyOfOtherCallsIsNamed() async throws {
+  @Test func anUnrelatedSRTPKeyIsNamed() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run(

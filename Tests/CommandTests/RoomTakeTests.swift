@@ -29,7 +29,7 @@ struct RoomTakeTests {
     #expect(!call.output.contains("\"person\""))
   }
 
-  @Test func whyTakesCannotBeLaidOnOneClockIsReported() async throws {
+  @Test func theReasonWhyTakesCannotBeMergedIsReported() async throws {
     let formats = Self.captures.appending(path: "formats")
     let old = formats.appending(path: "format-2.take").path
     let one = formats.appending(path: "format-3.take").path

@@ -45,7 +45,7 @@ struct SQLCommandTests {
   }
 
   /// The two ends of one call in two takes, on one clock.
-  @Test func aMergedTakeTellsOfBothEnds() async throws {
+  @Test func aMergedTakeShowsBothEnds() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let joint = folder.file("joint.take")
@@ -125,7 +125,7 @@ struct SQLCommandTests {
   }
 
   /// Semicolons in strings, names and comments do not end a query.
-  @Test func queriesComeFromFilesAndPipes() async throws {
+  @Test func queriesAreReadFromFilesAndPipes() async throws {
     let folder = try Folder()
     let script = """
       -- one; of them

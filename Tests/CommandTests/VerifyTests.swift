@@ -62,7 +62,7 @@ struct VerifyTests {
     #expect(outcome.status == 1 && outcome.errors.contains("nothing to shorten"))
   }
 
-  @Test func aTakeIsMadeAnewAndTheNewOneReplays() async throws {
+  @Test func aTakeIsUpgradedAndTheNewOneReplays() async throws {
     let made = try await Takes.copy()
     let new = made.folder.file("new.take")
     let outcome = try await Tool.run("upgrade", made.path, "--out", new)

@@ -122,7 +122,7 @@ import Wire
   }
 
   /// A track source sends the audio that a session captures.
-  @Test func aSourceOfTracksTakesWhatTheSessionCaptures() async throws {
+  @Test func aTrackSourceSendsWhatTheSessionCaptures() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: PacedAudioDevice.tone(hertz: 440))
     let blocks = Blocks()

@@ -85,7 +85,7 @@ struct LocalInterfaceTests {
     ("1", "DEVTYPE=bluetooth\n", false, .bluetooth), ("772", "", false, .unknown),
     ("", "", false, .unknown),
   ])
-  func theKernelTellsOfWhatKindANetworkIs(
+  func theKernelReportsTheTypeOfANetwork(
     type: String, events: String, hasRadio: Bool, kind: NetworkType
   ) throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)

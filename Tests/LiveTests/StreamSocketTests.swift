@@ -124,7 +124,7 @@ import Wire
     #expect(messages == [[1, 2, 3]] && code == ECONNRESET)
   }
 
-  @Test func theLastWordsOfAnEndAreHeardThoughNothingCanBeSentToIt() throws {
+  @Test func theLastMessagesOfAResetConnectionAreReceived() throws {
     // If an end closes with unread data, the system resets the connection.
     let client = try forsaken(after: [4, 5, 6], unread: [1, 2, 3])
     for _ in 0..<3 { client.send([7]) }

@@ -64,7 +64,7 @@ struct TurnTableTests {
   }
 
   /// A delayed loop runs the peer with the earliest deadline first, and lets each catch up.
-  @Test mutating func whoWasDueFirstHasTheFirstTurnWhenManyAreLate() {
+  @Test mutating func theEarliestDeadlineRunsFirstWhenManyAreLate() {
     advance(to: 36)
     #expect(order.all == [1, 1, 2, 0])
     advance(to: 100)

@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatBecomesEmptyEndsWithAWord() async throws {
+  @Test func aFileThatBecomesEmptyEndsWithAnError() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)

@@ -25,7 +25,7 @@ struct TakePageTests {
     }
   }
 
-  @Test func nothingInATakeEndsThePageEarlyOrLoadsSomething() throws {
+  @Test func nothingInATakeEndsThePageEarlyOrLoadsAResource() throws {
     let hostile = "</script><img src=http://203.0.113.1/>{{script}}{{data}}<!--"
     try PageSample.withTake(label: hostile) { path in
       let html = try TakePage(path: path).html

@@ -87,7 +87,7 @@ struct AgreementTests {
     #expect(sources == [1, 2])
   }
 
-  @Test func whatAClientWithoutRetransmissionsAndRedundancyGets() throws {
+  @Test func aClientWithoutRetransmissionAndRedundancyGetsPlainMedia() throws {
     let packets = [
       Self.packet(118, sequence: 5, number: 10, [96, 1, 2]),
       Self.packet(118, sequence: 6, number: 11, [120, 5, 5]),
@@ -118,7 +118,7 @@ struct AgreementTests {
     #expect(RedundantBlocks([0x80 | 111, 0, 3, 255, 96, 8]).lastStart == nil)
   }
 
-  @Test func whatStaysOutLeavesNoGapInTransportNumbers() throws {
+  @Test func omittedPacketsLeaveNoGapInTransportNumbers() throws {
     let packets = [
       Self.packet(96, sequence: 1, number: 10, [1]),
       Self.packet(97, ssrc: 2, sequence: 1, number: 11, [0, 1, 1]),

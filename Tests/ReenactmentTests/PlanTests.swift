@@ -46,7 +46,7 @@ struct PlanTests {
     #expect(plan.messages.count == 2 && plan.channels.map(\.isRemote) == [false])
   }
 
-  @Test func whatOnlyTheSenderOfATakeHasCanBeSentAgain() throws {
+  @Test func packetsThatOnlyTheRecordedSenderHasCanBeRetransmitted() throws {
     let take = Self.folder + "virtual-heavy-loss.take"
     let plan = try ReenactmentPlan(take: take, peer: 1, hasSpares: true)
     let lost = try Self.rows(

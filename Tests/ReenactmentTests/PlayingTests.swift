@@ -81,7 +81,7 @@ struct PlayingTests {
   private static let messages =
     "SELECT sum(size) FROM message WHERE peer = 1 AND direction = 'in'"
 
-  @Test func aPlayerGetsWhatTheRecordedReceiverGot() async throws {
+  @Test func aPlayerReceivesWhatTheRecordedReceiverReceived() async throws {
     let stage = try Stage(.asRecorded)
     defer { stage.remove() }
     for kind in [MediaKind.audio, .video] {

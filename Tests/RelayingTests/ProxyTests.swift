@@ -55,7 +55,7 @@ import Testing
     try await rig.finish()
   }
 
-  @Test func pagesOfOthersAndOtherNamesAreRefused() async throws {
+  @Test func otherOriginsAndHostNamesAreRefused() async throws {
     let rig = try await RelayRig(
       respond: { request in
         HTTPResponse(json: "{\"origin\":\"\(request.header("Origin") ?? "")\"}")
@@ -106,7 +106,7 @@ import Testing
         + "\r\n\r\n", "431"
     ),
   ])
-  func requestsThatNobodyMeansReachNoServer(request: String, status: String) async throws {
+  func invalidRequestsReachNoServer(request: String, status: String) async throws {
     let rig = try await RelayRig { _ in HTTPResponse(status: 204) }
     let response = try await RawClient.exchange(rig.proxy.port, request)
     #expect(response.hasPrefix("HTTP/1.1 \(status) "), "\(response.prefix(200))")
@@ -237,7 +237,7 @@ import Testing
     try await rig.finish()
   }
 
-  @Test func webSocketsOfOthersAndHugeFramesAreRefused() async throws {
+  @Test func webSocketsOfOtherOriginsAndHugeFramesAreRefused() async throws {
     let rig = try await RelayRig(
       sockets: [Self.echo], proxied: { $0.limits.bodyBytes = 100_000 })
     let url = "ws" + rig.proxy.url.dropFirst("http".count) + "/echo"

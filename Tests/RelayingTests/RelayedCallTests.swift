@@ -93,7 +93,7 @@ import Wire
     return texts
   }
 
-  @Test func anEndThatLeavesEndsTheCallOfTheOther() async throws {
+  @Test func anEndThatLeavesEndsTheOtherLeg() async throws {
     let rig = try await RelayRig()
     let offerer = rig.ends.makePeer(label: "offerer")
     try await addMedia([offerer, rig.answerer])

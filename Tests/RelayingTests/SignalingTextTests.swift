@@ -124,7 +124,7 @@ struct SignalingTextTests {
     "[{\"description\": \"a\", \"encoding\": \"rot13\"}]", "[{\"description\": 5}]",
     "[{\"description\": \"a\", \"where\": \"b\"}]",
   ])
-  func rulesThatNobodyMeansAreRefused(text: String) {
+  func invalidRulesAreRefused(text: String) {
     #expect(throws: SignalingRefusal.self) { try SDPRules(parsing: text) }
   }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Replay
 
 struct BoundedQueueTests {
-  @Test func elementsComeInOrderAndTheEndAfterThem() {
+  @Test func elementsAreInOrderAndTheEndFollows() {
     let queue = BoundedQueue<Int>(depth: 3)
     for number in 1...3 { #expect(queue.put(number)) }
     queue.finish()
@@ -37,7 +37,7 @@ struct BoundedQueueTests {
     #expect(taken == 1_000)
   }
 
-  @Test func whoWaitsForRoomIsInformedThatNobodyWantsMore() {
+  @Test func aWaitingProducerIsInformedThatTheConsumerStopped() {
     let queue = BoundedQueue<Int>(depth: 1)
     #expect(queue.put(1))
     let isOver = DispatchSemaphore(value: 0)

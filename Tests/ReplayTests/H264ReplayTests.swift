@@ -72,7 +72,7 @@ struct H264ReplayTests {
   /// Video of 1.2 Mbit/s, which cannot be re-encoded, over a path of 300 kbit/s or to a peer with
   /// such a limit.
   @Test(arguments: [true, false])
-  func whatIsTooMuchIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
+  func excessVideoIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }
     var narrow = LinkSettings()

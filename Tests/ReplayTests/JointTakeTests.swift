@@ -89,7 +89,7 @@ struct JointTakeTests {
     #expect(walk.divergence == nil)
   }
 
-  @Test func joiningBothHalvesGivesTheWholeAgain() throws {
+  @Test func joiningBothHalvesRestoresTheWhole() throws {
     let ends = try Ends()
     defer { ends.remove() }
     let path = try ends.join(.zero)

@@ -118,7 +118,7 @@ struct MachineTests {
     #expect((state.snapshot as? Counter.Snapshot)?.total == 15)
   }
 
-  @Test func aTakeIsMadeAnewAndComparedWithItself() throws {
+  @Test func aTakeIsUpgradedAndComparedWithItself() throws {
     let folder = try Folder()
     let path = try recorded(folder)
     let redrive = try Redrive(
@@ -136,7 +136,7 @@ struct MachineTests {
     #expect(different.steps == 1 && different.difference != nil)
   }
 
-  @Test func aKindThatNobodyKnowsIsReportedInOneSentence() throws {
+  @Test func anUnknownKindIsReportedInOneSentence() throws {
     let folder = try Folder()
     let path = try recorded(folder)
     let error = #expect(throws: TapeError.self) { try replay(path, kinds: MachineKinds()) }

@@ -90,7 +90,7 @@ import Wire
     #expect(try take.integer("SELECT count(*) FROM actor WHERE kind = 'room'") == 1)
   }
 
-  @Test func theTimelineTellsWhatHappened() throws {
+  @Test func theTimelineListsWhatHappened() throws {
     let scenario = try Scenario(meeting)
     let timeline = try Timeline(path: scenario.path)
     let told = timeline.entries.map(\.text)
@@ -105,7 +105,7 @@ import Wire
     }
   }
 
-  @Test func aPersonHasANumberOverAllConnections() throws {
+  @Test func aParticipantHasOneNumberOverAllConnections() throws {
     let scenario = try Scenario(meeting)
     let take = try TakeFile.openForQueries(scenario.path)
     var people = try take.prepare(

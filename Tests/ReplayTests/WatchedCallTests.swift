@@ -288,7 +288,7 @@ struct WatchedCallTests {
 
   /// Observed data channels have the same rows as at endpoints, with the traffic in each direction;
   /// without keys, the take says that they could not be decrypted.
-  @Test func dataChannelsAreThere() throws {
+  @Test func dataChannelsAreObserved() throws {
     let call = Watched(seed: 5, says: ["hello", "there"])
     for hasKeys in [true, false] {
       if !hasKeys { call.keyLog = "" }

@@ -33,7 +33,7 @@ struct CallRecordingTests {
     _ = try await shared.session.finish()
   }
 
-  @Test func inAFolderEachCallHasATakeOfItsOwn() async throws {
+  @Test func inAFolderEachCallHasASeparateTake() async throws {
     let folder = try Folder()
     var takes = try takes(folder.path)
     try takes.open()
@@ -101,7 +101,7 @@ struct CallRecordingTests {
     #expect(tally.shared.peers.first?.label == "0")
   }
 
-  @Test func memoryIsGivenBackOncePerHundredCalls() {
+  @Test func memoryIsReturnedToTheSystemOncePerHundredCalls() {
     var tally = CallTally()
     let due = (1...200).filter { _ in
       tally.countEnd()

@@ -86,7 +86,7 @@ struct FlightRecorderTests {
 
   // MARK: Takes
 
-  @Test func aPeerThatFailsHasItsLastSecondsWrittenAndTheRecordingGoesOn() throws {
+  @Test func aFailedPeersLastSecondsAreWrittenAndTheRecordingContinues() throws {
     let flight = try Flight { _ in }
     flight.call.run(for: .seconds(12))
     flight.lose(perMille: 1000)

@@ -170,7 +170,7 @@ struct SweepTests {
   private static let step = 7
 
   /// A refusal is one sentence that names the option and its allowed values.
-  @Test func whatNobodyMeansIsRefusedInOneSentence() async throws {
+  @Test func hostileValuesAreRefusedInOneSentence() async throws {
     let all = try Self.lines()
     #expect(all.count >= 3_500)
     // A step coprime to the number of values covers each of them.

@@ -86,7 +86,7 @@ import Testing
   }
 
   // SO1: only the application mutes, even while the connection is silent.
-  @Test func aVoiceIsOnWhoeverSpeaks() async throws {
+  @Test func aVoiceIsEnabledWhileItIsSilent() async throws {
     let machine = try await Machine(hertz: 0)
     let (app, url) = (application(), machine.url)
     await onQueue { app.value.connect(app.value.louder(url: url)) }
@@ -206,7 +206,7 @@ import Testing
   }
 
   // SO13 to SO17: features in the SDK's other documentation.
-  @Test func aChannelTellsItsEventsAndItsStatistics() async throws {
+  @Test func aChannelReportsItsEventsAndItsStatistics() async throws {
     let machine = try await Machine(Desk(hertz: 440), receivesVoice: true)
     (Sora.shared.usesManualAudio, Sora.shared.audioEnabled) = (true, false)
     let (app, url) = (application(), machine.url)

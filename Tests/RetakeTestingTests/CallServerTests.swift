@@ -36,7 +36,7 @@ import Testing
     #expect(try await take.replay().isIdentical)
   }
 
-  @Test func aTakeThatIsThereIsNotReplaced() async throws {
+  @Test func anExistingTakeIsNotReplaced() async throws {
     await #expect(throws: TakeError.self) {
       try await CallServer(recordingTo: capture("virtual-loss"))
     }

@@ -14,7 +14,7 @@ struct TakeTests {
     try await body(folder)
   }
 
-  @Test func openingTellsWhatItIs() throws {
+  @Test func openingATakeShowsItsContents() throws {
     let take = try Take.open(path)
     #expect(take.peers.map(\.label) == ["caller", "callee"])
     #expect(take.peers.map(\.number) == [1, 2])
@@ -32,7 +32,7 @@ struct TakeTests {
     #expect(error?.description == sentence)
   }
 
-  @Test func stepsComeInOrderWithTheirRows() throws {
+  @Test func stepsAreReadInOrderWithTheirRows() throws {
     let take = try Take.open(path)
     let steps = try take.steps().all()
     #expect(steps.map(\.number) == Array(1...take.stepCount))
@@ -73,7 +73,7 @@ struct TakeTests {
     }
   }
 
-  @Test func queriesGiveTypedValues() throws {
+  @Test func queriesReturnTypedValues() throws {
     let take = try Take.open(path)
     let delays = try take.query(
       "SELECT peer, kind, since_connected_ms FROM first_frame ORDER BY peer, kind",

@@ -77,7 +77,7 @@ struct HostedRoomTests {
   }
 
   /// Participants send anything in any order, even after they left, and about any participant.
-  @Test func anythingSaidByAnybodyLeavesTheRoomInOrder() {
+  @Test func anyMessagesFromAnyParticipantLeaveTheRoomConsistent() {
     var random = Shuffled(state: 11)
     let ids =
       ["ann", "ben", "", "\u{1b}]0;x\u{7}", "a\u{202e}b", String(repeating: "i", count: 250)]
@@ -137,7 +137,7 @@ struct HostedRoomTests {
     #expect(effects > 10_000)
   }
 
-  @Test func aSenderIsSlowedByWhatItSendsToOthers() {
+  @Test func aSenderIsSlowedByTheMessagesItCauses() {
     var allowance = SpeechAllowance()
     let now = ContinuousClock.now
     #expect(allowance.spend(SpeechAllowance.burstBytes, now: now) == .zero)

@@ -30,7 +30,7 @@ import Testing
       I420Buffer(width: 640, height: 480, samples: samples), timestampNanoseconds: 1)
   }
 
-  @Test func theOwnViewIsMirroredAndWhatIsSentIsNot() async throws {
+  @Test func theLocalViewIsMirroredAndSentVideoIsNot() async throws {
     var options = LocalMediaOptions()
     options.source = .bypass
     let media = try LocalMedia(options: options)

@@ -53,10 +53,10 @@ extension RowSwitch {
     .without(
       "KA6.routes", "SessionControl.swift",
       "outbox.append(.event(.didChangeRoute(reason, previous: previous, current: next)))",
-      by: "SessionEventTests/aRouteWithOtherFormatsMakesTheDeviceAnew"),
+      by: "SessionEventTests/aRouteWithOtherFormatsReinitializesTheDevice"),
     .before(
       "KA6.server", "SessionControl.swift", "outbox.append(.event(.mediaServerTerminated))",
-      do: "break", by: "SessionEventTests/aServerThatEndsTakesTheDeviceAlong"),
+      do: "break", by: "SessionEventTests/aServerThatEndsAlsoEndsTheDevice"),
     .value(
       "KA9.fallback", "LocalMedia.swift", "try await !startFile(inPlaceOf: session.capturer)",
       becomes: "true", by: "OwnViewTests/whereThereIsNoCameraTheFileIsSent"),

@@ -5,7 +5,7 @@ extension SDKRow {
       "GU1", "the classes of the guide", by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
       "GU2", "the application's usage descriptions for camera and microphone",
-      by: "MachineDeviceTests/whoDoesNotSayWhatForIsRefusedCameraAndMicrophone"),
+      by: "MachineDeviceTests/withoutUsageDescriptionsCameraAndMicrophoneAreRefused"),
     .works(
       "GU3", "offer and answer, and the descriptions set at both ends",
       by: "GuideTests/delegatesAndCompletionsAreCalledInTheOrderOfEvents"),
@@ -62,10 +62,10 @@ extension SDKRow {
       by: "RTCAudioSessionTests/settingsNeedTheLockAndReachTheDevice"),
     .works(
       "GU21", "the volume of received tracks; that of a microphone stays",
-      by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
+      by: "MachineDeviceTests/aRemovedTrackLeavesTheMicrophoneRunning"),
     .works(
       "GU22", "mute by track, by stream and by volume",
-      by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
+      by: "MachineDeviceTests/aRemovedTrackLeavesTheMicrophoneRunning"),
     .impossible(
       "GU23", "bitcode and the size of a framework",
       because: "there is no such framework on this system"),

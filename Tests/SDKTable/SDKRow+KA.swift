@@ -6,14 +6,14 @@ extension SDKRow {
       by: "CapturedCallTests/theCallWithChromiumReplays"),
     .works(
       "KA2", "permissions that the application asks for",
-      by: "MachineDeviceTests/whoIsRefusedNeitherRecordsNorCaptures"),
+      by: "MachineDeviceTests/withoutPermissionNothingIsRecordedOrCaptured"),
     .works(
       "KA3", "signing in with a service's secret or a token",
-      by: "MeetingTests/tokensAreGivenForASecret"),
+      by: "MeetingTests/tokensAreIssuedForASecret"),
     .works("KA4", "signing out", by: "EnteringTests/nobodyEntersWithoutHavingSignedIn"),
     .works(
       "KA5", "category, mode, options and buffer of the audio session",
-      by: "RoomAudioTests/theMicrophoneIsSentAndTheLoudspeakerPlaysWhatComes"),
+      by: "RoomAudioTests/theMicrophoneIsSentAndTheLoudspeakerPlaysReceivedAudio"),
     .works(
       "KA6", "interruptions, routes and the other events of the audio session",
       by: "SessionEventTests/anInterruptionStopsTheDeviceUntilItEnds"),
@@ -22,7 +22,7 @@ extension SDKRow {
       by: "ReceivingTests/receiversGrowToTheirLimitAndNoFurther"),
     .works(
       "KA8", "the parts of local media",
-      by: "OwnViewTests/theOwnViewIsMirroredAndWhatIsSentIsNot"),
+      by: "OwnViewTests/theLocalViewIsMirroredAndSentVideoIsNot"),
     .works(
       "KA9", "camera, pushed frames or a file as source",
       by: "OwnViewTests/aFileOfAnyFormatIsDecodedWithItsSound"),
@@ -95,10 +95,10 @@ extension SDKRow {
       "KA36", "local audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works(
       "KA37", "remote video: profile, pause, view",
-      by: "ProfileTests/theLargestLayerThatFitsTheProfileComes"),
+      by: "ProfileTests/theLargestLayerThatFitsTheProfileIsReceived"),
     .works(
       "KA38", "remote audio, and audio that is always on",
-      by: "VoicesTests/whatIsAlwaysOnIsHeardBesidesTheFew"),
+      by: "VoicesTests/alwaysOnAudioIsSentBesidesTheSelectedVoices"),
     .works(
       "KA39", "a participant with several videos",
       by: "PeopleTests/aParticipantMayHaveSeveralVideos"),

@@ -6,19 +6,19 @@ extension SDKRow {
       by: "TrackObjectTests/oneMicrophoneFeedsTwoConnections"),
     .works(
       "PX2", "an audio device as a part that can be exchanged",
-      by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),
+      by: "MachineDeviceTests/aBroadcastIsReceivedWithAudioAndVideo"),
     .works(
       "PX3", "audio from the application, with typed refusals and counted drops",
       by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
     .works(
       "PX4", "silence when an added source delivers nothing",
-      by: "CaptureTests/silenceTakesThePlaceOfASourceThatStarves"),
+      by: "CaptureTests/silenceReplacesASourceThatStarves"),
     .works(
       "PX5", "any length of audio in, 10 ms out, and a pull for playing",
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),
     .works(
       "PX6", "manual audio: the unit starts when the application says so",
-      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstAppliesToALaterFactory"),
     .works(
       "PX7", "a flag that enables and disables the audio unit",
       by: "AudioUnitTests/theEnableFlagCountsWithManualAudioOnly"),

@@ -13,15 +13,15 @@ extension SDKRow {
     ("AudioOperationsTests/aModeThatTheDeviceRefusesIsAFailure", ["SO8"]),
     ("AudioOperationsTests/onlyWhoSendsIsAskedForTheMicrophone", ["SO12"]),
     (
-      "AudioOperationsTests/aChannelTellsItsEventsAndItsStatistics",
+      "AudioOperationsTests/aChannelReportsItsEventsAndItsStatistics",
       ["SO13", "SO14", "SO15", "SO16", "SO17"]
     ),
     (
-      "ConnectLiveTests/whoHasSignedInEntersAndNobodyElse",
+      "ConnectLiveTests/onlySignedInParticipantsEnter",
       ["KA3", "KA4", "KA15", "KA17", "KA26", "KA27", "KA28", "KA29", "KA42"]
     ),
     (
-      "ConnectLiveTests/twoSeeHearAndWriteToEachOther",
+      "ConnectLiveTests/twoParticipantsExchangeVideoAudioAndMessages",
       [
         "KA8", "KA9", "KA11", "KA16", "KA18", "KA19", "KA23", "KA24", "KA25", "KA30", "KA31",
         "KA32", "KA33", "KA34", "KA35", "KA36", "KA37", "KA38", "KA40",

@@ -39,10 +39,10 @@ extension SDKRow {
       by: "AudioUnitTests/onlySendingAsksForTheMicrophone"),
     .works(
       "SO13", "hard and soft mute, with their errors",
-      by: "TrackObjectTests/theWaysOfNotSendingAreRefusedForAReason"),
+      by: "TrackObjectTests/refusalsToMuteHaveAReason"),
     .works(
       "SO14", "manual audio of the whole SDK",
-      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstAppliesToALaterFactory"),
     .works(
       "SO15", "statistics as id, type, time and values",
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),

@@ -6,7 +6,7 @@ extension SDKRow {
       by: "AudioDeviceTests/aToneIsCapturedAndBecomesTheMicrophoneOfAnotherCall"),
     .works(
       "TW2", "the choice and order of audio codecs",
-      by: "TransceiverTests/theAudioCodecThatIsPreferredIsSentAndHeard"),
+      by: "TransceiverTests/thePreferredAudioCodecIsSentAndReceived"),
     .works(
       "TW3", "voice processing by the hardware, as an interface",
       by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
@@ -21,7 +21,7 @@ extension SDKRow {
       by: "SessionEventTests/anExternalActivationIsKnown"),
     .works(
       "TW7", "a changed sampling rate when the route changes",
-      by: "SessionEventTests/aRouteWithOtherFormatsMakesTheDeviceAnew"),
+      by: "SessionEventTests/aRouteWithOtherFormatsReinitializesTheDevice"),
     .impossible(
       "TW8", "method names that a store rejects",
       because: "no store reviews programs for this system"),
@@ -51,7 +51,7 @@ extension SDKRow {
       by: "VideoFrameTests/aFrameIsCopiedOnlyWhenSomebodyElseHasItToo"),
     .works(
       "TW17", "a camera with front and back (V4L2, by ffmpeg), sizes and constraints",
-      by: "CapturerTests/aCameraIsAskedForByItsDeviceSizeAndPace"),
+      by: "CapturerTests/aCameraIsOpenedByItsDeviceSizeAndRate"),
     .works(
       "TW18", "capturers of an application: formats, start, did start, stop",
       by: "SendingCapturersTests/aCapturerRunsFromTheFirstSenderToTheLast"),
@@ -65,10 +65,10 @@ extension SDKRow {
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),
     .works(
       "TW22", "capturers of files, games, filters",
-      by: "CapturerTests/filtersChangeFramesOnTheirWayAndNobodyElses"),
+      by: "CapturerTests/filtersChangeOnlyFramesOnTheirPath"),
     .works(
       "TW23", "an audio device whose formats change while it runs",
-      by: "CaptureTests/aDeviceThatGivesAnotherFormatIsMadeAnew"),
+      by: "CaptureTests/aDeviceThatDeliversAnotherFormatIsReinitialized"),
     .works(
       "TW24", "the last frame again while the screen is unchanged",
       by: "CapturerTests/aStillScreenIsSentOnceOrAgainAfterAWhile"),

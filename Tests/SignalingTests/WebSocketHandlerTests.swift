@@ -80,7 +80,7 @@ struct WebSocketHandlerTests {
     #expect(try end.sent() == nil)
   }
 
-  @Test func whoAgreesToNoCloseIsLeft() throws {
+  @Test func aPeerThatDoesNotCloseIsDisconnected() throws {
     let end = try End()
     end.channel.writeAndFlush(WebSocketCommand.close(.normal, "bye"), promise: nil)
     let close = try #require(try end.sent())
@@ -142,7 +142,7 @@ struct WebSocketHandlerTests {
     #expect(end.socket.reads == 0)
   }
 
-  @Test func whoReadsNothingIsLeft() throws {
+  @Test func aPeerThatReadsNothingIsDisconnected() throws {
     var limits = WebSocketLimits()
     limits.unsentBytes = 100
     let end = try End(limits)
@@ -231,7 +231,7 @@ struct WebSocketHandlerTests {
     #expect(outcome == row.outcome)
   }
 
-  @Test func extensionsThatNobodyAgreedOnAreRefused() {
+  @Test func extensionsThatWereNotNegotiatedAreRefused() {
     var assembler = WebSocketAssembler(expectsMask: false, messageMaximum: 8)
     let frame = WebSocketFrame(fin: true, rsv1: true, opcode: .text, data: ByteBuffer())
     guard case .violation(.protocolError, _) = assembler.receive(frame) else {

@@ -50,7 +50,7 @@ import Testing
   /// Around the lengths at which the frame header changes, and longer than a TLS record.
   private static let lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000]
 
-  @Test(arguments: [false, true]) func messagesComeBackWhole(isSecure: Bool) async throws {
+  @Test(arguments: [false, true]) func messagesAreEchoedWhole(isSecure: Bool) async throws {
     let files = try TLSTests.Files()
     let server = try await echo(identity: isSecure ? files.identity : nil)
     let socket = try await connect(
@@ -70,7 +70,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func whoClosesFirstSaysWhy() async throws {
+  @Test func theFirstToCloseStatesTheReason() async throws {
     let server = try await echo()
     let socket = try await connect(server)
     socket.post(.text("close"))
@@ -150,7 +150,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func whatIsNoWebSocketIsToldApart() async throws {
+  @Test func aResponseOtherThanAWebSocketIsReported() async throws {
     let server = try await echo()
     await expectRefusal("status 404: nothing here", 404) { () async throws(WebSocketError) in
       try await connect(server, path: "/other")
@@ -187,7 +187,7 @@ import Testing
   }
 
   /// A client that does not mask: the answer is a close frame with the code 1002.
-  @Test func framesThatBreakTheProtocolAreAnsweredWithTheReason() async throws {
+  @Test func framesThatBreakTheProtocolAreClosedWithTheReason() async throws {
     let server = try await echo()
     let request =
       "GET /echo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -13,7 +13,7 @@ struct BadFileTests {
       })
   }
 
-  @Test func aMissingFileIsToldApart() throws {
+  @Test func aMissingFileIsDistinguished() throws {
     let folder = try TakeFolder()
     let error = try error(folder.file("none.take"))
     #expect(error.kind == .missing)
@@ -159,7 +159,7 @@ struct BadFileTests {
     #expect(read > 1_000 && read < 40_000)
   }
 
-  @Test func headsComeBackAsTheyWere() throws {
+  @Test func headsAreReadAsTheyWereWritten() throws {
     var body = TapeBody(start: 5)
     var heads: [StepHead] = []
     for (index, step) in SampleSteps.all.enumerated() {

@@ -73,7 +73,7 @@ struct ComputedViewTests {
 
   /// Sequence numbers that restart at near and distant values, with late, repeated and lost
   /// packets: the computed view and its SQL split the streams at the same packets.
-  @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
+  @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhenNumbersRestart(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "\(seed).take")
     var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
@@ -115,7 +115,7 @@ struct ComputedViewTests {
   /// A stream between two peers whose RTP times and numbers wrap and jump far back, with packets
   /// lost, late, duplicated and retransmitted on request, and frames captured, encoded and decoded:
   /// the computed views and their SQL match the same packets across every jump.
-  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhereTimesJump(_ seed: UInt64) throws {
+  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhenTimesJump(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "times-\(seed).take")
     var call = JumpingCall(seed)
@@ -188,7 +188,7 @@ struct ComputedViewTests {
 
   /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
   /// rows.
-  @Test func feedbackTellsWhatArrived() throws {
+  @Test func feedbackReportsWhichPacketsArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")
     let told = try connection.integer("SELECT count(*) FROM arrival WHERE direction = 'in'") ?? 0
     #expect(told > 100)

@@ -36,7 +36,7 @@ struct ConfigurationTextTests {
   }
 
   /// New members of calls, replies and streams are absent from old rows.
-  @Test func callsWithoutTracksReadAsTheyEverDid() {
+  @Test func callsWithoutTracksAreReadAsBefore() {
     #expect(
       CanonicalJSON.text(PeerCall.replaceSource(transceiver: 3, nil))
         == #"{"replaceSource":{"transceiver":3}}"#)

@@ -14,7 +14,7 @@ struct ContentCodingTests {
   }
 
   @Test(arguments: [(1, 1), (2, 1), (1, 7), (17, 9), (64, 48), (333, 5)])
-  func anySizeComesBack(width: Int, height: Int) throws {
+  func anySizeIsRestored(width: Int, height: Int) throws {
     for samples in [
       noise(width, height), TestPattern(width: width, height: height).videoFrame(3).samples,
     ] {
@@ -100,7 +100,7 @@ struct ContentCodingTests {
       try captured(other).map(\.videoFrame.samples) == captured(path).map(\.videoFrame.samples))
   }
 
-  @Test func aTakeOfTheFormatBeforeHasThemAsTheyAre() throws {
+  @Test func aTakeOfThePreviousFormatStoresThemUncompressed() throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(2))
     let reader = try TapeReader(path: path)

@@ -232,7 +232,7 @@ struct FindingEvidenceTests {
     """
   }
 
-  @Test func whatWasOnlySeenGoesOneWayWhereItsSenderWentOn() throws {
+  @Test func observedMediaIsOneWayIfItsSenderContinues() throws {
     let arriving = "i * 50"
     // It stops permanently, and its sender continues counting.
     let dead = try seen(

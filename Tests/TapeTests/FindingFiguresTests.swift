@@ -100,7 +100,7 @@ struct FindingFiguresTests {
     #expect(try found(22, endsForPeople: false) == [["wait", "freeze"]])
   }
 
-  @Test func aFreezeIsNoSymptomOfAKeyFrameThatHadCome() throws {
+  @Test func aFreezeIsNoSymptomOfAnEarlierKeyFrame() throws {
     let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take")
     func waits(_ findings: [Finding]) -> [Finding] {
       findings.flatMap { ($0.id == "key-frame-late" ? [$0] : []) + waits($0.symptoms) }
@@ -114,7 +114,7 @@ struct FindingFiguresTests {
   // MARK: Concealment
 
   /// A tenth of one direction's audio is concealed, and never 200 ms in one piece.
-  @Test func spreadConcealmentHasALineOfItsOwn() throws {
+  @Test func spreadConcealmentIsReportedSeparately() throws {
     let folder = try TakeFolder()
     func found(_ share: String) throws -> [Detection] {
       let path = try folder.record(

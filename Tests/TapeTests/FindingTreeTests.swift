@@ -41,7 +41,7 @@ struct FindingTreeTests {
     #expect(!found.findings.contains { $0.id == "concealed-audio" || $0.id == "freeze" })
   }
 
-  @Test func whatMayBeMeantStandsLast() throws {
+  @Test func possiblyIntendedFindingsAreLast() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func rule(_ id: String, _ severity: FindingSeverity, from: Int, to: Int, _ more: String = "")

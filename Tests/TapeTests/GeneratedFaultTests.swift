@@ -59,7 +59,7 @@ struct GeneratedFaultTests {
 
   /// A NAT that keeps its mapping, loss independent of packet size, a channel that opens, a soft
   /// voice, and an encoder that its application switches off.
-  @Test func whatIsNearlyTheSameIsNone() throws {
+  @Test func similarCallsWithoutFaultsHaveNoFinding() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")
     var setup = CallSetup(chance)
@@ -103,7 +103,7 @@ struct GeneratedFaultTests {
     (.bottleneck, 817_265_992_794_057, "standing-queue"),
     (.jitter, 55_019_449_474_856_180, "high-jitter"),
   ])
-  func oneIsNotTakenForTheOther(kind: FaultKind, seed: UInt64, id: String) throws {
+  func similarFaultsAreNotConfused(kind: FaultKind, seed: UInt64, id: String) throws {
     let found = try found(kind, [seed], severity: nil)
     #expect(found.findings.first?.id == id, "\(found.text())")
   }

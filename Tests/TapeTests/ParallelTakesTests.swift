@@ -10,7 +10,7 @@ import Wire
   private struct Enough: Error {}
 
   @Test(arguments: [1, 2, 7])
-  func resultsComeInTheOrderOfTheTakes(jobs: Int) {
+  func resultsAreInTheOrderOfTheTakes(jobs: Int) {
     var seen: [Int] = []
     ParallelTakes.run(100, jobs: jobs) { (index: Int, post: (Int) -> Void) in
       post(index * index)
@@ -36,7 +36,7 @@ import Wire
   }
 
   /// A thread that fills a channel does not wait for a reader that has stopped.
-  @Test func channelsThatNobodyReadsHoldNobody() {
+  @Test func unreadChannelsBlockNoThread() {
     let rows = [[[Value]]](repeating: [[.integer(1)]], count: 100)
     #expect(throws: Enough.self) {
       try ParallelTakes.run(20, jobs: 3, discard: { $0.cancel() }) {

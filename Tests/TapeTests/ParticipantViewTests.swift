@@ -13,7 +13,7 @@ struct ParticipantViewTests {
   }
 
   /// A server mixes two participants into one track; one joins later, and one leaves earlier.
-  @Test func speechInAMixIsNobodysInParticular() throws {
+  @Test func speechInAMixHasNoParticipant() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     let speech = [2, 12, 22].enumerated().map { index, second in

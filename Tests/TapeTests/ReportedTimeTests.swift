@@ -50,7 +50,7 @@ struct ReportedTimeTests {
       .filter { $0.rule == "slow-handshake" }
   }
 
-  @Test func aHandshakeIsNotSlowBecauseTheNextSampleCameLate() throws {
+  @Test func aHandshakeIsNotSlowBecauseTheNextSampleIsLate() throws {
     // Samples every ten seconds: the handshake may have taken anything up to ten seconds.
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200]) == [])
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200], event: 1_700) == [])
@@ -100,7 +100,7 @@ struct ReportedTimeTests {
     #expect(!found.contains { $0.rule == "never-connected" }, "\(found)")
   }
 
-  @Test func mediaStopsToBeMissedWhenTheConnectionIsGivenUp() throws {
+  @Test func noMediaIsMissingAfterTheConnectionIsAbandoned() throws {
     let states: [(Int, String, String, String)] = [
       (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
       (16_000, "ice-connection", "checking", "disconnected"),

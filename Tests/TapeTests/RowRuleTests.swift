@@ -169,7 +169,7 @@ struct RowRuleTests {
           """),
   ]
 
-  @Test(arguments: cases) func oneTakeHasItAndOneThatIsNearlyTheSameHasNot(one: Case) throws {
+  @Test(arguments: cases) func aRuleFiresOnOneTakeAndNotOnANearlyEqualOne(one: Case) throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ what: String) throws -> [Detection] {

@@ -41,7 +41,7 @@ struct SchemaCheckTests {
     #expect(error.kind == .invalid && error.reason.contains("restore"), "\(error)")
   }
 
-  @Test func anIndexOfSomebodyElseIsRefusedWithTheWayOut() throws {
+  @Test func anUnknownIndexIsRefusedWithARemedy() throws {
     let error = try #require(try refusal(of: "CREATE INDEX more ON packet_store (size)"))
     #expect(error.reason.contains("DROP INDEX more"))
   }
@@ -67,7 +67,7 @@ struct SchemaCheckTests {
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
-  @Test func aViewWithOtherCommentsIsTheSameOne() throws {
+  @Test func aViewWithDifferentCommentsIsEqual() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let views = try #require(TakeSchema.views.first { $0.name == "bitrate" })
@@ -104,7 +104,7 @@ struct SchemaCheckTests {
 
   /// A copy of a take recorded before revisions has an empty revision column, which the digest does
   /// not cover.
-  @Test func aTakeOfBeforeRevisionsHasNone() throws {
+  @Test func aTakeFromBeforeRevisionsHasNone() throws {
     let folder = try TakeFolder()
     let old = "\(FileManager.default.currentDirectoryPath)/Captures/formats/format-3.take"
     let reader = try TapeReader(path: old)

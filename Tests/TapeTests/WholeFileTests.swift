@@ -30,7 +30,7 @@ struct WholeFileTests {
     #expect(names == ["a"] && content("a") == "half")
   }
 
-  @Test func whatIsGivenUpLeavesNothing() throws {
+  @Test func anAbandonedFileLeavesNothing() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     do {
       let file = try WholeFile("\(folder)/a", .kept, isTake: true)
@@ -54,7 +54,7 @@ struct WholeFileTests {
     #expect(mode as? Int == 0o600)
   }
 
-  @Test func aNameThatIsTakenMeanwhileIsNotTakenAway() throws {
+  @Test func aFileCreatedMeanwhileIsNotReplaced() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = try WholeFile("\(folder)/a", .kept)
     try Data("mine".utf8).write(to: URL(filePath: file.temporary))

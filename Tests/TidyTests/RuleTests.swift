@@ -20,7 +20,7 @@ struct RuleTests {
     ),
     (
       "disconnected", "FindingTests/aSilentPathIsADisconnection",
-      "FindingTests/aDeadPathIsNoPathThatGoesOneWay"
+      "FindingTests/aDeadPathIsNotOneWay"
     ),
     good("srtp-refused"), good("payload-type-unknown"),
     both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreReported"),
@@ -31,7 +31,7 @@ struct RuleTests {
     both("high-round-trip", "FindingTests/aPathThatBecomesLongIsReported"),
     both("loss", "FindingTests/aPartOfATakeHasThePacketsOfThatPart"),
     (
-      "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForWhoHearsIt",
+      "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForItsReceiver",
       "FindingEvidenceTests/aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins"
     ),
     both("loss-at-peer", "FindingTests/lossAndItsShareAreReported"),
@@ -55,11 +55,11 @@ struct RuleTests {
       "audio-video-apart", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
       "PerceptionRuleTests/whatIsMeantIsNoFault"
     ),
-    both("stream-gap", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
-    both("one-way-media", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
-    both("audio-paused", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
+    both("stream-gap", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
+    both("one-way-media", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
+    both("audio-paused", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
     both("video-paused", "GoodCallTests/nothingIsWrongInAGoodCall"),
-    both("sequence-restart", "StreamImportTests/numbersThatBeginAnewAreNamedAndNotLost"),
+    both("sequence-restart", "StreamImportTests/restartedNumbersAreNamedAndNotLost"),
     both("rtcp-other-ssrc", "StreamImportTests/reportsOfAnotherSourceAreNamed"),
     both("uneven-timestamps", "StreamImportTests/unevenTimestampsAreNamed"),
     (
@@ -76,12 +76,14 @@ struct RuleTests {
     generated("ice-password-wrong", silent: "aRestartIsNoneOfIt"),
     (
       "video-undecodable", "GeneratedFaultTests/aReceiverAloneNamesAStreamOfAnotherCodec",
-      "GeneratedFaultTests/whatIsNearlyTheSameIsNone"
+      "GeneratedFaultTests/similarCallsWithoutFaultsHaveNoFinding"
     ),
   ]
 
   /// Returns the entry for a rule about generated faults.
-  private static func generated(_ rule: String, silent: String = "whatIsNearlyTheSameIsNone")
+  private static func generated(
+    _ rule: String, silent: String = "similarCallsWithoutFaultsHaveNoFinding"
+  )
     -> (String, String, String)
   {
     (rule, "GeneratedFaultTests/theFirstFindingNamesIt", "GeneratedFaultTests/\(silent)")

@@ -4,7 +4,7 @@ import Tape
 import Testing
 
 struct UpgradeTests {
-  @Test func aTakeOfOtherLibrariesIsMadeAnewAndReplays() throws {
+  @Test func aTakeOfOtherLibrariesIsUpgradedAndReplays() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let old = folder.file("old.take")
@@ -32,7 +32,7 @@ struct UpgradeTests {
     #expect(TakeVerification.run(path: folder.file("new.take")).isPassed)
   }
 
-  @Test func aTakeOfAnOlderFormatReplaysAndIsMadeAnew() throws {
+  @Test func aTakeOfAnOlderFormatReplaysAndIsUpgraded() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let old = folder.file("old.take")

@@ -111,7 +111,7 @@ struct VerificationTests {
     #expect(!TakeVerification.run(path: other, makePeer: OtherPeer.renaming).isPassed)
   }
 
-  @Test func anotherProcessorOnWhichCodecsComeToTheSameIsNoReasonToLeaveThemOut() throws {
+  @Test func codecsThatGiveTheSameResultsOnAnotherProcessorAreNotSkipped() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 600)
     let other = folder.file("other.take")
@@ -124,7 +124,7 @@ struct VerificationTests {
     #expect(!changed.isPassed)
   }
 
-  @Test func aCodecThatComesToSomethingElseOnAnotherProcessorIsNamed() throws {
+  @Test func aCodecThatGivesOtherResultsOnAnotherProcessorIsNamed() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 600)
     let other = folder.file("other.take")
@@ -200,7 +200,7 @@ struct VerificationTests {
     }
   }
 
-  @Test func aReportTellsHowToSeeItAgainAndWhatItMeans() throws {
+  @Test func aReportSaysHowToReproduceItAndWhatItMeans() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 400)
     let result = TakeVerification.run(path: path, makePeer: OtherPeer.renaming)
