@@ -56,8 +56,8 @@ struct FindingsCommandTests {
       (#"{"thresholds": {"loss": {"most": 1}}}"#, "it has no threshold most; it has least_share"),
       (#"{"off": ["los"]}"#, "there is no rule los"),
       (#"{"rules": [{"id": "x"}]}"#, "it has no sql"),
-      (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is no severity"),
-      ("{", "it is no JSON of rules"),
+      (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is not a severity"),
+      ("{", "it is not JSON with rules"),
     ] {
       let refused = try await run(rules)
       #expect(refused.status != 0 && refused.errors.contains(words), "\(refused.errors)")
@@ -109,6 +109,6 @@ struct FindingsCommandTests {
     #expect(summary.output.contains("alice's audio to bob"), "\(summary.output)")
     #expect(try await Tool.run("replay", take).status == 0)
     let wrong = try await Tool.run("import", capture, "--name", "10.0.0=alice", "--out", "x.take")
-    #expect(wrong.status == 64 && wrong.errors.contains("10.0.0 is no address"))
+    #expect(wrong.status == 64 && wrong.errors.contains("10.0.0 is not an address"))
   }
 }

@@ -38,7 +38,7 @@ extension LiveTests {
             "-d", path == "/offer" ? #"{"type":"offer","sdp":"\#(sdp)"}"# : "", url + path)
         #expect(answer.hasPrefix("HTTP/1.1 503"), "\(path): \(answer)")
         #expect(answer.contains("Retry-After: "), "\(path)")
-        #expect(answer.contains("all 2 calls that --calls allows at once are taken"), "\(path)")
+        #expect(answer.contains("all 2 calls that --calls allows at once are in use"), "\(path)")
       }
       #expect(try await ask(url + "/calls").contains(#""calls":[]"#))
       let list = try await ask("-H", try LiveTests.bearer(run), url + "/calls")
@@ -116,7 +116,7 @@ extension LiveTests {
         "/usr/bin/env", ["python3", "-B", "-c", script, String(port), interop]
       ).outcome()
       #expect(said.output.hasPrefix("joined\n"), "\(said.output) \(said.errors)")
-      #expect(said.output.contains("all 1 places that --guests allows are taken"))
+      #expect(said.output.contains("all 1 places that --guests allows are in use"))
       try await end(run)
     }
 

@@ -136,7 +136,7 @@ struct RecordPcapTests {
   @Test(
     arguments: [
       (["-i", "none0"], 66, "there is no such interface, only "),
-      (["-i", "lo", "--filter", "udp prot 5"], 64, "it is no filter that libpcap understands"),
+      (["-i", "lo", "--filter", "udp prot 5"], 64, "it is not a filter that libpcap understands"),
       (["-r", "/nowhere.pcap"], 66, "there is no such file"),
       (["-r", #filePath], 65, "neither a pcap nor a pcapng file"),
       (["-r", "/dev/null"], 65, "no packet is in it"),

@@ -158,7 +158,7 @@ struct RelayedCallTests {
     for out in ["call.take", "calls/"] {
       let made = try await Tool.run("import", sample, "--keys", log, "--out", folder.file(out))
       #expect(made.status == 0)
-      #expect(made.output.contains("the key log is of other calls"), "\(made.output)")
+      #expect(made.output.contains("the key log belongs to other calls"), "\(made.output)")
     }
   }
 

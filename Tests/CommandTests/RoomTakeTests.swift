@@ -37,9 +37,9 @@ struct RoomTakeTests {
     let joint = folder.file("joint.take")
     let ends = ["--first-peer", "1", "--second-peer", "2"]
     let cases: [([String], Int32, String)] = [
-      ([room, room], 1, "stands twice, and is the take of one participant of a room"),
+      ([room, room], 1, "is given twice, and is the take of one participant of a room"),
       ([room, Self.capture("live-loopback.take"), "--second-peer", "1"], 1, "it keeps none"),
-      ([one, one], 1, "stands twice and holds one end; give the take of the other end"),
+      ([one, one], 1, "is given twice and contains one end; give the take of the other end"),
       ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has one clock only"),
     ]
     for (arguments, status, words) in cases {

@@ -93,8 +93,8 @@ struct SQLCommandTests {
     for (sql, reason) in [
       ("SELECT percentile(1, 101)", "a number from 0 to 100"),
       ("SELECT percentile(size, size % 100) FROM packet", "the same in all rows"),
-      ("SELECT median('x')", "a value is no number"),
-      ("SELECT 'a' REGEXP '('", "is no regular expression"),
+      ("SELECT median('x')", "a value is not a number"),
+      ("SELECT 'a' REGEXP '('", "is not a regular expression"),
     ] {
       let outcome = try await Tool.run("sql", Self.lossy, sql)
       #expect(outcome.status == 64 && outcome.errors.contains(reason), "\(sql): \(outcome)")

@@ -268,7 +268,7 @@ struct CapturerTests {
     let nothing = MediaProgram(path: folder + "/none")
     let missing = ProcessVideoCapturer.wholeScreen(
       display: ":7", fittedInto: format, program: nothing)
-    #expect(missing.obstacleNow?.contains("none is no program") == true)
+    #expect(missing.obstacleNow?.contains("none is not a program") == true)
   }
 
   // TW17: the ffmpeg arguments for a camera, checked with a script that records them and outputs a

@@ -31,7 +31,7 @@ import Testing
       let pipe = error { () throws(MediaFileError) in
         _ = try WAVFileSource(path: path, loops: true)
       }
-      #expect(pipe?.cause == .content && pipe?.reason.contains("no regular file") == true)
+      #expect(pipe?.cause == .content && pipe?.reason.contains("not a regular file") == true)
       let folder = error { () throws(MediaFileError) in
         _ = try Y4MFileSource(path: String(path.dropLast("/media".count)), loops: true)
       }

@@ -28,8 +28,8 @@ import Wire
 
   @Test(arguments: [
     ("size>x", "size takes a whole number"), ("colour=red", "no field colour"),
-    ("quickly", "is no word of a packet"), ("ssrc", "ssrc takes a number"),
-    ("size><1", "is no comparison"), ("bytes=1", "no field bytes"),
+    ("quickly", "is not a word for packets"), ("ssrc", "ssrc takes a number"),
+    ("size><1", "is not a comparison"), ("bytes=1", "no field bytes"),
     ("ssrc 1;DROP", "ssrc takes a whole number"),
   ])
   func otherWordsAreRefusedInASentence(text: String, reason: String) {

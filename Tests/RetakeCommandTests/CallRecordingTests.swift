@@ -79,7 +79,7 @@ struct CallRecordingTests {
 
   @Test func whatTheSharedTakeHoldsIsReportedInWords() {
     var tally = CallTally()
-    #expect(tally.shared.media == "nobody called")
+    #expect(tally.shared.media == "there was no call")
     tally.record(guests: 1)
     #expect(tally.shared.media == "1 participant in rooms")
     tally.record(guests: 2)

@@ -246,7 +246,7 @@ struct SweepTests {
       (sentence.utf8.count > 1_000, "\(sentence.utf8.count) bytes"),
       (sentence.contains(". "), "more than one sentence"),
       (
-        !sentence.contains(line.option) && !sentence.hasPrefix("\(line.name) is no option"),
+        !sentence.contains(line.option) && !sentence.hasPrefix("\(line.name) is not an option"),
         "it does not say of what"
       ),
       (sentence.hasPrefix("Missing"), "the value was not looked at"),

@@ -61,7 +61,7 @@ struct WebSocketHandlerTests {
     end.wait(20)
     #expect(end.inbox.closure?.code == .abnormal)
     #expect(
-      end.inbox.closure?.reason == "the other side gave no sign of life for 20 s after a ping")
+      end.inbox.closure?.reason == "the remote peer sent nothing for 20 s after a ping")
     #expect(!end.channel.isActive)
   }
 
@@ -156,7 +156,7 @@ struct WebSocketHandlerTests {
     end.channel.writeAndFlush(long, promise: promise)
     #expect(throws: WebSocketError.self) { try promise.futureResult.wait() }
     #expect(
-      end.inbox.closure?.reason == "the other side leaves more than 100 bytes unread")
+      end.inbox.closure?.reason == "the remote peer leaves more than 100 bytes unread")
     for promise in end.socket.held.dropFirst() { promise.succeed() }
   }
 
@@ -203,7 +203,7 @@ struct WebSocketHandlerTests {
       .violation(.protocolError, "a message is continued that never began"),
       (.continuation, true, [])),
     Case(
-      "a message in a message", .violation(.protocolError, "a message begins inside of another"),
+      "a message in a message", .violation(.protocolError, "a message begins inside another"),
       (.text, false, []), (.text, true, [])),
     Case(
       "too long in parts", .violation(.messageTooBig, "a message is longer than 8 bytes"),

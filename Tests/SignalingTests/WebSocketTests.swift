@@ -131,7 +131,7 @@ import Testing
   @Test func aRequestWithoutTheTokenIsRefused() async throws {
     let token = try #require(BearerToken("secret"))
     let server = try await echo(access: AccessRules(token: token))
-    await expectRefusal("wants a bearer token", 401) { () async throws(WebSocketError) in
+    await expectRefusal("requires a bearer token", 401) { () async throws(WebSocketError) in
       try await connect(server)
     }
     let socket = try await connect(server, token: token)
@@ -155,7 +155,7 @@ import Testing
     await expectRefusal("status 404: nothing here", 404) { () async throws(WebSocketError) in
       try await connect(server, path: "/other")
     }
-    await expectRefusal("no WebSocket, but a page", 200) { () async throws(WebSocketError) in
+    await expectRefusal("a page and no WebSocket", 200) { () async throws(WebSocketError) in
       try await connect(server, path: "/page")
     }
     let asked = try await HTTPClient.patient.get("\(server.url)/echo")

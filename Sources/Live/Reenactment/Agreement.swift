@@ -94,7 +94,7 @@ package struct Agreement: Hashable, Sendable {
     guard !sections.isEmpty else {
       throw CallRefusal(
         .unprocessable,
-        "the client receives nothing of what was recorded: "
+        "the client receives none of the recorded media: "
           + plan.sections.map(\.kind.rawValue).joined(separator: " and "))
     }
     data = plan.channels.isEmpty ? nil : Agreement.data(in: client, numbers)

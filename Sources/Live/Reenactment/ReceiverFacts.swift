@@ -70,7 +70,7 @@ struct ReceiverFacts {
           Refusal(
             reason: receivers.isEmpty
               ? "no peer received media whose packets are here, so there is nothing to play"
-              : "several peers received media: say whose place the client takes; the take has "
+              : "several peers received media: name the one that the client replaces; the take has "
                 + names))
       }
       return .success(

@@ -146,14 +146,14 @@ package struct ReenactmentPlan: Sendable {
     guard case .identical = report.verdict else {
       throw TapeError(
         path: take, place: "step \(report.steps + 1)",
-        reason: "the replay goes another way there, so the packets after it cannot be opened; "
-          + "retake replay says how")
+        reason: "the replay differs there, so later packets cannot be decrypted; "
+          + "retake replay shows the difference")
     }
     (sections, streams, packets, unexplained) = sorter.finished()
     guard mediaPackets > 0 else {
       throw TapeError(
         path: take, place: "peer \(facts.peer)",
-        reason: "no media came that could be opened, so there is nothing to play; choose another "
+        reason: "no received media could be decrypted, so there is nothing to send; choose another "
           + "--peer, or import the capture again with its keys")
     }
     (channels, messages) = (facts.channels, facts.messages)

@@ -164,7 +164,7 @@ package struct ReenactmentReport: Sendable {
         "the client asked for \(counted(packetsRequested, "packet")) again: "
           + (repair == RepairRule.honest.rawValue
             ? "the take has \(packetsRepaired) of them"
-            : "what came again in the recorded call came, and no more (--repair as-recorded)"))
+            : "only recorded retransmissions were sent (--repair as-recorded)"))
     }
     if keyframeRequests > 0 {
       lines.append(
@@ -174,7 +174,7 @@ package struct ReenactmentReport: Sendable {
     lines += omissions.map { "not played: \($0)" }
     lines += judgements.map { ($0.holds ? "as expected: " : "not as expected: ") + $0.sentence }
     lines += pageRecordings.map {
-      "what came out differently: retake diff \(take) \($0) --align connected "
+      "the differences: retake diff \(take) \($0) --align connected "
         + "--first-peer \(peer) --second-peer 1"
     }
     return lines

@@ -160,14 +160,14 @@ package enum WatchPage {
       <html lang="en">
       <meta charset="utf-8">
       <meta name="viewport" content="width=device-width">
-      <title>Retake: a call once more</title>
+      <title>Retake: a recorded call</title>
       <style>
         body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }
         video { background: #000; display: block; max-width: 100%; }
         td { padding-right: 1.5rem; }
       </style>
-      <h1>A call once more</h1>
-      <p>This page receives what was received in a recorded call, at the same distances.</p>
+      <h1>A recorded call</h1>
+      <p>This page receives the packets of a recorded call, at their recorded times.</p>
       <p><button id="play">Play</button> <b id="state"></b></p>
       <video id="video" autoplay playsinline controls></video>
       <table id="stats"></table>

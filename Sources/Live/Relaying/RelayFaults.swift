@@ -93,7 +93,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
     case "delay", "jitter", "rate": break
     default:
       throw SignalingRefusal(
-        "\"\(text.prefix(60))\" is no fault: it begins with drop, delay, duplicate, "
+        "\"\(text.prefix(60))\" is not a fault: it begins with drop, delay, duplicate, "
           + "corrupt, jitter or rate, as in 'drop rtp video 5%', or is one of "
           + RelayFault.presets.joined(separator: ", "))
     }

@@ -194,7 +194,7 @@ package actor RelayedCalls {
     let type = type ?? (answered == nil ? .offer : .answer)
     if type != .offer {
       guard let call = answered ?? known else {
-        throw SignalingRefusal("an answer came for which there is no offer")
+        throw SignalingRefusal("an answer arrived without an offer")
       }
       return (call, type)
     }
@@ -274,7 +274,7 @@ package actor RelayedCalls {
     }
     guard let shown = call.shown[side.other],
       let document = try? SDPDocument(parsing: shown.description.sdp)
-    else { throw SignalingRefusal("candidates came before the description that they belong to") }
+    else { throw SignalingRefusal("candidates arrived before their description") }
     return (fragment.text(for: document), call.legs)
   }
 

@@ -195,7 +195,7 @@ package struct SDPRules: Hashable, Sendable {
     _ entry: JSONValue, _ number: Int
   ) throws(SignalingRefusal) -> Rule {
     guard case .object(let members) = entry else {
-      throw SignalingRefusal("rule \(number) is no object")
+      throw SignalingRefusal("rule \(number) is not an object")
     }
     for member in members where !names.contains(member.name) || member.value.text == nil {
       throw SignalingRefusal(

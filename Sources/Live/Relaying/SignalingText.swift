@@ -268,7 +268,7 @@ package enum SignalingObstacle {
     ("dj0wCm", "a description is encoded in base64; name its place with --sdp-rules"),
     (
       "a=ice-ufrag:",
-      "a description stands where the relay does not look for it; name its place with --sdp-rules"
+      "a description is in a place that the relay does not search; name it with --sdp-rules"
     ),
   ]
 

@@ -106,13 +106,13 @@ package final class CaptureFeed {
     if let decompression, !decompression.isComplete {
       hasIncompleteCompression = true
       guard !isAgain else { return }
-      notice("\(name): the compressed data end early; what came before the end is used")
+      notice("\(name): the compressed data end early; the part before the end is used")
     } else if reader.isRecognised, reader.waitingCount > 0 {
       cutBytes = UInt64(reader.waitingCount)
       guard !isAgain else { return }
       notice(
         "\(name): the capture ends in the middle of a record; its last \(cutBytes) bytes are left "
-          + "out, what came before is used")
+          + "out, the part before it is used")
     }
   }
 

@@ -177,7 +177,7 @@ package struct ReportedImport {
     let strange = max(reader.strangeLines, survey.strangeLines)
     if strange > 0 {
       writing.report(
-        missing: "strange-lines", "\(counted(strange, "line")) of no known form, passed over")
+        missing: "strange-lines", "\(counted(strange, "line")) of unknown form, skipped")
     }
     return try writing.finish()
   }

@@ -13,7 +13,7 @@ struct UpgradeTests {
     let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
     #expect(upgrade.toolchain.map(\.part) == ["vpx"])
     #expect(upgrade.firstDifference == nil && upgrade.misses == [])
-    #expect(upgrade.text.contains("every step came out as it was recorded"))
+    #expect(upgrade.text.contains("every step gave the recorded outputs"))
     let result = TakeVerification.run(path: folder.file("new.take"))
     #expect(result.isPassed && result.isWhole && result.notes == [], "\(result.line)")
   }
@@ -88,7 +88,7 @@ struct UpgradeTests {
     #expect(upgrade.toolchain == [])
     #expect((upgrade.firstDifference ?? 0) > 20)
     #expect(upgrade.misses.contains { $0.check.name == "peer 1 track 2 video in: frames" })
-    #expect(upgrade.text.contains("no longer comes to the same"))
+    #expect(upgrade.text.contains("no longer has the same results"))
     #expect(upgrade.json.contains("\"misses\":[{"))
   }
 

@@ -13,7 +13,7 @@ import Wire
 struct DebugCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "debug",
-    abstract: "Walk through a take forward and backward and look into the stack anywhere.",
+    abstract: "Step through a take forward and backward, and inspect the stack anywhere.",
     discussion: """
       The stack runs from the take step by step. Commands come from --command, from standard \
       input, or from the terminal: with history (Ctrl-R searches that of earlier sessions too), \

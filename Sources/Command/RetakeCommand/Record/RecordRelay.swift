@@ -14,13 +14,13 @@ import Wire
 struct RecordRelay: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "relay",
-    abstract: "Stand between an application and its server, and record their calls.",
+    abstract: "Relay between an application and its server, and record their calls.",
     discussion: """
-      The application gets the relay's address in place of its server's, and needs no other \
-      change. The relay passes on HTTP and WebSockets, and replaces the addresses and keys in \
-      descriptions by its own, so that both ends connect to it; all else is the same on both \
-      sides. The take has both legs of each call with their signaling as it came and as it went, \
-      and both ends as the packets in the clear show them. Media is not decoded meanwhile; retake \
+      The application gets the relay's address instead of its server's, and needs no other change. \
+      The relay forwards HTTP and WebSockets, and replaces the addresses and keys in descriptions \
+      by its own, so that both ends connect to it; everything else is the same on both legs. The \
+      take has both legs of each call, with their signaling as received and as forwarded, and both \
+      ends, reconstructed from their decrypted packets. Media is not decoded meanwhile; retake \
       upgrade --decode does that afterwards.
 
       Descriptions and candidates are found in JSON, forms, plain texts and bodies of SDP; \
@@ -60,17 +60,17 @@ struct RecordRelay: AsyncParsableCommand {
     help: """
       A file with the places of descriptions and candidates in messages, as a list in JSON: \
       [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
-      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any one, and for \
-      elements of lists.
+      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any member and \
+      any element of a list.
       """,
     completion: .file(), transform: Taking.path)
   var rulesFile: String?
 
   @Option(
     help: """
-      What happens to packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
+      A fault for the packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
       audio', 'rate 800kbps queue=300ms' or cellular; may be given several times. near and far are \
-      the ends that sent the packets.
+      the packets' senders.
       """,
     transform: Self.faultReader)
   var fault: [RelayFaults] = []
@@ -190,7 +190,7 @@ struct RecordRelay: AsyncParsableCommand {
     }
     guard let summary else { return }
     if unseen > 0 {
-      printError("\(unseen) packets came too fast for the rows of both ends; the legs have them")
+      printError("\(unseen) packets arrived too fast to store for both ends; the legs have them")
     }
     var report = RecordingReport()
     report.add(summary, [], media: counted(count, "call"))

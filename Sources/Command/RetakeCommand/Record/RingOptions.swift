@@ -13,9 +13,9 @@ import Wire
 struct RingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Record no whole take, but keep the last so many seconds in memory, and write a take of "
-        + "them on SIGUSR1, when a connection fails, and for what --on says. The takes are those "
-        + "of an observer, and are named as --out with the time.",
+      "Instead of recording everything, keep this many seconds in memory, and write a take of them "
+        + "on SIGUSR1, when a connection fails, and for each reason in --on. The takes are an "
+        + "observer's, and are named like --out with the time.",
       valueName: "seconds"),
     transform: Taking.seconds(1...3600))
   var ring: Double?
@@ -23,7 +23,7 @@ struct RingOptions: ParsableArguments {
   @Option(
     name: .customLong("on"),
     help: ArgumentHelp(
-      "With --ring, look for this every ten seconds: finding (of medium severity or worse), "
+      "With --ring, search for this every ten seconds: finding (of medium severity or worse), "
         + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp "
         + "pli'; may be given several times. Each writes one take in the length of the ring.",
       valueName: "what"),

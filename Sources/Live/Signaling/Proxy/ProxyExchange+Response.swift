@@ -14,7 +14,7 @@ extension ProxyExchange {
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     if announced > route.limits.bodyBytes, case .whole = way {
       route.notice(
-        "\(place): an answer of \(announced) bytes was passed on as it is; signaling is looked for "
+        "\(place): a response of \(announced) bytes was forwarded unread; signaling is searched for "
           + "in up to \(route.limits.bodyBytes)")
       way = .stream
     }

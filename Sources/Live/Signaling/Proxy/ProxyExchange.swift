@@ -111,7 +111,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
         return refuse(
           .refusal(
             415,
-            "the relay cannot look into a body that is encoded as \(encoding.prefix(40)); send it "
+            "the relay cannot search a body that is encoded as \(encoding.prefix(40)); send it "
               + "as it is"))
       }
       state = .collecting(ByteBuffer())

@@ -143,7 +143,7 @@ package final class ProxyServer: Sendable {
     let target = try HTTPTarget(url)
     guard target.path == "/" else {
       throw HTTPError(
-        reason: "\(url): the relay stands before a whole server, so leave the path out, as in "
+        reason: "\(url): the relay forwards to a whole server, so leave the path out, as in "
           + "https://\(target.authority)")
     }
     return target

@@ -140,7 +140,7 @@ package struct FindingExplainer {
       && finding.detections.allSatisfy({ $0.direction == .outbound && $0.kind != "data" })
       && [.stream, .flow].contains(finding.scope)
     {
-      texts[index] = "not explained: what the other side saw and heard is not in the take"
+      texts[index] = "not explained: what the remote peer displayed and played is not in the take"
     }
     return texts
   }
@@ -176,7 +176,7 @@ package struct FindingExplainer {
     if !Harm.isNone(before.concealedSeconds) {
       parts.append(buffer("no audio is concealed", before, runs, \.concealedSeconds))
     }
-    return parts.joined(separator: "; ") + " (open loop: the other side sends what it sent)"
+    return parts.joined(separator: "; ") + " (open loop: the remote peer sends what it sent)"
   }
 
   /// Describes the effect of buffers on one kind of harm: the smallest sufficient one, or else the
@@ -202,8 +202,8 @@ package struct FindingExplainer {
     let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
     guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
       return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
-        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): what is missing never "
-        + "came, or came too late"
+        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): the missing packets never "
+        + "arrived, or too late"
     }
     return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
       + "\(best.milliseconds) ms: \(change(best))"

@@ -158,7 +158,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     guard !named.isEmpty else {
       let near = Nearest.words(to: subject, among: Table.allCases.map(\.name) + subjects)
       throw ConditionError(
-        "\"\(subject)\" is no place and no table; "
+        "\"\(subject)\" is neither a place nor a table; "
           + (near.isEmpty ? examples : "did you mean \(near.joined(separator: " or "))?"))
     }
     return named

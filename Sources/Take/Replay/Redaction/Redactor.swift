@@ -254,11 +254,11 @@ package struct Redactor {
       ).run()
       let misses = Pin(mode: .meaning, measures: try Measures(path: path))
         .misses(of: try Measures(path: output))
-      if let miss = misses.first { return "executed, it does not come to the same: \(miss)" }
+      if let miss = misses.first { return "executed, its results differ: \(miss)" }
       let replayer = try Replayer(
         path: output, codecs: { LibraryCodecs() }, peer: makePeer)
       guard case .identical = try replayer.run().verdict else {
-        return "executed twice, it does not come to the same"
+        return "executed twice, its results differ"
       }
       return nil
     } catch {

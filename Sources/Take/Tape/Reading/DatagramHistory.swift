@@ -134,7 +134,7 @@ package final class DatagramHistory {
     let row = rows.values(Int64.self)
     return TapeError(
       path: path, place: "packet, step \(row >> 16)",
-      reason: "the datagram was altered; retake replay tells more")
+      reason: "the datagram was altered; retake replay says more")
   }
 }
 
