@@ -137,7 +137,7 @@ struct ImportTests {
       try await Tool.run("findings", path).output.contains(" 835 packets of RTP and 53 of RTCP"))
     // In words, and with the option that helps.
     let info = try await Tool.run("info", path).output
-    #expect(info.contains("not seen    888 packets not opened, as there is no key; "), "\(info)")
+    #expect(info.contains("not seen    888 packets not decrypted, without a key; "), "\(info)")
     #expect(info.contains("retake import --keys FILE") && info.contains("(no-keys, 0.000 to "))
     #expect(try await Tool.run("replay", path).status == 0)
   }

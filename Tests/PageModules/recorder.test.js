@@ -130,7 +130,7 @@ function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
   /** Greets a socket, as the recorder does. */
   const greet = (socket) => socket.onmessage({ data: JSON.stringify(
     { isNew: Object.keys(recorder.received).length === 0, received: recorder.received }) });
-  /** Lets the recorder read what was sent and acknowledge it, unless the connection is lost before. */
+  /** Lets the recorder read what was sent, and acknowledge it if the connection is open. */
   const read = (socket, isLost = false) => {
     for (const data of socket.sent.splice(0)) {
       const [head, ...lines] = String(data).split("\n");

@@ -180,7 +180,7 @@ struct FindingEvidenceTests {
     let text = try TakeFindings(path: path).text()
     #expect(
       text.hasPrefix("Nothing seems wrong in what could be seen. Looked at: ")
-        && text.hasSuffix("Not seen: 17 packets not opened, as there is no key\n"))
+        && text.hasSuffix("Not seen: 17 packets not decrypted, without a key\n"))
   }
 
   /// Makes one end of an observed call, from second 0 to 10.

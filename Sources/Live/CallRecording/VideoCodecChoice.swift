@@ -141,8 +141,8 @@ package struct H264Clip: Sendable {
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return
-      "the peer does not accept H.264 of the profile of \(path), which is sent unchanged: send a .y4m"
-      + " file, or let the peer take H.264"
+      "the peer does not accept H.264 of the profile of \(path), which is sent unchanged: "
+      + "send a .y4m file, or let the peer accept H.264"
   }
 
   /// Returns why the peer may be unable to decode the file; nil if it must be able to.

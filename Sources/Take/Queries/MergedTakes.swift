@@ -179,8 +179,8 @@ extension Side {
         ? "\(path) is given twice, and is the take of one participant of a room; give the take of "
           + "another one, too"
         : peers.count > 1
-          ? "\(path) is given twice with the same peer; name the two ends of one call among \(names) "
-            + "with --first-peer and --second-peer; or are these the two ends of one call?"
+          ? "\(path) is given twice with the same peer; name the two ends of one call among "
+            + "\(names) with --first-peer and --second-peer; or are these the two ends of one call?"
           : "\(path) is given twice and contains one end; give the take of the other end, too"
     }
     for side in [self, other] where side.isRoom && side.sent.isEmpty && side.received.isEmpty {

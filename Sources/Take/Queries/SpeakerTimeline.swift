@@ -360,8 +360,8 @@ package enum UnheardMedia {
 /// Descriptions of what could not be seen; the page has the same.
 package enum CoverageText {
   private static let words = [
-    "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
-    "waiting-overflow": "given up while they waited for keys",
+    "no-keys": "not decrypted, without a key", "not-opened": "not decrypted by the given keys",
+    "waiting-overflow": "dropped while waiting for keys",
     "truncated": "captured in part",
     "cryptex": "with encrypted header extensions",
     "unsupported": "under a protection that is not read",

@@ -174,8 +174,8 @@ struct PinCommand: ParsableCommand {
     discussion: """
       Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
       rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
-      remove the lines that do not matter. Only a take that replays as it was recorded, or with the \
-      same meaning, can be pinned.
+      remove the lines that do not matter. Only a take that replays as it was recorded, or with \
+      the same meaning, can be pinned.
 
       Examples:
         retake pin call.take

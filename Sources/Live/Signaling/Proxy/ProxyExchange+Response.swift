@@ -14,8 +14,8 @@ extension ProxyExchange {
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     if announced > route.limits.bodyBytes, case .whole = way {
       route.notice(
-        "\(place): a response of \(announced) bytes was forwarded unread; signaling is searched for "
-          + "in up to \(route.limits.bodyBytes)")
+        "\(place): a response of \(announced) bytes was forwarded unread; signaling is searched "
+          + "for in up to \(route.limits.bodyBytes)")
       way = .stream
     }
     var passed = HTTPResponseHead(version: .http1_1, status: head.status)

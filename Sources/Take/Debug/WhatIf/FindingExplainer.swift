@@ -202,8 +202,8 @@ package struct FindingExplainer {
     let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
     guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
       return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
-        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): the missing packets never "
-        + "arrived, or too late"
+        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): the missing packets "
+        + "never arrived, or too late"
     }
     return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
       + "\(best.milliseconds) ms: \(change(best))"

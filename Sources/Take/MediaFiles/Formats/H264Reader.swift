@@ -26,8 +26,8 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .noByteStream:
-      "the file is not an H.264 byte stream (H.264 annex B): take the stream out of its container, as"
-        + " ffmpeg does with -c copy -bsf:v h264_mp4toannexb"
+      "the file is not an H.264 byte stream (H.264 annex B): extract it from its container, as "
+        + "ffmpeg does with -c copy -bsf:v h264_mp4toannexb"
     case .malformedUnit(let number):
       "unit \(number) of the H.264 byte stream is malformed: encode the file again"
     case .tooLarge(let number):

@@ -38,8 +38,8 @@ export function fillFindings() {
   const box = place("findings");
   const unseen = coverageRow();
   if (!take.findings.length) {
-    const text = take.isExamined === false ? "Looking for what went wrong …"
-      : unseen.length ? "Nothing seems wrong in what was seen." : "Nothing seems wrong.";
+    const text = take.isExamined === false ? "Searching for faults …"
+      : unseen.length ? "Nothing seems wrong in what was observed." : "Nothing seems wrong.";
     box.replaceChildren(make("p", {
       class: take.isExamined === false ? "note" : "none", role: "status",
     }, text), ...unseen);
