@@ -50,7 +50,7 @@ test("over a freeze no frames are counted", () => {
   assert.equal(frameRate(frames, 2.2, 2.8), 0);
 });
 
-test("flags say what became of a frame", () => {
+test("flags state a frame's outcome", () => {
   assert.equal(outcomeOf(decoded), "decoded");
   assert.equal(outcomeOf(notDecoded + key), "not decoded");
   assert.equal(outcomeOf(99), "other");
@@ -63,7 +63,7 @@ const way = (at, sequence, more = {}) => ({
   ...more,
 });
 
-test("delays of both ends go by sequence numbers, over their end", () => {
+test("delays between both ends are matched by sequence number, across wraps", () => {
   const count = 40;
   const numbers = Array.from({ length: count }, (_, index) => (65_520 + index) % 65_536);
   const sent = way(Array.from({ length: count }, (_, index) => index * 2000), numbers);
@@ -77,7 +77,7 @@ test("delays of both ends go by sequence numbers, over their end", () => {
   assert.ok(Math.abs(value.at(-1) - 80) < 1e-6);
 });
 
-test("delays of one end are told by how much they are more than the least", () => {
+test("delays at one end are given relative to the smallest", () => {
   const received = way([0, 2000, 4500, 6000], [1, 2, 3, 4]);
   received.packets[0] = series({ what: "packets", protocol: "rtp", ssrc: 7 }, {
     at: [0, 2000, 4500, 6000], size: [1, 1, 1, 1], sequence: [1, 2, 3, 4],

@@ -27,7 +27,7 @@ test("a history has each query once, the latest first, and outlives its page", (
   assert.equal(kept.values.size, 0);
 });
 
-test("keys go back through a history, and again to what was typed", () => {
+test("keys move back through the history, and return to the typed text", () => {
   const history = createHistory(storage());
   history.add("SELECT 1");
   history.add("SELECT 2");
@@ -41,7 +41,7 @@ test("keys go back through a history, and again to what was typed", () => {
   assert.equal(history.step(1, "SELECT 2"), "SELECT 1");
 });
 
-test("whatever a storage has, or none, a history works", () => {
+test("a history works with any storage content, or without storage", () => {
   for (const text of ["no JSON", "{}", "[1, null, \"SELECT 3\"]"]) {
     createHistory(storage(text)).add("SELECT 4");
   }

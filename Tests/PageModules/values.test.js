@@ -21,7 +21,7 @@ test("bounds are where a walk finds them", () => {
   assert.equal(lowerBound([], 1), 0);
 });
 
-test("peaks of any run are those of a look at each value", () => {
+test("peaks of any range equal those of a scan over each value", () => {
   const next = generator(5);
   const values = Float64Array.from({ length: 5000 }, () => next() % 997);
   const [high, low] = [peaksOf(values), peaksOf(values, -1)];
@@ -36,7 +36,7 @@ test("peaks of any run are those of a look at each value", () => {
   }
 });
 
-test("the extent of a curve is that of what is between two times", () => {
+test("the extent of a curve is that of its values between two times", () => {
   for (const length of [100, 6000]) {
     const at = Float64Array.from({ length }, (_, index) => index / 10);
     const value = at.map((time) => Math.sin(time));

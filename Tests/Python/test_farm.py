@@ -48,7 +48,7 @@ def results(done: list) -> list[str]:
     return sorted(name for one in done if one.result is not None for name in one.result)
 
 
-def test_every_take_is_worked_on_once() -> None:
+def test_every_take_is_processed_once() -> None:
     done = list(farm.LocalFarm(3).run(named(200), echo, 0.05))
     assert results(done) == echo(named(200))
     assert all(one.result is not None for one in done)
@@ -61,14 +61,14 @@ def test_a_process_that_dies_loses_nothing(tmp_path: Path) -> None:
     assert results(done) == echo(named(60))
 
 
-def test_what_always_dies_is_said_and_ends() -> None:
+def test_a_take_that_always_kills_its_process_is_reported() -> None:
     done = list(farm.LocalFarm(1).run(named(8), always_fatal, 0.001))
     failed = [source.name for one in done if one.result is None for source in one.sources]
     assert "take-0003" in failed
     assert sorted(results(done) + failed) == echo(named(8))
 
 
-def test_batches_become_as_long_as_wanted() -> None:
+def test_batches_reach_the_requested_duration() -> None:
     queue = farm.Queue(named(1000), 5, 2)
     first = queue.next()
     assert first is not None and len(first.sources) == 4
@@ -81,7 +81,7 @@ def test_batches_become_as_long_as_wanted() -> None:
     assert sum(sizes) == 946 and sizes[-1] == 1
 
 
-def test_shards_are_all_of_it() -> None:
+def test_shards_cover_everything() -> None:
     sources = named(23)
     shards = [storage.shard_of(sources, f"{number}/5") for number in range(1, 6)]
     assert Counter(source.name for shard in shards for source in shard) == Counter(echo(sources))

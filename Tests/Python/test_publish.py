@@ -124,7 +124,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
         assert len(takes_of) == len(labels)
 
 
-def test_what_was_killed_in_the_middle_goes_on(corpus: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_continues(corpus: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     words = [sys.executable, "-m", "retake_takes.fleet.cli", "publish", str(corpus), "--to",
              str(lake), "--commit-takes", "2", "--jobs", "1", "--batch-seconds", "0.01"]
@@ -159,7 +159,7 @@ def test_two_writers_at_once_leave_each_take_once(corpus: Path, tmp_path: Path) 
             "SELECT count(*), count(DISTINCT take) FROM take").fetchone() == (11, 11)
 
 
-def test_damaged_takes_cost_themselves(corpus: Path, tmp_path: Path) -> None:
+def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
     takes = tmp_path / "takes"
     takes.mkdir()
     shutil.copy(corpus / "call-1.take", takes)
@@ -231,7 +231,7 @@ def test_a_lake_of_an_older_version_is_migrated(corpus: Path, tmp_path: Path) ->
     assert "version 99" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_lake_that_is_not_there_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_lake_is_reported_in_one_sentence(tmp_path: Path) -> None:
     done = fleet_text("sql", tmp_path / "nothing", "SELECT 1", status=1)
     assert "there is no lake" in done.stderr and len(done.stderr.splitlines()) == 1
     done = fleet_text("publish", tmp_path / "nothing", "--to", tmp_path / "lake", status=1)
