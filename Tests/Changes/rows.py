@@ -48,7 +48,7 @@ def chosen(rows, words):
     known = {row["id"] for row in working}
     for id in ids:
         if id not in known:
-            sys.exit(f"{id}: there is no such row that works; sdk-table --rows lists them")
+            sys.exit(f"{id}: there is no such supported row; sdk-table --rows lists them")
     return [row for row in working if row["id"] in ids]
 
 
@@ -160,7 +160,7 @@ def check_sample(name):
     """Checks a row about the package itself: `make sample` runs its test, which needs the
     products."""
     if not products(None):
-        return 0.0, None, "the products are not there as it is"
+        return 0.0, None, "the products are not built"
     outcome = None if products(name) else "a product is not there"
     return 0.0, outcome, "passes without the behaviour"
 
@@ -185,7 +185,7 @@ def main():
         for test in tests:
             if not plain[test].passed:
                 print("".join(plain[test].text[-40:]), file=sys.stderr)
-                weak.append(f"{test} fails as it is")
+                weak.append(f"{test} fails without its switch")
 
         def check(name):
             test = wanted[name]

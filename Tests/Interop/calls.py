@@ -178,7 +178,7 @@ def _unsaid(call, received, closed):
     open."""
     lacking = []
     if received < 2 * len(call.says):
-        lacking.append(f"{received} of {2 * len(call.says)} messages came back")
+        lacking.append(f"{received} of {2 * len(call.says)} messages were echoed")
     if closed < call.says_channels:
         lacking.append(f"{closed} of {call.says_channels} channels are closed")
     return lacking

@@ -32,7 +32,7 @@ def _arguments():
     )
     parser.add_argument(
         "--take", type=Path, metavar="FILE",
-        help="the take of a long call; it is made when it is not there (default: a temporary one)",
+        help="the take of a long call, made if it does not exist (default: a temporary one)",
     )
     parser.add_argument(
         "--seconds", type=int, default=600, help="how long the call is (default: 600)",
@@ -104,7 +104,7 @@ async def _complete(viewer, rows):
     begin = time.monotonic()
     while await viewer.page.evaluate("retake.hasLateValues()"):
         if time.monotonic() - begin > _VALUES_SECONDS:
-            raise RuntimeError("values of the page never come")
+            raise RuntimeError("values of the page never arrive")
         await asyncio.sleep(0.1)
     carried = await viewer.page.evaluate(_CARRIED)
     if carried != overview:

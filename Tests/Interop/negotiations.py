@@ -67,11 +67,11 @@ STEPS = [
         peer="call.connections[0].restartIce()",
     ),
     Step(
-        "offers cross, the peer's gives way", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        "offers cross, the peer's is rolled back", {"0": _BOTH, "1": ("out",), "*": ("in",)},
         retake={}, glare=True,
     ),
     Step(
-        "offers cross, Retake's gives way", {"0": _BOTH, "1": _BOTH, "*": ("in",)},
+        "offers cross, Retake's is rolled back", {"0": _BOTH, "1": _BOTH, "*": ("in",)},
         peer="call.transceiver('1').direction = 'sendrecv'", glare=True,
     ),
 ]

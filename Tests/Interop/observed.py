@@ -222,7 +222,7 @@ def _complete(take, summary, cell):
 def _unopened(summary, spare):
     """Returns a problem if more than `spare` packets were not decrypted."""
     opened, packets = summary["packetsInClear"], summary["packets"]
-    return [f"{opened} of {packets} packets were opened"] * (not 0 < packets <= opened + spare)
+    return [f"{opened} of {packets} packets were decrypted"] * (not 0 < packets <= opened + spare)
 
 
 # MARK: tshark
@@ -393,7 +393,7 @@ async def run_own(name, program, folder, seconds):
             seen, own, summary = await _watch_own(call, program, folder, seconds)
         problems, words = _digests(seen, own, summary["dropped"])
         opened, packets = summary["packetsInClear"], summary["packets"]
-        words += f", {opened} of {packets} packets opened"
+        words += f", {opened} of {packets} packets decrypted"
         # How offload merges packets varies from call to call, and some merged ones are not
         # recognized.
         return _unopened(summary, packets // 100) + problems, words
@@ -449,7 +449,7 @@ def _digests(seen, own, dropped):
         common = ours.keys() & theirs.keys()
         words.append(f"{len(common)} of {len(ours)} {kind} frames")
         if wrong := sum(ours[time] != theirs[time] for time in common):
-            problems.append(f"{kind}: {wrong} of {len(common)} frames are decoded otherwise")
+            problems.append(f"{kind}: {wrong} of {len(common)} frames are decoded differently")
     return problems, " and ".join(words) + " decoded alike"
 
 
@@ -459,7 +459,7 @@ def _unlike(kind, ours, theirs, dropped):
     wrong = sum(ours[time] != theirs[time] for time in common)
     if not wrong and _FEWEST_FRAMES <= len(common) >= len(ours) - 5 - dropped:
         return []
-    return [f"{kind}: {len(common)} of {len(ours)} frames were seen, {wrong} are others"]
+    return [f"{kind}: {len(common)} of {len(ours)} frames were seen, {wrong} are different"]
 
 
 def _before_made_up(frames):

@@ -233,7 +233,7 @@ def _problem(peer, name, loss, kind, pairs):
     isVideo = kind.startswith("video")
     if name in _FEC_COUNTED and isVideo and peer.endswith("FlexFEC"):
         if loss and not any(one for one, _ in pairs):
-            return f"{name}: nothing came that repairs"
+            return f"{name}: no repair packets were received"
         off = lambda one: max(_SHARE * one, _SPARE)
     elif name == "fecSsrc":
         off = lambda one: 0

@@ -101,7 +101,7 @@ def check(program, path, folder):
         take = folder / "imported.take"
         made = _run(program, "import", path, "--out", take, *_beside(path), mayFail=True)
         if made is None:
-            return [], ["it is no capture that can be read"], []
+            return [], ["the capture cannot be read"], []
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         ours = _ours(database, program, take)
     ports = sorted({port for stream in ours for port in stream.ports})
@@ -248,7 +248,7 @@ def _compare(ours, theirs, packets, folder):
             if by_parts != stream.lost:
                 problems.append(f"{name}: {stream.lost} lost, {by_parts} of tshark's by parts")
             exceptions.append(
-                f"{name}: its sequence numbers begin anew {len(stream.restarts)} times, which is"
+                f"{name}: its sequence numbers restart {len(stream.restarts)} times, which is"
                 f" {their_lost} lost packets for tshark and {stream.lost} here; counted by parts"
                 f" its packets lack {by_parts}")
         elif len(rows) > 1:
@@ -257,12 +257,12 @@ def _compare(ours, theirs, packets, folder):
             problems.append(f"{name}: {stream.lost} lost, {their_lost} in tshark")
         elif duplicates:
             exceptions.append(
-                f"{name}: {duplicates} packets came twice; tshark reckons them against lost ones")
+                f"{name}: {duplicates} duplicates; tshark subtracts them from lost packets")
         if stream.isRepair:
-            exceptions.append(f"{name}: what is sent again has the times of what it repeats")
+            exceptions.append(f"{name}: retransmissions have the original packets' times")
             continue
         if not stream.clock:
-            exceptions.append(f"{name}: nothing tells its clock")
+            exceptions.append(f"{name}: its clock is unknown")
             continue
         _compare_jitter(stream, seen, means.get(number), name, problems, exceptions)
     return problems, exceptions, table
@@ -292,7 +292,7 @@ def _compare_jitter(stream, seen, mean, name, problems, exceptions):
     if stream.jitter is None or not seen:
         return
     if stream.restarts:
-        exceptions.append(f"{name}: where its numbers begin anew, its times do, which is no jitter")
+        exceptions.append(f"{name}: its times restart with its numbers, which is not jitter")
         return
     last = _last_jitter(sorted(stream.arrivals, key=lambda one: one[0]), stream.clock)
     if abs(last - stream.jitter) > _JITTER_MS:

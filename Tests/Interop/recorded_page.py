@@ -454,9 +454,9 @@ async def _check_frames(program, folder, take, reports, seen, problems):
     loud = _loudest(next(files.glob("*.wav")))
     contrast, size = _contrast(next(files.glob("*.y4m")))
     if loud < 1000:
-        problems.append(f"what was heard is silent: {loud}")
+        problems.append(f"the received audio is silent: {loud}")
     if contrast < 50 or size != tuple(seen):
-        problems.append(f"what was seen is {size} with a contrast of {contrast}, not {seen}")
+        problems.append(f"the received video is {size} with a contrast of {contrast}, not {seen}")
     return f"{video} video frames handed over, {size[0]}x{size[1]} seen, peak {loud} heard"
 
 

@@ -280,7 +280,7 @@ def _judge(ends):
         if not video or max(each["frames"] for each in video) < _FEWEST_FRAMES:
             problems.append(f"{name} decoded {video}")
         if not audio or max(each["energy"] for each in audio) <= 0:
-            problems.append(f"{name} heard nothing: {audio}")
+            problems.append(f"{name} received no audio: {audio}")
         lost = sum(each["lost"] for each in end["received"])
         if lost > 0:
             problems.append(f"{name} lost {lost} packets")

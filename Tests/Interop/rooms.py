@@ -423,7 +423,7 @@ def _compare(story):
     late = [each for each in differences if each[0] > _AGREEMENT_SECONDS]
     problems += [f"speakers: {what} is {gap:.2f} s apart" for gap, what in late]
     if not differences:
-        problems.append("speakers: nobody was heard by anybody")
+        problems.append("speakers: no speech was received")
     figures = [f"least decoded {100 * least[0]:.1f} % ({least[1]}), of {pairs} pairs"]
     if differences:
         figures.append(

@@ -79,7 +79,7 @@ async def _main(options, folder):
         if call.peer.partition("-")[0] not in options.peers or options.only not in call.name:
             continue
         if call.needs_private_network and not namespace.address():
-            print(f"{call.name}: left out, it needs a private network")
+            print(f"{call.name}: skipped, it needs a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
         outcomes.append(outcome)
@@ -108,7 +108,7 @@ async def _main(options, folder):
                 "relayed-firefox", *await relayed.run_call(
                     options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
         else:
-            print("relayed-firefox: left out, it needs a private network")
+            print("relayed-firefox: skipped, it needs a private network")
     wanted = options.only in "relayed-demo" and not options.brief
     if wanted and {"chromium", "janus"} <= set(options.peers):
         import recorded_others
@@ -118,13 +118,13 @@ async def _main(options, folder):
                 "relayed-demo", *await relayed.run_demo(
                     options.retake, folder / "relayed-demo", options.seconds))
         else:
-            print("relayed-demo: left out, it needs janus, janus-demos and a private network")
+            print("relayed-demo: skipped, it needs janus, janus-demos and a private network")
     for peer in ("chromium", "firefox"):
         name = f"negotiations-{peer}"
         if peer not in options.peers or options.only not in name:
             continue
         if peer == "firefox" and not namespace.address():
-            print(f"{name}: left out, it needs a private network")
+            print(f"{name}: skipped, it needs a private network")
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
@@ -133,16 +133,16 @@ async def _main(options, folder):
         if not cell.peers <= set(options.peers) or options.only not in cell.name:
             continue
         if hindrance := observed.hindrance():
-            print(f"{cell.name}: left out, {hindrance}")
+            print(f"{cell.name}: skipped, {hindrance}")
             continue
         found, table = await observed.run(
             cell, options.retake, folder / cell.name, options.seconds
         )
-        problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
+        problems += _tell(cell.name, found, "every packet decrypted, tshark counts the same")
         print(table)
     if options.only in "observed-tshark":
         if hindrance := observed_tshark.hindrance():
-            print(f"observed-tshark: left out, {hindrance}")
+            print(f"observed-tshark: skipped, {hindrance}")
         else:
             found, table = observed_tshark.run(options.retake, folder / "observed-tshark")
             problems += _tell(
@@ -153,7 +153,7 @@ async def _main(options, folder):
         if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
             continue
         if hindrance := observed.hindrance():
-            print(f"{cell.name}: left out, {hindrance}")
+            print(f"{cell.name}: skipped, {hindrance}")
             continue
         found, table = await observed_loss.run(
             cell, options.retake, folder / cell.name, options.seconds
@@ -172,7 +172,7 @@ async def _main(options, folder):
         if peer not in options.peers or options.only not in name:
             continue
         if peer == "firefox" and not namespace.address():
-            print(f"{name}: left out, it needs a private network")
+            print(f"{name}: skipped, it needs a private network")
             continue
         found, tables = await statistics_call.run(
             options.retake, folder / name, options.seconds, peer
@@ -185,7 +185,7 @@ async def _main(options, folder):
                 options.retake, folder / "statistics-marks", options.seconds)
             problems += _tell("statistics-marks", found, words)
         else:
-            print("statistics-marks: left out, it needs a private network")
+            print("statistics-marks: skipped, it needs a private network")
     for peer in ("chromium", "firefox"):
         name = f"page-{peer}"
         if peer not in options.peers or options.only not in name:
@@ -211,7 +211,7 @@ async def _main(options, folder):
             found, figures = await rooms.run(options.retake, folder / "rooms-janus")
             problems += _tell("rooms-janus", found, "; ".join(figures))
         else:
-            print("rooms-janus: left out, it needs a private network")
+            print("rooms-janus: skipped, it needs a private network")
     if outcomes:
         print()
         matrix.show(outcomes)
@@ -245,7 +245,7 @@ async def _recorded_pages(options, folder):
             if options.only not in name or (kind, peer) == ("extension", "firefox"):
                 continue
             if "janus" not in options.peers or not recorded_others.demos_are_there():
-                print(f"{name}: left out, it needs janus, janus-demos and a private network")
+                print(f"{name}: skipped, it needs janus, janus-demos and a private network")
                 continue
             problems += _tell(
                 name,

@@ -152,7 +152,7 @@ def _listen(database, call, take):
             take.problems.append(
                 f"take: of {len(expected)} messages on channel {channel} came back {came} bytes")
     if lengths != [2 * len(call.says)] + [1] * call.says_channels:
-        take.problems.append(f"take: so many messages were said on each channel: {lengths}")
+        take.problems.append(f"take: messages sent on each channel: {lengths}")
     closed = database.execute("SELECT count(*) FROM channel WHERE state = 'closed'").fetchone()[0]
     if closed < call.says_channels:
         take.problems.append(f"take: {closed} of {call.says_channels} channels were closed")

@@ -54,13 +54,13 @@ async def _drawing(visit):
     refused or thrown."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     visit.expect(
-        await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is another"
+        await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is different"
     )
     found = "document.querySelectorAll('.finding, .symptoms li').length"
     visit.expect(await visit.ask(found) >= 4, "findings")
     visit.expect(
         "stood still" in await visit.ask("document.querySelector('.finding').textContent"),
-        "the worst finding is no freeze",
+        "the worst finding is not a freeze",
     )
     numbered = await visit.ask(
         "[...document.querySelectorAll('.finding .go')].map(each => each.textContent)"
@@ -227,7 +227,7 @@ async def _keys(visit):
     await viewer.key("j")
     await visit.settle()
     told = await visit.ask("document.getElementById('said').textContent")
-    visit.expect("Signaling" in told, f"j tells {told}")
+    visit.expect("Signaling" in told, f"j announces {told}")
     await viewer.key("m")
     await visit.until("Boolean(retake.copied)", "m copies nothing")
     copied = await visit.ask("retake.copied")
@@ -283,7 +283,7 @@ async def _values(visit):
             "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)"
             "(document.getElementById('values'))"
         ),
-        "values at the cursor stand out of their box",
+        "values at the cursor overflow their box",
     )
 
 
@@ -292,7 +292,7 @@ async def _accessible(visit):
     try:
         import axe_selenium_python
     except ImportError:
-        visit.problems.append("axe-selenium-python is not there: make the environment anew")
+        visit.problems.append("axe-selenium-python is missing: recreate the environment")
         return
     source = Path(axe_selenium_python.__file__).with_name("node_modules")
     script = (source / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

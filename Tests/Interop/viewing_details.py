@@ -89,7 +89,7 @@ async def quantisers(visit):
     take.close()
     await visit.page(path)
     shown = await visit.ask(_QUANTISERS)
-    visit.expect(shown == 0, f"{shown} lanes of quantisers that nobody knows")
+    visit.expect(shown == 0, f"{shown} lanes of unknown quantisers")
 
 
 async def headings(visit):
@@ -113,8 +113,8 @@ async def beside(visit):
         "[...new Set(retake.take.series.filter(each => each.isWaiting)"
         ".map(each => each.peer >= 1000))].sort().join()"
     )
-    visit.expect(waiting == "false,true", f"of two takes, these come as overviews: {waiting}")
-    await visit.until("!retake.hasLateValues()", "values of two takes never come")
+    visit.expect(waiting == "false,true", f"drawn from overviews, of two takes: {waiting}")
+    await visit.until("!retake.hasLateValues()", "values of two takes never arrive")
     await visit.until("retake.isPrepared", "lanes of two takes are never prepared")
     sums = await visit.ask(
         "[0, 1].map(second => retake.take.series.filter(each => each.what === 'packets'"

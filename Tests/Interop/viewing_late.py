@@ -67,18 +67,18 @@ async def late(visit):
     )
     visit.expect(
         "details follow" in await visit.ask("document.getElementById('facts').textContent"),
-        "the page does not tell that details follow",
+        "the page does not say that details follow",
     )
     overview = await visit.ask(_CARRIED)
     await visit.until("!retake.hasLateValues()", "values never take the place of the overview")
     await visit.until("retake.isPrepared", "lanes are never prepared")
     unready = await visit.ask("[...window.watched]")
-    visit.expect(not unready, f"values came before what is worked out of them: {unready}")
+    visit.expect(not unready, f"values arrived before what is computed from them: {unready}")
     unready = await visit.ask(_UNREADY)
     visit.expect(not unready, f"lanes are not prepared: {unready}")
     carried = await visit.ask(_CARRIED)
     visit.expect(carried == overview, f"an overview of {overview} bytes and values of {carried}")
     visit.expect(
         "follow" not in await visit.ask("document.getElementById('facts').textContent"),
-        "details still follow when they came",
+        "details still follow after they arrived",
     )

@@ -134,7 +134,7 @@ async def pictures(visit):
         visit.expect(found["count"] >= 4, f"only {found['count']} pictures")
         visit.expect(not found["late"], f"pictures are of another time: {found['late']}")
         visit.expect(not found["other"], f"pictures are of another frame: {found['other']}")
-        visit.expect(found["moving"] > 0, "too much stands still to tell")
+        visit.expect(found["moving"] > 0, "too few moving pictures to tell")
 
 
 async def printing(visit):
@@ -147,8 +147,8 @@ async def printing(visit):
     await visit.ask(_BEFORE_PAPER)
     paper = visit.folder / "paper.pdf"
     await visit.viewer.paper(paper)
-    visit.expect(paper.read_bytes().startswith(b"%PDF-"), "what is printed is no PDF")
-    await visit.until("window.onPaper !== undefined", "the page does not hear of paper")
+    visit.expect(paper.read_bytes().startswith(b"%PDF-"), "the printed file is not a PDF")
+    await visit.until("window.onPaper !== undefined", "the page is not informed of printing")
     printed = await visit.ask("window.onPaper ?? {}")
     if printed:
         visit.expect(printed["isLight"], "dark colours are printed")
@@ -158,5 +158,5 @@ async def printing(visit):
     await visit.until(
         f"JSON.stringify({lanes}) === '{str(before).replace(' ', '')}'"
         " && document.documentElement.style.colorScheme === 'dark'",
-        "the page is another one after it was printed",
+        "the page has changed after it was printed",
     )

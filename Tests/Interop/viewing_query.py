@@ -21,7 +21,7 @@ async def query(visit):
     await visit.ask("void document.body.focus()")
     await visit.viewer.key("7")
     await visit.until(
-        "document.querySelectorAll('#schema-list > details').length > 30", "no schema comes"
+        "document.querySelectorAll('#schema-list > details').length > 30", "no schema is shown"
     )
     await _schema(visit)
     await _run(visit, "SELECT 1 AS one UNION ALL SELECT 2")
@@ -44,7 +44,7 @@ async def query(visit):
         "an error leaves the answer of another question",
     )
     note = await visit.ask("document.getElementById('query-note').textContent")
-    visit.expect("nowhere" in note, f"of an error it says {note}")
+    visit.expect("nowhere" in note, f"for an error it shows {note}")
     await _examples(visit)
     await _file(visit, address, token)
     # A page at the same address has the query history.
@@ -188,7 +188,7 @@ async def catalogue(visit):
     same = f"{shown}.join() === {json.dumps(','.join(chosen))}"
     await visit.until(same, "a link leads elsewhere")
     await visit.ask("void document.getElementById('no-facets').click()")
-    visit.expect(len(await visit.ask(shown)) == 3, "all takes do not come back")
+    visit.expect(len(await visit.ask(shown)) == 3, "not all takes are listed again")
     await visit.ask(
         "void (document.getElementById('take-words').value = 'h264',"
         " document.getElementById('take-words').dispatchEvent(new Event('input')))"

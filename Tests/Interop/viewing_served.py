@@ -44,10 +44,10 @@ async def harmless(visit):
     await visit.settle()
     visit.expect(await visit.ask("window.harmed === undefined"), "a text of the take ran")
     strange = await visit.ask("document.querySelectorAll('img, iframe, object, embed').length")
-    visit.expect(strange == 0, f"{strange} elements came out of texts")
+    visit.expect(strange == 0, f"{strange} elements were made from texts")
     visit.expect(
         _HARM in await visit.ask("document.getElementById('title').textContent"),
-        "the label is not shown as it is",
+        "the label is not shown unchanged",
     )
     inserted = await visit.ask(
         "(() => { const script = document.createElement('script');"
@@ -58,7 +58,7 @@ async def harmless(visit):
     loaded = await visit.ask(
         "fetch('http://127.0.0.1:9/').then(() => 'loaded', () => 'refused')"
     )
-    visit.expect(loaded == "refused", "the page may ask others")
+    visit.expect(loaded == "refused", "the page may reach other hosts")
 
 
 def _unbroken(folder):
@@ -96,7 +96,7 @@ async def unbroken(visit):
     address, token = await visit.serve(path)
     await visit.viewer.open(f"{address}#token={token}")
     await visit.until(
-        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings are shown"
     )
     for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
@@ -138,12 +138,12 @@ async def served(visit):
         "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
     )
     worst = await visit.ask("document.querySelector('#takes').textContent")
-    visit.expect("high: loss" in worst, "the catalogue does not tell the worst finding")
+    visit.expect("high: loss" in worst, "the catalogue does not show the worst finding")
     heads = await visit.ask(
         "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
         " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
     )
-    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue stand elsewhere")
+    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue are misplaced")
     await visit.viewer.open(f"{address}?2#token={token}&take={names[0]}&with={names[1]}")
     visit.expect(
         await visit.ask("document.querySelectorAll('#comparison tbody tr').length") > 4,
@@ -153,7 +153,7 @@ async def served(visit):
     visit.expect(peers == 3, f"lanes of {peers} peers of two takes")
     await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
     await visit.until(
-        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings are shown"
     )
     await visit.ask("void document.getElementById('tab-packets').click()")
     await visit.until("document.querySelectorAll('#packets .line').length > 10", "no packets")
@@ -165,7 +165,7 @@ async def served(visit):
         "[...document.querySelectorAll('#packets .line:not(.head)')].length > 3"
         " && [...document.querySelectorAll('#packets .line:not(.head)')]"
         ".every(each => each.textContent.includes('stun'))",
-        "the filter lets others through",
+        "the filter lets other packets through",
     )
     await visit.ask(
         "void [...document.querySelectorAll('#packets .line:not(.head)')]"
@@ -193,7 +193,7 @@ async def served(visit):
     )
     await visit.ask("void document.getElementById('tab-sql').click()")
     await visit.ask("void document.getElementById('run-query').click()")
-    await visit.until("document.querySelectorAll('#answer td').length > 1", "no answer comes")
+    await visit.until("document.querySelectorAll('#answer td').length > 1", "no answer is shown")
     await visit.ask("void (document.getElementById('query').value = 'SELECT nothing FROM nowhere')")
     await visit.ask("void document.getElementById('run-query').click()")
     await visit.until(
@@ -256,7 +256,7 @@ async def live(visit):
     await visit.viewer.open(f"{address}#token={token}")
     first = await visit.ask("retake.take.seconds")
     await visit.until(f"retake.take.seconds > {first} + 1.5", "the page does not follow")
-    visit.expect(not await visit.ask("retake.take.isComplete"), "the end shows before it came")
+    visit.expect(not await visit.ask("retake.take.isComplete"), "the end is shown too early")
     visit.expect(await visit.ask("retake.clock.to >= retake.take.seconds - 0.6"), "the view stays")
     await recorder.finish(_END_SECONDS, signal.SIGINT)
     await visit.until("retake.take.isComplete", "the end does not show")

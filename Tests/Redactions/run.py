@@ -28,7 +28,7 @@ def check(tool, take, way, folder):
     if status != 0:
         return f"replay: {text.strip()} {errors.strip()}"
     if made["executed"] != ("identical" in text):
-        return f"replay says something else than redact: {text.strip()}"
+        return f"replay and redact disagree: {text.strip()}"
     return "executed" if made["executed"] else f"facts: {made['reason']}"
 
 

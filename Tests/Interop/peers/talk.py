@@ -74,7 +74,7 @@ class Talk:
         back = [await line.inbox.get() for _ in sent]
         self.result = "echo without order"
         if sorted(back) != sorted(sent):
-            raise ValueError("other messages came back")
+            raise ValueError("other messages were echoed")
 
     async def _many(self):
         lines = [_Line(self._open(f"many {n}", n % 2 == 0)) for n in range(_CHANNELS)]
