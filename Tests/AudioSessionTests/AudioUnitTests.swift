@@ -123,7 +123,7 @@ struct AudioUnitTests {
     #expect((session.snapshot.recording == "recording") == isAsked)
   }
 
-  @Test func theMicrophoneCanBeAskedForExplicitly() {
+  @Test func theMicrophoneCanBeRequestedExplicitly() {
     var policy = AudioSessionPolicy()
     policy.inputRequest = .explicitly
     let session = VirtualAudioSession(policy)
@@ -159,7 +159,7 @@ struct AudioUnitTests {
     #expect(session.snapshot.unit == .started)
   }
 
-  @Test func whatTheDeviceOnlyPrefersNotIsPassedOver() {
+  @Test func failedPreferencesAreIgnored() {
     let session = VirtualAudioSession()
     session.failures = ["setPreferredSampleRate": 3]
     #expect(session.call(.openConnection(1, sends: false, receives: true)) == .done)

@@ -104,7 +104,7 @@ struct CaptureTests {
     #expect(session.snapshot.counters.drops == table.count && session.blocks.isEmpty)
   }
 
-  @Test func whatIsHandedInWhileTheDeviceRunsIsDropped() {
+  @Test func audioDeliveredWhileTheDeviceRunsIsDropped() {
     let session = VirtualAudioSession()
     let chunk = PCMChunk(samples: Self.ramp(480))
     #expect(session.deliver(chunk) == .success(480))
@@ -120,7 +120,7 @@ struct CaptureTests {
     #expect(session.deliver(chunk, from: .unit) == .failure(.audioUnitInactive))
   }
 
-  @Test func anotherFormatLosesWhatDidNotFillABlock() {
+  @Test func aFormatChangeDropsAnIncompleteBlock() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(700)))
     #expect(session.blocks.count == 1)
@@ -215,7 +215,7 @@ struct CaptureTests {
     }
   }
 
-  @Test func whoeverStoodStillMakesUpForASecondAtMost() {
+  @Test func aStalledMachineCatchesUpByASecondAtMost() {
     let session = VirtualAudioSession()
     session.deliver(PCMChunk(samples: Self.ramp(480)))
     session.oversleep(.seconds(3_600))

@@ -158,7 +158,7 @@ extension LiveTests {
       }
     }
 
-    @Test func h264IsSentAsItIsFromBothSides() async throws {
+    @Test func h264IsSentUnchangedFromBothEnds() async throws {
       let folder = try Folder()
       let video = try folder.write("clip.h264", encoded)
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))

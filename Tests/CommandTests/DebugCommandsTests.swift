@@ -53,7 +53,7 @@ struct DebugCommandsTests {
       lost.status == 74 && lost.errors.contains("No such file or directory"), "\(lost.errors)")
   }
 
-  @Test func aTimeThatIsThePresentOneIsNoReasonToMove() async throws {
+  @Test func seekingTheCurrentTimeDoesNotMove() async throws {
     let made = try await Takes.lossyCall()
     let once = try await debug(made.path, "seek 1.5s")
     let again = try await debug(made.path, "seek 1.5s", "seek 1.5s", "seek 1.5")
@@ -76,7 +76,7 @@ struct DebugCommandsTests {
     #expect(outcome.output.contains("nothing earlier meets \"2s\""))
   }
 
-  @Test func whatIsNotFoundMovesNothing() async throws {
+  @Test func anUnsuccessfulSearchDoesNotMove() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await debug(
       made.path, "seek step:200", "next state connection failed", "seek state connection failed",

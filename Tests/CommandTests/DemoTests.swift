@@ -95,7 +95,7 @@ struct DemoTests {
     #expect(outcome.output.contains("codecs skipped"))
   }
 
-  @Test func aReplayStopsWhereItIsAskedTo() async throws {
+  @Test func aReplayStopsAtTheRequestedPlace() async throws {
     let made = try await Takes.lossyCall()
     let step = try await Tool.run("replay", made.path, "--until", "step:100")
     expectIdentical(step)

@@ -103,7 +103,7 @@ struct ExportTests {
     #expect(!packets.contains { $0[9] == 17 && (20...63).contains($0[28]) })
   }
 
-  @Test func whatIsNotProtectedNeedsAPacketCapture() async throws {
+  @Test func decryptedExportNeedsAPacketCapture() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("export", made.path, "--clear", "--media", "folder")
     #expect(outcome.status == 64)

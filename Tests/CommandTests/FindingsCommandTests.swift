@@ -76,7 +76,7 @@ struct FindingsCommandTests {
     #expect(summary.output.contains("Nothing seems wrong. Looked at: 2 peers, "))
   }
 
-  @Test func replaySaysWhatWouldHaveBeenNeeded() async throws {
+  @Test func explainReportsWhatWouldHaveHelped() async throws {
     let take = Self.capture("virtual-heavy-loss")
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")

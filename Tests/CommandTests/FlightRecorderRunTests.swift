@@ -127,7 +127,7 @@ struct FlightRecorderRunTests {
     for path in try takes(folder) { try await Takes.expectIdentical(path) }
   }
 
-  @Test func whatCannotBeHeldOrLookedForIsRefused() async throws {
+  @Test func invalidRingOptionsAreRefused() async throws {
     let wrong: [([String], String)] = [
       (["--ring", "0"], "from 1 to 3600 seconds"),
       (["--ring", "2h"], "from 1 to 3600 seconds"),

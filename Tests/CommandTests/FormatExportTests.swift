@@ -245,7 +245,7 @@ struct FormatExportTests {
     FROM rtp
     """
 
-  @Test func whatRtptoolsReadIsWhatAPeerReceived() async throws {
+  @Test func rtptoolsReadThePacketsThatAPeerReceived() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let path = folder.file("call.rtpdump")
@@ -332,7 +332,7 @@ struct FormatExportTests {
 
   // MARK: Refusals
 
-  @Test func filesThatAreThereStay() async throws {
+  @Test func existingFilesAreKept() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     for arguments in [

@@ -164,7 +164,7 @@ struct HostileCaptureTests {
     }
   }
 
-  @Test func aCaptureThatIsCutSaysSo() async throws {
+  @Test func aTruncatedCaptureIsReported() async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<40 {

@@ -32,7 +32,7 @@ struct ImportFilesTests {
   }
 
   @Test(arguments: ["gzip -c", "zstd -qc"])
-  func whatIsLeftOfACompressedCaptureIsUsed(_ command: String) async throws {
+  func theIntactPartOfACompressedCaptureIsUsed(_ command: String) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let cut = folder.file("cut")

@@ -124,7 +124,7 @@ struct ImportTests {
     #expect(files.contains { $0.hasSuffix(".y4m") } && files.contains { $0.hasSuffix(".wav") })
   }
 
-  @Test func withoutKeysHeadersAreSeenAndTheRestIsSaidToBeMissing() async throws {
+  @Test func withoutKeysHeadersAreReadAndTheRestIsReportedMissing() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run("import", sample("chromium-aiortc.pcap"), "--out", path)
@@ -169,7 +169,9 @@ struct ImportTests {
     (["/dev/null"], 65), (["/nowhere.pcap"], 66), ([#filePath], 65),
     (["/nowhere.pcap", "--map", "96"], 64), (["/nowhere.pcap", "--srtp-key", "zz"], 64),
   ])
-  func whatIsNoCaptureIsSaidInOneSentence(_ arguments: [String], _ status: Int) async throws {
+  func otherFilesThanCapturesAreReportedInOneSentence(_ arguments: [String], _ status: Int)
+    async throws
+  {
     let folder = try Folder()
     let path = folder.file("call.take")
     let outcome = try await Tool.run(["import"] + arguments + ["--out", path])

@@ -191,7 +191,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    @Test func beyondLoopbackATokenIsMadeAndAskedFor() async throws {
+    @Test func beyondLoopbackATokenIsMadeAndRequired() async throws {
       let folder = try Folder()
       let run = try Run(
         Tool.path,

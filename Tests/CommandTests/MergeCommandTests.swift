@@ -41,7 +41,7 @@ struct MergeCommandTests {
     #expect(outcome.status == status && outcome.errors.contains(words), "\(outcome.errors)")
   }
 
-  @Test func takesThatAreNotThereAreNamed() async throws {
+  @Test func missingTakesAreNamed() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("merge", made.path, "/nowhere/b.take", "--first-peer", "1")
     #expect(outcome.status == 66 && outcome.errors.contains("/nowhere/b.take: there is no such"))
@@ -49,7 +49,7 @@ struct MergeCommandTests {
     #expect(alone.status == 64 && alone.errors.contains("<second>"))
   }
 
-  @Test func anotherBuildIsAskedWhatIf() async throws {
+  @Test func whatIfRunsAnotherBuild() async throws {
     let made = try await Takes.lossyCall()
     let same = try await Tool.run("whatif", made.path, "--build", Tool.path)
     #expect(same.status == 0 && same.output.contains("no result differs"))
@@ -74,7 +74,7 @@ struct MergeCommandTests {
     (["--set", "audioBitrate"], "a setting is NAME=VALUE"),
     (["--drop", "rtp"], "neither a place nor a table"),
   ])
-  func aChangeThatIsNoneIsRefused(_ options: [String], _ words: String) async throws {
+  func invalidChangesAreRefused(_ options: [String], _ words: String) async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(["whatif", made.path] + options)
     #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")

@@ -29,7 +29,7 @@ struct OutputTests {
   }
 
   @Test(arguments: verbs)
-  func aReaderWhoWentAwayIsNoError(verb: String) async throws {
+  func aClosedReaderIsNoError(verb: String) async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     // A pipe that was opened for reading and writing, and has lost its reader.
     let outcome = try await Tool.shell(

@@ -216,7 +216,7 @@ extension LiveTests {
       #expect(try await recorder.finish().isEmpty)
     }
 
-    @Test func whatASessionMaySendIsLimited() async throws {
+    @Test func aSessionsDataIsLimited() async throws {
       let recorder = try await PageRecorder("--session-megabytes", "1", "--sessions", "1")
       let socket = try await recorder.socket()
       _ = await Self.next(socket)

@@ -113,7 +113,7 @@ struct RecordPcapTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "capturing needs CAP_NET_RAW"))
-  func whatIsCutShortIsSaidToBe() async throws {
+  func truncationIsReported() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let run = try Run(
@@ -142,7 +142,7 @@ struct RecordPcapTests {
       (["-r", "/dev/null"], 65, "no packet is in it"),
       ([], 64, "-i"), (["-r", "-", "--filter", "udp"], 64, "--filter is for -i"),
     ])
-  func whatCannotBeCapturedIsSaidInOneSentence(
+  func captureFailuresAreReportedInOneSentence(
     _ arguments: [String], _ status: Int, _ words: String
   ) async throws {
     guard geteuid() == 0 || !arguments.contains("-i") else { return }

@@ -66,7 +66,7 @@ extension LiveTests {
         (["--peer", "1", "--call", "http://[::1]:9/", "--whip", "http://[::1]:9/"], 64, "--whip"),
         (["--peer", "1", "--against", "chromium", "--browser", "/none"], 66, "/none"),
       ] as [([String], Int32, String)])
-    func whatCannotBePlayedIsSaidInOneSentence(
+    func unplayableTakesAreReportedInOneSentence(
       options: [String], status: Int32, word: String
     ) async throws {
       let outcome = try await Tool.run(["reenact", Self.source] + options)

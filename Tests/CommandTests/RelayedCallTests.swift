@@ -141,7 +141,7 @@ struct RelayedCallTests {
 
   // MARK: Useless keys
 
-  @Test func aKeyLogThatIsNoneIsNamed() async throws {
+  @Test func anInvalidKeyLogIsNamed() async throws {
     let folder = try Folder()
     let text = try folder.write("notes.txt", "# a comment\nhello there\n".utf8)
     let made = try await Tool.run(

@@ -10,7 +10,7 @@ struct RoomTakeTests {
 
   private let room = capture("janus-room.take")
 
-  @Test func thePeopleOfARoomAreNamed() async throws {
+  @Test func theParticipantsOfARoomAreNamed() async throws {
     let info = try await Tool.run("info", room)
     #expect(
       info.output.contains("participant 2 ben, 0.039 to 2.502 s: audio in on peer 2, track 1"))

@@ -61,7 +61,7 @@ struct SendFileTests {
     }
   }
 
-  @Test func whatIsNoFileIsRefusedAtOnce() async throws {
+  @Test func foldersAndPipesAreRefusedImmediately() async throws {
     let folder = try Folder()
     let path = folder.file("a.h264")
     for (make, word) in [("mkdir", "folder"), ("mkfifo", "not a regular file")] {

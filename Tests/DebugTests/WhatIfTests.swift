@@ -80,7 +80,7 @@ struct WhatIfTests {
     }
   }
 
-  @Test func whatIsAskedForAndWasNotSentIsReported() throws {
+  @Test func requestedPacketsThatWereNotSentAreReported() throws {
     let take = try LabTake.lossy.get()
     let name = "packets asked for again that were not sent"
     let before = try outcomes(take) { _ in }.outcomes

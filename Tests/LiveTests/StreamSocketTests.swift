@@ -131,7 +131,7 @@ import Wire
     #expect(try end(of: client).messages == [[4, 5, 6]])
   }
 
-  @Test func whatAnEndDoesNotReadIsBounded() throws {
+  @Test func unreadDataIsBounded() throws {
     let (client, server, _) = try connected()
     let message = [UInt8](repeating: 1, count: 60_000)
     // Far more than the system's buffers hold: the rest is dropped, not kept.

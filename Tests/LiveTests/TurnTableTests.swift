@@ -71,7 +71,7 @@ struct TurnTableTests {
     #expect(order.all == [1, 1, 2, 0, 2, 0])
   }
 
-  @Test mutating func whatWasTouchedHasATurnAtOnce() throws {
+  @Test mutating func aTouchedPeerRunsImmediately() throws {
     table.touch(try #require(peers[0]))
     #expect(table.earliestNanoseconds == 0)
     advance(to: 5)

@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: [AudioProcessingProfile.music, .custom(1)])
-  func otherProfilesLeaveTheMicrophoneAsItIs(_ profile: AudioProcessingProfile) {
+  func otherProfilesLeaveTheMicrophoneUnchanged(_ profile: AudioProcessingProfile) {
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: 16_000), controlsGain: false)
     processor.set(profile)
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// KA11: automatic gain makes a quiet voice louder; without it, the voice is unchanged.
-  @Test func aQuietVoiceIsMadeLouderWhereThatIsAskedFor() {
+  @Test func aQuietVoiceIsAmplifiedOnRequest() {
     func left(_ controlsGain: Bool) -> Double {
       let processor = VoiceProcessor(renderFormat: nil, controlsGain: controlsGain)
       processor.set(.music)
@@ -121,7 +121,7 @@ import Testing
     #expect(left(true) > 4 * left(false))
   }
 
-  @Test func whatCannotBeProcessedIsLeftToTheSession() {
+  @Test func audioThatCannotBeProcessedIsLeftToTheSession() {
     let processor = VoiceProcessor(renderFormat: AudioFormat(), controlsGain: true)
     for format in [
       AudioFormat(sampleRate: 1), AudioFormat(channels: 0), AudioFormat(samples: .s16be),

@@ -172,7 +172,7 @@ struct H264ReaderTests {
     }
   }
 
-  @Test func whatCannotBeSentIsReportedInOneSentence() {
+  @Test func unsendableFilesAreReportedInOneSentence() {
     let front = Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
     let cases: [([UInt8], H264Error)] = [
       ([], .noByteStream), (Array("ftypisom".utf8), .noByteStream), ([0, 0, 0], .noByteStream),

@@ -21,7 +21,7 @@ import Testing
       + (0..<count).flatMap { [0, 0, 1] + ($0 == 0 ? [0x65, 0xb0] : [0x41, 0xe0]) + [9, 0x80] }
   }
 
-  @Test func whatIsNoFileToReadOverAndOverIsRefused() async throws {
+  @Test func filesThatCannotBeReadRepeatedlyAreRefused() async throws {
     try await MediaFileTests.inFolder { path in
       let missing = error { () throws(MediaFileError) in
         _ = try H264FileSource(path: path, loops: true)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatLosesItsKeyFrameEndsWithAWord() async throws {
+  @Test func aFileThatLosesItsKeyFrameEndsWithAnError() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)

@@ -111,7 +111,7 @@ import Wire
     }
   }
 
-  @Test func aLongPauseIsLeftOutBeyondItsBudget() async throws {
+  @Test func aLongPauseIsOmittedBeyondItsBudget() async throws {
     try await MediaFileTests.inFolder { path in
       let file = try MediaFile(path, for: .writing)
       var writer = VideoWriter(
@@ -139,7 +139,7 @@ import Wire
     }
   }
 
-  @Test func longSilenceIsLeftOutBeyondItsBudget() async throws {
+  @Test func longSilenceIsOmittedBeyondItsBudget() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = AudioWriter(
         try MediaFile(path, for: .writing), gaps: GapBudget(nanoseconds: 1_000_000_000))

@@ -58,7 +58,7 @@ struct LossLogTests {
     #expect(!isOther)
   }
 
-  @Test func numbersAndTimesGoOnOverTheirEnds() {
+  @Test func numbersAndTimesContinueAcrossWraps() {
     var log = LossLog()
     log.came(sequence: 65_534, rtpTime: 4_294_966_000, at: 1)
     log.came(sequence: 1, rtpTime: 1704, at: 2)

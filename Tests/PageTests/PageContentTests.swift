@@ -121,7 +121,7 @@ struct PageContentTests {
     #expect(counted == packets.count)
   }
 
-  @Test func whatIsMissingIsWhatTheViewSays() throws {
+  @Test func thePagesLossesAreThoseOfTheView() throws {
     try PageSample.withTake { path in
       let (data, columns) = try read(path)
       let take = try TakeFile.openForQueries(path)

@@ -9,7 +9,7 @@ import Testing
 
 /// The relay as a proxy: which messages it forwards unchanged, and which it rejects.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct ProxyTests {
-  @Test func otherBodiesAndFieldsPassAsTheyAre() async throws {
+  @Test func otherBodiesAndFieldsAreForwardedUnchanged() async throws {
     let big = [UInt8]((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
     let rig = try await RelayRig { request in
       var response = HTTPResponse(type: "image/png", body: big)

@@ -96,7 +96,7 @@ struct SignalingTextTests {
         == [.fragment("a=mid:0\r\n")])
   }
 
-  @Test func rulesNameWhatIsNotFoundByItsLooks() async throws {
+  @Test func rulesNameDescriptionsThatAreNotDetected() async throws {
     let rules = try SDPRules(
       parsing: """
         [{"description": "body.*.blob", "type": "kind", "encoding": "base64"},
@@ -193,7 +193,7 @@ struct RelayFaultTests {
     "", "drip", "delay", "delay 80", "rate", "rate 5bps", "drop 101%", "drop -1%", "drop nan%",
     "drop every=0", "drop ssrc=x", "drop type=300", "delay 61s", "wifi cellular", "wifi 5%",
   ])
-  func whatIsNoFaultIsRefused(text: String) {
+  func invalidFaultsAreRefused(text: String) {
     #expect(throws: SignalingRefusal.self) { try RelayFault.list(parsing: text) }
   }
 }

@@ -111,7 +111,7 @@ struct DivergenceTests {
     #expect(found.field == "sequence")
   }
 
-  @Test func aProtectedByteIsNamedAsSuch() throws {
+  @Test func aProtectedByteIsNamedAsProtected() throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'rtp' AND direction = 'out' AND size > 60"
     ) { flipping(50, of: 128..<192, at: $0) }

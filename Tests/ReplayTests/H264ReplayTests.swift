@@ -52,7 +52,7 @@ struct H264ReplayTests {
     try judge(recording.call, try TakeFile.open(path))
   }
 
-  @Test func encodedVideoFramesAreSentAsTheyAreAndReplay() throws {
+  @Test func encodedVideoFramesAreSentUnchangedAndReplay() throws {
     try recorded("H264") { call, take in
       // Nothing is sent before the first key frame.
       let sent = call.frames(of: 0, kind: .video, isInbound: false)

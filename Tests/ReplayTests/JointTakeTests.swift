@@ -102,7 +102,7 @@ struct JointTakeTests {
     }
   }
 
-  @Test func delaysOfEveryPacketAreThere() throws {
+  @Test func everyPacketHasADelay() throws {
     let ends = try Ends()
     defer { ends.remove() }
     let merged = try MergedTakes(first: ends.first, second: ends.second)

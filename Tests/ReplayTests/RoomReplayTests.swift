@@ -149,7 +149,7 @@ import Wire
     "UPDATE carriage SET participant = 1", "DELETE FROM carriage",
     "UPDATE signaling SET message = message || ' ' WHERE direction = 'in'",
   ])
-  func whatIsTamperedWithIsFound(sql: String) throws {
+  func alterationsAreFound(sql: String) throws {
     let scenario = try Scenario(meeting)
     try SQLiteConnection(path: scenario.path, mode: .readWrite).execute(sql)
     guard case .altered = try scenario.replay().verdict else {

@@ -141,7 +141,7 @@ struct WatchedCallTests {
   }
 
   @Test(arguments: [1, 2] as [UInt64])
-  func whatAnEndpointDecodesAnObserverDecodesToo(seed: UInt64) throws {
+  func anObserverDecodesWhatAnEndpointDecodes(seed: UInt64) throws {
     let call = Watched(seed: seed)
     let watcher = Watcher()
     watcher.show(call, decodes: true)

@@ -47,7 +47,7 @@ struct CallRecordingTests {
     await takes.loops?.stop()
   }
 
-  @Test func aFileThatIsThereIsRefused() throws {
+  @Test func anExistingFileIsRefused() throws {
     let folder = try Folder()
     try Data().write(to: URL(fileURLWithPath: folder.file("a.take")))
     #expect(throws: TapeError.self) { try takes(folder.file("a.take")) }
@@ -77,7 +77,7 @@ struct CallRecordingTests {
     RecordingReport.Peer(label: label, videoReceived: 0)
   }
 
-  @Test func whatTheSharedTakeHoldsIsReportedInWords() {
+  @Test func theContentsOfTheSharedTakeAreReportedInWords() {
     var tally = CallTally()
     #expect(tally.shared.media == "there was no call")
     tally.record(guests: 1)

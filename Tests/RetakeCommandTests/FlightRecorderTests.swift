@@ -252,7 +252,7 @@ struct FlightRecorderTests {
     #expect(content.begin >= content.end - 2_000_000_000)
   }
 
-  @Test func onlyWhatTheRestCannotBeReadWithoutStaysOfWhatLeftTheRing() {
+  @Test func onlyPacketsNeededForDecryptionOutliveTheRing() {
     func retained(_ packets: [[UInt8]]) -> [Int] {
       var head = RingHead()
       for (number, bytes) in packets.enumerated() {

@@ -108,7 +108,7 @@ import Testing
   }
 
   // SO1, SO2: muted sending is silent while the microphone continues, and has no volume.
-  @Test func mutingWhatIsSentLeavesTheMicrophoneRunning() async throws {
+  @Test func mutingSentAudioLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)
     let peak = Mutex(0)
@@ -188,7 +188,7 @@ import Testing
   }
 
   // SO12: receive-only channels do not request the microphone.
-  @Test func onlyWhoSendsIsAskedForTheMicrophone() async throws {
+  @Test func onlySendersRequestTheMicrophone() async throws {
     for role in [Role.recvonly, .sendrecv] {
       let machine = try await Machine()
       let (app, url) = (application(), machine.url)

@@ -27,7 +27,7 @@ struct TakeTests {
     ("/nowhere/call.take", "/nowhere/call.take: there is no such file"),
     (#filePath, "\(#filePath): it is not a take: not a SQLite file"),
   ])
-  func whatIsNoTakeIsOneSentence(_ path: String, _ sentence: String) {
+  func otherFilesAreRefusedInOneSentence(_ path: String, _ sentence: String) {
     let error = #expect(throws: TakeError.self) { _ = try Take.open(path) }
     #expect(error?.description == sentence)
   }

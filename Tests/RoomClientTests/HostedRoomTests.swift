@@ -30,7 +30,7 @@ struct HostedRoomTests {
     #expect(room.list(without: "cid").map(\.id) == ["ben"])
   }
 
-  @Test func whoeverIsNamedOftenIsReportedOnce() {
+  @Test func aParticipantNamedOftenIsReportedOnce() {
     let room = room("ann", "ben", "cid")
     let targets = Array(repeating: "ben", count: 200) + ["cid"] + Array(repeating: "ben", count: 55)
     let message = room.message(UserMessage(targets: targets, text: "hi"), from: "ann")

@@ -70,7 +70,7 @@ import Testing
     try await meeting.end()
   }
 
-  @Test func oneLayerHasNoProfileAndWhatIsNotReceivedNoPause() async throws {
+  @Test func oneLayerHasNoProfileAndUnreceivedVideoNoPause() async throws {
     let meeting = try await Meeting()
     let (first, second) = (Ear(), Ear())
     let anna = meeting.room("anna", delegate: first)

@@ -9,7 +9,7 @@ extension SDKRow {
       by: "MachineDeviceTests/aBroadcastIsReceivedWithAudioAndVideo"),
     .works(
       "PX3", "audio from the application, with typed refusals and counted drops",
-      by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
+      by: "AudioDeviceTests/aManualDeviceRefusesChosenOperations"),
     .works(
       "PX4", "silence when an added source delivers nothing",
       by: "CaptureTests/silenceReplacesASourceThatStarves"),
@@ -27,7 +27,7 @@ extension SDKRow {
       by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
       "PX9", "no request for the microphone before it is needed",
-      by: "AudioUnitTests/theMicrophoneCanBeAskedForExplicitly"),
+      by: "AudioUnitTests/theMicrophoneCanBeRequestedExplicitly"),
     .works(
       "PX10", "a broadcast's two audio sources, mixed or selected",
       by: "CaptureTests/sourcesAreMixedAndCutOffWhereTheyAreTooLoud"),

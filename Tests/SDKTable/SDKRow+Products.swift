@@ -5,13 +5,13 @@ extension SDKRow {
       "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",
       ["SO1", "SO2", "SO3", "SO4", "SO5"]
     ),
-    ("AudioOperationsTests/mutingWhatIsSentLeavesTheMicrophoneRunning", ["SO1", "SO3", "SO6"]),
+    ("AudioOperationsTests/mutingSentAudioLeavesTheMicrophoneRunning", ["SO1", "SO3", "SO6"]),
     (
       "AudioOperationsTests/aModeThatIsSetWhenConnectedHoldsAndOneFromBeforeDoesNot",
       ["SO7", "SO9", "SO10"]
     ),
     ("AudioOperationsTests/aModeThatTheDeviceRefusesIsAFailure", ["SO8"]),
-    ("AudioOperationsTests/onlyWhoSendsIsAskedForTheMicrophone", ["SO12"]),
+    ("AudioOperationsTests/onlySendersRequestTheMicrophone", ["SO12"]),
     (
       "AudioOperationsTests/aChannelReportsItsEventsAndItsStatistics",
       ["SO13", "SO14", "SO15", "SO16", "SO17"]

@@ -39,7 +39,7 @@ extension SDKRow {
       by: "VideoCaptureSessionTests/aPushedCameraIsSentShownRecordedAndReplayed"),
     .works(
       "TW13", "encoders and decoders as blocks that can be exchanged",
-      by: "OwnCodecTests/ownCodecsAreNamedInGenesisAndTheirFramesStandInWhereTheyAreMissing"),
+      by: "OwnCodecTests/ownCodecsAreNamedInGenesisAndTheirFramesReplaceMissingOnes"),
     .works(
       "TW14", "VP8 and VP9 by library, H.264 by OpenH264 where the build has it",
       by: "H264SendingTests/aCameraIsSentInH264WhereThatIsPreferredAndReplays"),

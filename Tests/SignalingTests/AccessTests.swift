@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func whoeverMayNotCallReadsNothing() async throws {
+  @Test func rejectedRequestsGetNoData() async throws {
     for rules in [AccessRules(), Self.open] {
       for origin in ["Origin: https://evil.example", "X: y"] {
         let answer = try await Self.answer(Case("GET /", ["Host: localhost", origin], 200, rules))
@@ -149,7 +149,7 @@ import Testing
     ("GET /page?id=call-1", "", 401), ("GET /page?id=call-1", "Bearer s3cret", 200),
     ("OPTIONS /whip", "", 200), ("OPTIONS /offer", "", 200),
   ])
-  func aTokenIsAskedOfAllButThePage(request: String, field: String, status: Int) async throws {
+  func aTokenIsRequiredExceptForThePage(request: String, field: String, status: Int) async throws {
     let token = try #require(BearerToken("s3cret"))
     let fields = ["Host: localhost"] + (field.isEmpty ? [] : ["Authorization: \(field)"])
     let row = Case(request, fields, status, AccessRules(token: token))

@@ -214,5 +214,5 @@ struct SessionRoutesTests {
   // MARK: Tokens
 
   @Test(arguments: ["", "a b", "a\r\nX: y", "é", "a,b"])
-  func whatIsNoTokenIsRefused(text: String) { #expect(BearerToken(text) == nil) }
+  func wrongTokensAreRefused(text: String) { #expect(BearerToken(text) == nil) }
 }

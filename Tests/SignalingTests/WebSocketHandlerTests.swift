@@ -50,7 +50,7 @@ struct WebSocketHandlerTests {
     func wait(_ seconds: Int64) { channel.embeddedEventLoop.advanceTime(by: .seconds(seconds)) }
   }
 
-  @Test func silenceIsAskedForASignOfLifeAndThenEnds() throws {
+  @Test func silenceIsPingedAndThenEndsTheConnection() throws {
     let end = try End()
     end.wait(20)
     #expect(try end.sent()?.opcode == .ping)
@@ -104,7 +104,7 @@ struct WebSocketHandlerTests {
     #expect(!end.channel.isActive)
   }
 
-  @Test func aConnectionThatBreaksIsNoCleanEnd() throws {
+  @Test func aBrokenConnectionIsNotACleanEnd() throws {
     let end = try End()
     _ = try end.channel.finish()
     #expect(end.inbox.closure?.code == .abnormal)

@@ -96,7 +96,7 @@ import Testing
     await listener.shutdown()
   }
 
-  @Test func aServerThatStopsSaysSo() async throws {
+  @Test func aStoppingServerClosesItsWebSockets() async throws {
     let server = try await echo()
     let socket = try await connect(server)
     await server.shutdown()

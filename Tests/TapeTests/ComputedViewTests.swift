@@ -167,7 +167,7 @@ struct ComputedViewTests {
 
   /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])
-  func retransmissionsNameWhatTheyRepeat(_ name: String) throws {
+  func retransmissionsNameTheirOriginals(_ name: String) throws {
     let connection = try TakeFile.openForQueries("\(Self.captures)\(name).take")
     let count = try connection.integer("SELECT count(*) FROM repair") ?? 0
     #expect(count > 20)

@@ -51,7 +51,7 @@ struct ConfigurationTextTests {
         == #"{"direction":"sendrecv","id":1,"kind":"audio","remoteStreamIDs":[]}"#)
   }
 
-  @Test func whatIsOfferedIsInGenesis() throws {
+  @Test func offeredCodecsAreInGenesis() throws {
     var configuration = PeerConfiguration()
     configuration.codecs = ["opus", "VP9"]
     configuration.headerExtensions = ["urn:ietf:params:rtp-hdrext:sdes:mid"]

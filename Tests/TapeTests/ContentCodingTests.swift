@@ -24,7 +24,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test func whatIsNoVideoFrameIsLeftAsItIs() {
+  @Test func otherBytesThanVideoFramesAreNotEncoded() {
     #expect(ContentCoding.encoded([1, 2, 3], width: 640, height: 480) == nil)
     #expect(ContentCoding.encoded([], width: 0, height: 0) == nil)
     #expect(ContentCoding.encoded([], width: .max, height: .max) == nil)
@@ -86,7 +86,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test func aWriterInAHurryStoresThemAsTheyAre() throws {
+  @Test func aBusyWriterStoresThemUncompressed() throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(3)) { $0.queueLimit = 300_000_000 }
     let other = folder.file("hurried.take")

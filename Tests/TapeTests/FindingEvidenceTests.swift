@@ -11,7 +11,7 @@ struct FindingEvidenceTests {
       + "WHERE i < \(range.upperBound))"
   }
 
-  @Test func whatIsNotDecodedIsNotSilent() throws {
+  @Test func undecodedAudioIsNotSilent() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(
@@ -139,7 +139,7 @@ struct FindingEvidenceTests {
       .filter { ["freeze", "video-stopped"].contains($0.rule) }.map { "\($0.rule): \($0.evidence)" }
   }
 
-  @Test func aScreenOnWhichNothingChangesIsNoFreeze() throws {
+  @Test func anUnchangingScreenIsNoFreeze() throws {
     // The sender sends a frame every 1.5 s, and each is shown.
     let seldom = "i < 30 OR i % 45 = 0"
     #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
@@ -166,7 +166,7 @@ struct FindingEvidenceTests {
     #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)") == [])
   }
 
-  @Test func whatCouldNotBeSeenIsReportedWithTheAnswer() throws {
+  @Test func unobservedMediaIsReportedWithTheAnswer() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(
@@ -290,7 +290,7 @@ struct FindingEvidenceTests {
     #expect(!found.contains { $0.rule == "loss-burst" })
   }
 
-  @Test func aTargetThatFallsIsALimitWhateverTheEncoderSays() throws {
+  @Test func aFallingTargetIsALimitWhateverTheEncoderReports() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ target: String) throws -> [String] {

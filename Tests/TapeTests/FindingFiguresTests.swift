@@ -51,7 +51,7 @@ struct FindingFiguresTests {
     try expectEveryFreeze(Self.captures + name + ".take")
   }
 
-  @Test func theFreezesOfBothWaysAreThere() throws {
+  @Test func freezesInBothDirectionsAreFound() throws {
     let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take").detections
       .filter { $0.rule == "freeze" }
     #expect(found.map(\.peer).sorted() == [1, 1, 2])
@@ -82,7 +82,7 @@ struct FindingFiguresTests {
         """)
   }
 
-  @Test func whatIsOverForPeopleExplainsNothingThatBeginsLater() throws {
+  @Test func aPerceivedEndExplainsNothingThatBeginsLater() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ begin: Int, endsForPeople: Bool) throws -> [[String]] {
@@ -208,7 +208,7 @@ struct FindingFiguresTests {
     #expect(found.allSatisfy { $0.evidence.contains(" took 300 ms or more, the longest ") })
   }
 
-  @Test func countsOfSamplesAreAddedUpAndTheirTimeIsSaid() {
+  @Test func countsOfSamplesAreSummedWithTheirTime() {
     func freeze(_ from: Int64, _ seconds: Double, _ count: Int64) -> Detection {
       Detection(
         "freeze", peer: 1, from: from, to: from + 1_000_000_000, "stood still for 610 ms", ssrc: 7,
@@ -242,7 +242,7 @@ struct FindingFiguresTests {
     }
   }
 
-  @Test func aTableThatIsCutSaysHowToSeeTheRest() throws {
+  @Test func aTruncatedTableSaysHowToSeeTheRest() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func text(_ count: Int) throws -> String {

@@ -6,7 +6,7 @@ import Testing
 
 /// Causes are listed above their symptoms, and one fault is one finding.
 struct FindingTreeTests {
-  @Test func aGapIsOneFindingWithWhatItLedTo() throws {
+  @Test func aGapIsOneFindingWithItsSymptoms() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 3)
     call.run(2000)

@@ -45,7 +45,7 @@ struct GeneratedFaultTests {
   }
 
   /// A relay whose password changed is lost when its lifetime ends, not at the refusal.
-  @Test func aRelayThatRefusesItsRefreshIsWhatEndsTheCall() throws {
+  @Test func aRelayThatRefusesItsRefreshEndsTheCall() throws {
     let found = try found(.relayExpires, 70..<71, sight: .culprit)
     #expect(found.findings.first?.id == "turn-refused", "\(found.text())")
     #expect(found.findings.first?.severity ?? .info >= .high)
@@ -85,7 +85,7 @@ struct GeneratedFaultTests {
   }
 
   /// An ICE restart changes passwords, and may change paths.
-  @Test func aRestartIsNoneOfIt() throws {
+  @Test func aRestartIsNoFault() throws {
     let folder = try TakeFolder()
     let path = folder.file("restart.take")
     try GoodCall.make(.restart, seed: 12, path: path)

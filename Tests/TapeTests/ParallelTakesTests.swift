@@ -21,7 +21,7 @@ import Wire
     #expect(seen == Array(0..<100))
   }
 
-  @Test func whatFollowsAFailureIsNotDone() {
+  @Test func nothingIsDoneAfterAFailure() {
     let begun = Mutex(0)
     #expect(throws: Enough.self) {
       try ParallelTakes.run(1_000_000, jobs: 2) { (index: Int, post: (Int) -> Void) in

@@ -43,7 +43,7 @@ struct ParticipantViewTests {
         == ["anna,0,20", "ben,10,30"])
   }
 
-  @Test func whatWasNotDecodedIsNotCalledMissing() throws {
+  @Test func undecodedMediaIsNotReportedAsMissing() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(path, "DELETE FROM level; DELETE FROM speech; DELETE FROM track")

@@ -127,7 +127,7 @@ struct RecordingTests {
     #expect(audit.isComplete)
   }
 
-  @Test func whatWasFlushedIsThereForAReader() throws {
+  @Test func flushedStepsAreVisibleToAReader() throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")
     let steps = SampleSteps.call(packets: 500, payload: 400)

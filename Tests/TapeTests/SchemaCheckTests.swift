@@ -36,7 +36,7 @@ struct SchemaCheckTests {
       "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'row >> 16', '7') "
         + "WHERE name = 'state'; PRAGMA writable_schema = RESET",
     ])
-  func whatIsNotTheTableOfATakeIsRefused(_ sql: String) throws {
+  func tablesThatDifferFromATakesAreRefused(_ sql: String) throws {
     let error = try #require(try refusal(of: sql), "it was opened")
     #expect(error.kind == .invalid && error.reason.contains("restore"), "\(error)")
   }
@@ -46,7 +46,7 @@ struct SchemaCheckTests {
     #expect(error.reason.contains("DROP INDEX more"))
   }
 
-  @Test func whatIsAddedIsListedAndNotRead() throws {
+  @Test func additionsAreListedAndNotRead() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     try folder.alter(

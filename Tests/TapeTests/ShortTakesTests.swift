@@ -20,7 +20,7 @@ struct ShortTakesTests {
     }
   }
 
-  @Test func takesOfEveryKindSayWhatTheySayAlone() throws {
+  @Test func takesOfEveryKindGiveTheSameResultsAsAlone() throws {
     let short = ShortTakes()
     let names = [
       "aiortc-retake-offers", "aiortc-retake-offers-waits", "aiortc-peer-offers",

@@ -21,7 +21,7 @@ struct UnfinishedFileTests {
     try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  @Test func aFileIsMadeAndNothingIsWrittenThroughWhatIsThere() throws {
+  @Test func aFileIsCreatedAndNeverWrittenThroughAnExistingOne() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let victim = folder + "/victim"
     try Data("keep".utf8).write(to: URL(filePath: victim))

@@ -75,7 +75,7 @@ import Wire
   }
 
   /// Rows in older formats are shorter.
-  @Test func whatOnlyOneRowHasIsNoDifference() {
+  @Test func columnsOfOnlyOneRowAreNoDifference() {
     let left = rows([[.integer(1)], [.integer(5)]])
     let right = rows([[.integer(1), .text("later")]])
     #expect(left.firstDifference(0, right, 0) == nil)

@@ -41,7 +41,7 @@ struct WholeFileTests {
     #expect(names.isEmpty)
   }
 
-  @Test func aFileThatIsThereIsKeptOrReplacedAsWasSaid() throws {
+  @Test func anExistingFileIsKeptOrReplacedAsRequested() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     try WholeFile.write("first".utf8, to: "\(folder)/a", .kept)
     #expect(throws: WholeFile.Failure.self) {

@@ -11,7 +11,7 @@ struct RuleTests {
       "concealed-audio", "FindingTests/concealedAudioIsReported",
       "FindingEvidenceTests/pausesOfTheSenderAreNotConcealment"
     ),
-    both("silent-audio", "FindingEvidenceTests/whatIsNotDecodedIsNotSilent"),
+    both("silent-audio", "FindingEvidenceTests/undecodedAudioIsNotSilent"),
     both("silent-while-speaking", "FindingTests/speechThatIsNotHeardIsReported"),
     both("speech-while-muted", "FindingTests/speechIntoADisabledTrackIsReported"),
     (
@@ -35,7 +35,7 @@ struct RuleTests {
       "FindingEvidenceTests/aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins"
     ),
     both("loss-at-peer", "FindingTests/lossAndItsShareAreReported"),
-    both("encoder-limited", "FindingEvidenceTests/aTargetThatFallsIsALimitWhateverTheEncoderSays"),
+    both("encoder-limited", "FindingEvidenceTests/aFallingTargetIsALimitWhateverTheEncoderReports"),
     (
       "refused-section", "RefusedSectionTests/aSectionWithoutACommonCodecIsNamedWithItsCodecs",
       "GoodCallTests/nothingIsWrongInAGoodCall"
@@ -44,16 +44,16 @@ struct RuleTests {
     meant("microphone-without-signal"), meant("camera-stopped"), meant("camera-repeats"),
     meant("camera-black"),
     (
-      "simulcast-layer-ended", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "simulcast-layer-ended", "PerceptionRuleTests/generatedFaultsAreFound",
       "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
     ),
     (
-      "key-frame-requests-unanswered", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "key-frame-requests-unanswered", "PerceptionRuleTests/generatedFaultsAreFound",
       "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
     ),
     (
-      "audio-video-apart", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
-      "PerceptionRuleTests/whatIsMeantIsNoFault"
+      "audio-video-apart", "PerceptionRuleTests/generatedFaultsAreFound",
+      "PerceptionRuleTests/intendedInputIsNotAFault"
     ),
     both("stream-gap", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
     both("one-way-media", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
@@ -66,14 +66,14 @@ struct RuleTests {
       "no-key-frame", "FindingTests/aMissingKeyFrameIsReported",
       "FindingTests/aGoodCallHasNoProblems"
     ),
-    both("freeze", "FindingEvidenceTests/aScreenOnWhichNothingChangesIsNoFreeze"),
+    both("freeze", "FindingEvidenceTests/anUnchangingScreenIsNoFreeze"),
     both("video-stopped", "FindingEvidenceTests/videoThatDiesIsReportedWithWhoLetItDie"),
     both("late-first-frame", "FindingEvidenceTests/aLateFirstPictureIsReported"),
     generated("payload-types-crossed"), generated("address-changed"),
     generated("large-packets-lost"), generated("channel-not-open"), generated("microphone-quiet"),
     generated("microphone-gaps"), generated("encoder-stopped"),
-    generated("dtls-roles-clash", silent: "aRestartIsNoneOfIt"),
-    generated("ice-password-wrong", silent: "aRestartIsNoneOfIt"),
+    generated("dtls-roles-clash", silent: "aRestartIsNoFault"),
+    generated("ice-password-wrong", silent: "aRestartIsNoFault"),
     (
       "video-undecodable", "GeneratedFaultTests/aReceiverAloneNamesAStreamOfAnotherCodec",
       "GeneratedFaultTests/similarCallsWithoutFaultsHaveNoFinding"
@@ -96,7 +96,7 @@ struct RuleTests {
   /// Returns the entry for a rule that fires in a scene, and not in a call without a fault.
   private static func good(_ rule: String) -> (String, String, String) {
     (
-      rule, "NetworkFindingTests/aFaultIsNamedAndItsLikeIsNot",
+      rule, "NetworkFindingTests/aFaultIsNamedAndASimilarCallIsNot",
       "FindingTests/aGoodCallHasNoProblems"
     )
   }
@@ -104,8 +104,8 @@ struct RuleTests {
   /// Returns the entry for a rule about wrong input, which is silent if the input is intended.
   private static func meant(_ rule: String) -> (String, String, String) {
     (
-      rule, "PerceptionRuleTests/whatIsPutInWronglyIsFound",
-      "PerceptionRuleTests/whatIsMeantIsNoFault"
+      rule, "PerceptionRuleTests/insertedFaultsAreFound",
+      "PerceptionRuleTests/intendedInputIsNotAFault"
     )
   }
 

@@ -80,7 +80,7 @@ struct UpgradeTests {
     try SQLiteConnection(path: output, mode: .readWrite).execute("DROP TABLE clock")
   }
 
-  @Test func whatChangedIsReported() throws {
+  @Test func changesAreReported() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let upgrade = try Upgrade(
@@ -126,7 +126,7 @@ struct RevisionTests {
     #expect(result.isPassed && result.mode == .exact && result.notes == [])
   }
 
-  @Test func aTakeOfAnotherStackIsComparedByMeaningAndSaysSo() throws {
+  @Test func aTakeOfAnotherStackIsComparedByMeaningWithANotice() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let other = folder.file("other.take")
