@@ -90,7 +90,7 @@ struct OutputFormTests {
     for words in [
       "order: open transport 1 to ws://", "order: make an offer on connection 1",
       "order: apply the offer of the server to connection 2, ",
-      "order: send video as own media 1 on connection 1", "order: close connection 2",
+      "order: send video as local media 1 on connection 1", "order: close connection 2",
       "talking: ben (5187453049611313) talks, -15 dBov", "secured: DTLS 1.2 as server, TLS_ECDHE",
       "connecting: 30 %",
     ] {

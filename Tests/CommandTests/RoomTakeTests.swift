@@ -40,7 +40,7 @@ struct RoomTakeTests {
       ([room, room], 1, "is given twice, and is the take of one participant of a room"),
       ([room, Self.capture("live-loopback.take"), "--second-peer", "1"], 1, "it keeps none"),
       ([one, one], 1, "is given twice and contains one end; give the take of the other end"),
-      ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has one clock only"),
+      ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has only one clock"),
     ]
     for (arguments, status, words) in cases {
       let outcome = try await Tool.run(["merge"] + arguments)
