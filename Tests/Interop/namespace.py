@@ -23,8 +23,7 @@ _UP = [
 
 
 def address():
-    """Returns the second address in the private network besides 127.0.0.1, or None outside of
-    one."""
+    """Returns the private network's address besides 127.0.0.1; None outside of one."""
     return os.environ.get(INSIDE)
 
 

@@ -62,7 +62,7 @@ class Janus:
         await self._server.end()
 
     def _loudness(self):
-        """Returns the energy of one block for each mean level at which the plugin detected Retake
+        """Returns the summed energies of the mean levels at which the plugin detected Retake
         talking."""
         told = (each.get("plugindata", {}).get("data", {}) for each in self._session.told)
         talks = [
