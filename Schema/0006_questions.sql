@@ -148,7 +148,7 @@ WITH happened AS (
     CASE WHEN direction = 'out' THEN 'first ' || kind || ' encoded'
       ELSE 'first ' || kind || ' decoded' END,
     min(framed.at_ns)
-  -- Of a few formats, and not of all frames, by words.
+  -- Grouped by format number first, so that names are composed once per format and not per frame.
   FROM (SELECT format, min(at_ns) AS at_ns FROM frame_store GROUP BY format) AS framed
   JOIN format ON format.format = framed.format
   WHERE kind IN ('audio', 'video')

@@ -5,9 +5,8 @@ import Tape
 
 /// Runs every verb that reads takes on altered takes.
 ///
-/// Each verb has to answer or to refuse within 20 seconds of the processor, without a trap and
-/// without a gigabyte of memory; and a replay must not be good where a value under the digest is
-/// another one.
+/// Each verb has to answer or refuse within 20 seconds of processor time, without a trap and within
+/// a gigabyte of memory; and a replay must fail if a value covered by the digest was changed.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///
@@ -99,7 +98,7 @@ struct AlteredTakes {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }
 
-  /// Writes a take's first steps as a take of their own.
+  /// Writes a take's first steps as a separate take.
   private func shorten(_ source: String, to path: String) throws {
     let reader = try TapeReader(path: source)
     let copy = try TakeCopy(path: path, header: reader.header)

@@ -77,10 +77,10 @@ struct VerbRun {
     ]
   }
 
-  /// Seconds of the processor that a verb may take, however busy the machine is, and memory that
-  /// the process may have in all.
+  /// The processor seconds that a verb may use, however busy the machine is, and the bytes of
+  /// memory that the process may use.
   private static let seconds: UInt32 = 20
-  /// Whoever takes ten times as long without the processor waits for something that never comes.
+  /// A verb that waits ten times as long without using the processor is stuck.
   private static let waiting = 10 * seconds
   private static let memory = 1 << 30
 
@@ -144,7 +144,7 @@ struct VerbRun {
     alarm(waiting)
   }
 
-  /// Has the kernel count the peak of resident memory anew.
+  /// Resets the kernel's peak of resident memory.
   private static func forgetPeak() {
     let file = open("/proc/self/clear_refs", O_WRONLY)
     _ = "5".withCString { write(file, $0, 1) }

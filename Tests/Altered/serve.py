@@ -1,9 +1,9 @@
-"""Asks `retake open` for all that it has of takes that somebody altered.
+"""Requests everything that `retake open` has from altered takes.
 
 usage: serve.py RETAKE FOLDER
 
-The folder holds what `altered --write` made. The server has to answer each request within 20
-seconds, with an error or not, and to be there at the end, with less than a gigabyte of memory.
+The folder contains takes written by `altered --write`. The server has to answer each request within
+20 seconds, with an error or without, and to run until the end with less than a gigabyte of memory.
 """
 
 import json
@@ -70,7 +70,7 @@ def main():
         for path in ["details", "findings"]:
             ask(path, name=name)
         for overview in [{}, {"overview": "1"}]:
-            # Four bytes of length, and a JSON object of it, before the columns.
+            # A length in four bytes and a JSON object of that length, before the columns.
             data = ask("take", name=name, **overview)
             try:
                 length = int.from_bytes(data[:4], "big")

@@ -99,7 +99,7 @@ import Wire
   }
 
   /// Observes complete calls under real keys, some packets damaged and in varying order.
-  @Test func anyBytesMayBeSeenBetweenOthers() throws {
+  @Test func anyBytesMayBeObserved() throws {
     var damage = Damage(seed: 13)
     let count = count(35)
     var told = 0

@@ -33,14 +33,14 @@ struct FormatTests {
     #expect(try connection.integer("SELECT count(*) FROM packet WHERE bytes IS NOT NULL") ?? 0 > 50)
   }
 
-  @Test(arguments: formats) func aTakeOfEachFormatGivesItsDatagrams(format: Int64) throws {
+  @Test(arguments: formats) func aTakeOfEachFormatExportsItsDatagrams(format: Int64) throws {
     let history = try DatagramHistory(path: path(format))
     var count = 0
     while try history.next() != nil { count += 1 }
     #expect(count == history.count && count > 50)
   }
 
-  @Test(arguments: formats) func aTakeOfEachFormatComesToTheSame(format: Int64) throws {
+  @Test(arguments: formats) func aTakeOfEachFormatReplaysToTheSame(format: Int64) throws {
     let result = TakeVerification.run(path: path(format), mode: .meaning)
     #expect(result.isPassed, "\(result.report(meaning: nil))")
   }

@@ -1,29 +1,29 @@
-"""The deliberate changes of the stack that the captures have to catch: one line each."""
+"""The deliberate one-line changes to the stack that the captures have to detect."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Change:
-    """A line of the stack with another value in it; the file by its name, wherever it is."""
+    """A line of the stack and its replacement; the file is named without its folder."""
 
     name: str
     file: str
     before: str
     after: str
-    # The layers of which the report has to name one: where the change shows first in any capture.
+    # The layers of which the report has to name one: where the change first shows in any capture.
     layers: tuple[str, ...]
 
     @property
     def switched(self):
-        """The line with both values; which one holds is decided when the program runs."""
+        """Returns the line with both values, selected when the program runs."""
         head, separator, old = self.before.rpartition(" = ")
         if separator:
             new = self.after.removeprefix(head + separator)
         else:
             indent = len(self.before) - len(self.before.lstrip())
             head, old, new = self.before[:indent], self.before.lstrip(), self.after.lstrip()
-        # A case of a switch, `case .host: 126`, keeps its pattern.
+        # A switch's case, such as `case .host: 126`, keeps its pattern.
         pattern, colon, value = old.partition(": ")
         if old.startswith("case ") and colon:
             head, old, new = head + pattern + colon, value, new.partition(": ")[2]

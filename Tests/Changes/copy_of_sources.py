@@ -1,5 +1,5 @@
-"""A copy of the sources in which every deliberate change and every switch of a row is there, each
-as one of two values or ways; which one holds is said by RETAKE_CHANGE when a program runs."""
+"""Makes a copy of the sources that contains every deliberate change and every row's switch beside
+the original; RETAKE_CHANGE selects one when a program runs."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
-# As `make` builds, so that what it has built is there already.
+# The same flags as `make`, so that its build products are used.
 BUILD = os.environ.get("BUILD", "swift build").split()
 
 SWITCH = """\
@@ -31,7 +31,7 @@ let run = VerificationRun(
 print(run.json)
 """
 
-# A manifest knows the environment by another name.
+# Package.swift has another name for the environment.
 MANIFEST_SWITCH = """
 func isChanged(_ name: String) -> Bool { Context.environment["RETAKE_CHANGE"] == name }
 """
@@ -49,20 +49,20 @@ def program(name):
 
 
 def build(product, tests):
-    """Builds a product of the copy with the test targets of these names."""
+    """Builds a product of the copy with the given test targets."""
     environment = dict(os.environ, RETAKE_TESTS=",".join(tests) or "none")
     subprocess.run([*BUILD, "--product", product], cwd=COPY, check=True, env=environment)
     return COPY / ".build" / "debug"
 
 
 def make(changes, rows):
-    """Brings the copy up to date; files that did not change keep their times."""
+    """Updates the copy; unchanged files keep their modification times."""
     wanted = {}
     for path in [*ROOT.glob("Package.*"), *files("Sources"), *files("Schema"), *files("Tests")]:
         wanted[path.relative_to(ROOT)] = path.read_bytes()
     for change in changes:
         switch_line(wanted, change)
-    # A switch within the words of another one comes after that.
+    # A switch within another one's words is applied afterwards.
     switches = {}
     for row in rows:
         for switch in row.get("switches", []):
@@ -70,7 +70,7 @@ def make(changes, rows):
             switches.setdefault(place, []).append((switch["name"], switch["others"]))
     for place in sorted(switches, key=lambda place: -len(place[2])):
         switch_words(wanted, place, switches[place])
-    # What all others import is where this file is.
+    # The file that defines the selection is in a module that all others import.
     lowest = next(path.parent for path in wanted if path.name == "JSONText.swift")
     wanted[lowest / "Changed.swift"] = SWITCH.encode()
     wanted[Path("Sources/changes/main.swift")] = MAIN.encode()
@@ -92,7 +92,7 @@ def make(changes, rows):
 
 
 def files(folder):
-    """The files below a folder, but what is built there."""
+    """Returns the files below a folder, except build products."""
     for path in sorted((ROOT / folder).rglob("*")):
         if path.is_file() and not path.is_symlink() and ".build" not in path.parts \
                 and "__pycache__" not in path.parts:
@@ -100,7 +100,7 @@ def files(folder):
 
 
 def find(wanted, name, words, what):
-    """The one file of a name in which these words stand, once."""
+    """Returns the only file of a name that contains these words exactly once."""
     found = [path for path, data in wanted.items() if path.name == name
              and path.parts[0] != "Tests" for _ in range(data.decode().count(words))]
     if len(found) != 1:
@@ -122,7 +122,7 @@ def switch_line(wanted, change):
 
 
 def switch_words(wanted, place, rows):
-    """Puts the ways of some rows beside the present one, at the same words."""
+    """Adds the alternatives of several rows beside the original words."""
     name, form, words = place
     path = find(wanted, name, words, "row " + rows[0][0])
     text = words

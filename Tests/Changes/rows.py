@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Takes the behaviour of rows of `sdk-table` out, and sees the test of each of them fail.
+"""Disables the behaviour of rows of `sdk-table`, and checks that each row's test fails.
 
-A copy of the sources has the switches of all rows (copy_of_sources.py). The test of a row passes
-there as it is, and has to fail, or to wait in vain, where the switch of the row is set.
+A copy of the sources has the switches of all rows (copy_of_sources.py). A row's test passes there
+without its switch, and has to fail or time out with it.
 
-    rows.py             all rows that work
+    rows.py             all supported rows
     rows.py KA5,TW7     these rows
-    rows.py turn        a tenth of them, by turns from commit to commit
+    rows.py turn        a tenth of them, another tenth in each commit
 """
 
 import json
@@ -23,21 +23,21 @@ import copy_of_sources
 from changes import CHANGES
 from copy_of_sources import COPY, ROOT
 
-# How many turns it takes until every row had its own.
+# The number of commits in which every row gets its turn.
 TURNS = 10
-# How long a test may take whose behaviour is there, in seconds.
+# The time limit for a test without its switch, in seconds.
 PATIENCE = 600
 
 
 def table():
-    """The rows with their states, tests and switches."""
+    """Returns the rows with their states, tests and switches."""
     program = copy_of_sources.program("sdk-table")
     done = subprocess.run([program, "--json"], check=True, capture_output=True)
     return json.loads(done.stdout)
 
 
 def chosen(rows, words):
-    """The rows that are meant, of those that work."""
+    """Returns the selected rows that are supported."""
     working = [row for row in rows if row["state"] == "works"]
     if not words:
         return working
@@ -48,12 +48,12 @@ def chosen(rows, words):
     known = {row["id"] for row in working}
     for id in ids:
         if id not in known:
-            sys.exit(f"{id}: there is no such row that works; sdk-table --rows lists them")
+            sys.exit(f"{id}: there is no such supported row; sdk-table --rows lists them")
     return [row for row in working if row["id"] in ids]
 
 
 def turn_of_commit():
-    """Counts commits; where their history is cut off, the time of the last one is as good."""
+    """Counts commits; if the history is truncated, the last commit's time serves as well."""
     def git(*words):
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
         return done.stdout.strip()
@@ -64,7 +64,7 @@ def turn_of_commit():
 
 
 def module(test):
-    """The test target in which a test is."""
+    """Returns the test target that contains a test."""
     suite, name = test.split("/")
     for path in sorted((ROOT / "Tests").glob("*Tests/**/*.swift")):
         text = path.read_text()
@@ -74,7 +74,7 @@ def module(test):
 
 
 class Run:
-    """A test in the copy, with the switch of a row or without."""
+    """A test run in the copy, with a row's switch or without."""
 
     def __init__(self, test, row=None, limit=PATIENCE):
         self.issue = None
@@ -95,7 +95,7 @@ class Run:
         timer.start()
         self.is_late = False
         for line in process.stdout:
-            # Some print a whole frame.
+            # Some lines contain a whole frame.
             line = line[:2000]
             self.text.append(line)
             ran = re.search(r"Test run with (\d+) test", line)
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def outcome(self):
-        """How it failed, in a few words; None where it did not."""
+        """Returns how it failed, in a few words; None if it did not."""
         if self.issue is not None:
             return self.issue
         if self.is_late:
@@ -140,7 +140,7 @@ class Run:
 
 
 def products(change):
-    """Whether the products that a package of somebody else names are there."""
+    """Returns whether the products named by an external package exist."""
     def manifest(folder, change=None):
         environment = dict(os.environ)
         environment.pop("RETAKE_CHANGE", None)
@@ -157,9 +157,10 @@ def products(change):
 
 
 def check_sample(name):
-    """A row of the package itself: its test is run by `make sample`, which needs the products."""
+    """Checks a row about the package itself: `make sample` runs its test, which needs the
+    products."""
     if not products(None):
-        return 0.0, None, "the products are not there as it is"
+        return 0.0, None, "the products are not built"
     outcome = None if products(name) else "a product is not there"
     return 0.0, outcome, "passes without the behaviour"
 
@@ -168,7 +169,7 @@ def main():
     begin = time.monotonic()
     words = sys.argv[1] if len(sys.argv) > 1 else ""
     rows = table()
-    # Each part of a row by its name, with the test that has to fail.
+    # Each part of a row by name, with the test that has to fail.
     wanted = {switch["name"]: switch.get("test") or row["test"]
               for row in chosen(rows, words) for switch in row["switches"]}
     modules = {test: module(test) for test in wanted.values()}
@@ -184,7 +185,7 @@ def main():
         for test in tests:
             if not plain[test].passed:
                 print("".join(plain[test].text[-40:]), file=sys.stderr)
-                weak.append(f"{test} fails as it is")
+                weak.append(f"{test} fails without its switch")
 
         def check(name):
             test = wanted[name]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes deliberate one-line changes of the stack and sees that the captures catch each of them.
+"""Makes deliberate one-line changes to the stack, and checks that the captures detect each.
 
-A copy of the sources gets every line of the table in changes.py with both its values, which one
-holds being chosen by the environment; it is built once, and then verifies the captures once per
-change and once without any. Where the codecs come to something else than in the captures, their
-frames stand in for them, so a call that is recorded here and now is verified too.
+A copy of the sources contains every line of the table in changes.py with both its values, selected
+by the environment; it is built once, and then verifies the captures once per change and once
+without any. Where this machine's codecs give other results than in the captures, recorded frames
+replace them, so a call recorded now is verified too.
 """
 
 import json
@@ -24,7 +24,7 @@ OWN_TAKE = ROOT / ".build" / "changes-here.take"
 
 
 def record():
-    """Records a short virtual call with the stack as it is."""
+    """Records a short virtual call with the unchanged stack."""
     retake = copy_of_sources.program("retake")
     OWN_TAKE.unlink(missing_ok=True)
     subprocess.run([retake, "record", "demo", "--seconds", "1", "--seed", "1", "--loss", "3",
@@ -36,7 +36,7 @@ def verify(program, change):
     environment.pop("RETAKE_CHANGE", None)
     if change is not None:
         environment["RETAKE_CHANGE"] = change
-    # Not those of older formats in the folder below, which are compared by meaning.
+    # Except those of older formats in the folder below, which are compared by meaning.
     takes = [*sorted(CAPTURES.glob("*.take")), OWN_TAKE]
     done = subprocess.run([program, *takes], env=environment, check=True, capture_output=True)
     return [take for take in json.loads(done.stdout)["results"] if take["result"] != "passed"]

@@ -53,13 +53,13 @@ struct BadFileTests {
     try await expectRefusal(made.path, "another program")
   }
 
-  @Test func aTakeOfANewerVersionSaysSo() async throws {
+  @Test func aTakeOfANewerVersionIsReported() async throws {
     let made = try await Takes.copy()
     try Takes.alter(made.path, "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)")
     try await expectRefusal(made.path, "newer")
   }
 
-  @Test func aTakeThatWasCutShortSaysSo() async throws {
+  @Test func aTruncatedTakeIsReported() async throws {
     let made = try await Takes.copy()
     let data = try Data(contentsOf: URL(filePath: made.path))
     try data.prefix(data.count * 2 / 3).write(to: URL(filePath: made.path))

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Tests in real time, one after the other: how processes connect.
+/// Real-time tests that run one after the other: how processes connect.
 @Suite(.serialized) enum LiveTests {}
 
-/// Real-time tests that run beside those: the media of calls.
+/// Real-time tests that run beside `LiveTests`: the media of calls.
 ///
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}
@@ -70,7 +70,7 @@ extension LiveTests {
       }
     }
 
-    @Test func eachCallHasATakeOfItsOwnInAFolder() async throws {
+    @Test func eachCallHasASeparateTakeInAFolder() async throws {
       let folder = try Folder()
       let takes = folder.file("takes/")
       let server = try await LiveTests.serve("--out", takes, at: "/offer")
@@ -85,7 +85,7 @@ extension LiveTests {
       #expect(names.filter { $0.hasSuffix(".take") }.count == 4, "\(names)")
     }
 
-    @Test func aPortThatIsTakenIsReported() async throws {
+    @Test func aPortInUseIsReported() async throws {
       let folder = try Folder()
       let server = try await LiveTests.serve("--out", folder.file("a.take"), at: "/offer")
       let address = server.url.dropFirst("http://".count).dropLast("/offer".count)
@@ -158,7 +158,7 @@ extension LiveTests {
       }
     }
 
-    @Test func h264IsSentAsItIsFromBothSides() async throws {
+    @Test func h264IsSentUnchangedFromBothEnds() async throws {
       let folder = try Folder()
       let video = try folder.write("clip.h264", encoded)
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
@@ -196,7 +196,7 @@ extension LiveTests {
       let answer = try await Tool.shell(
         "curl -s -w '%{http_code}' -H 'Content-Type: application/json' "
           + "--data-binary '@\(body)' '\(server.url)'")
-      #expect(answer.output.contains("takes no H.264") && answer.output.hasSuffix("422"))
+      #expect(answer.output.contains("does not accept H.264") && answer.output.hasSuffix("422"))
       #expect(answer.output.contains(video), "\(answer.output)")
       server.run.send(SIGINT)
       #expect(try await server.run.outcome().status == 0)

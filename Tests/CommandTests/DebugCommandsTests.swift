@@ -11,7 +11,7 @@ struct DebugCommandsTests {
     ("fly", "no command"), ("help fly", "no command"), ("continue 5", "takes nothing more"),
     ("mark here", "takes nothing more"), ("seek", "takes a place"), ("seek nowhere", "nowhere"),
     ("seek 99s", "later than the end"), ("seek step:999999", "the take has"),
-    ("seek start here", "no place"), ("seek ssrc", "number of a source"),
+    ("seek start here", "neither a place"), ("seek ssrc", "number of a source"),
     ("seek ssrc abc", "number of a source"), ("seek packet sequence=abc", "takes a number"),
     ("seek packet sequence>", "takes a value"), ("seek frame codec>vp8", "takes a number"),
     ("seek stat", "threshold"), ("seek stat colour>3", "no stats here have a member colour"),
@@ -53,7 +53,7 @@ struct DebugCommandsTests {
       lost.status == 74 && lost.errors.contains("No such file or directory"), "\(lost.errors)")
   }
 
-  @Test func aTimeThatIsThePresentOneIsNoReasonToMove() async throws {
+  @Test func seekingTheCurrentTimeDoesNotMove() async throws {
     let made = try await Takes.lossyCall()
     let once = try await debug(made.path, "seek 1.5s")
     let again = try await debug(made.path, "seek 1.5s", "seek 1.5s", "seek 1.5")
@@ -76,7 +76,7 @@ struct DebugCommandsTests {
     #expect(outcome.output.contains("nothing earlier meets \"2s\""))
   }
 
-  @Test func whatIsNotFoundMovesNothing() async throws {
+  @Test func anUnsuccessfulSearchDoesNotMove() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await debug(
       made.path, "seek step:200", "next state connection failed", "seek state connection failed",

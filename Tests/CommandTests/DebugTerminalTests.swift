@@ -82,7 +82,7 @@ struct DebugTerminalTests {
     try await leave(run)
   }
 
-  @Test func theTabKeyOffersWhatFits() async throws {
+  @Test func theTabKeyOffersCompletions() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)
     // A single completion is inserted; several are listed.

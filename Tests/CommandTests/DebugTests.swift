@@ -28,7 +28,7 @@ struct DebugTests {
     #expect(!forward.output.contains("diverged") && !back.output.contains("diverged"))
   }
 
-  @Test func aScriptOnStandardInputGivesJSON() async throws {
+  @Test func aScriptOnStandardInputPrintsJSON() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.shell(
       """
@@ -114,7 +114,7 @@ struct DebugTests {
     }
   }
 
-  @Test func whatifSaysThatATakeOfOthersHasNoStackToRun() async throws {
+  @Test func whatifReportsThatAnObservedTakeHasNoStackToRun() async throws {
     let outcome = try await Tool.run(
       "whatif", "Captures/observed-aiortc.take", "--drop", "packet rtp")
     #expect(outcome.status == 2 && outcome.errorLines.count == 1, "\(outcome.errors)")
@@ -131,7 +131,7 @@ struct DebugTests {
 
   /// Runs the README's commands after `make demo`, and its walk-through, word for word, in the
   /// folder that they leave.
-  @Test func theWalkThroughOfTheReadmeFindsTheFreezeAndLetsItVanish() async throws {
+  @Test func theReadmesExampleFindsTheFreezeAndRemovesIt() async throws {
     let root = Self.root
     let first = try Self.commands("Two commands")
     try #require(first.count == 4 && first[0].hasPrefix("make demo "))

@@ -16,7 +16,7 @@ import Testing
 
   /// A take recorded without decoded video frames has them after an upgrade.
   @Test(.enabled(if: hasH264, "this build has no libopenh264"))
-  func videoFramesOfOthersAreDecodedAtOnceOrLater() async throws {
+  func observedVideoFramesAreDecodedImmediatelyOrLater() async throws {
     let folder = try Folder()
     let (plain, decoded) = (folder.file("plain.take"), folder.file("decoded.take"))
     let upgraded = folder.file("upgraded.take")

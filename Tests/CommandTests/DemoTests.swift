@@ -47,7 +47,7 @@ struct DemoTests {
     #expect(nowhere.status == 74 && nowhere.errorLines.count == 1, "\(nowhere.errors)")
   }
 
-  @Test func tagsStandInTheTakeAndItsCopies() async throws {
+  @Test func tagsAreInTheTakeAndItsCopies() async throws {
     let folder = try Folder()
     let path = folder.file("tagged.take")
     let words = ["--seconds", "1", "--seed", "3", "--size", "64x64", "--tag"]
@@ -95,7 +95,7 @@ struct DemoTests {
     #expect(outcome.output.contains("codecs skipped"))
   }
 
-  @Test func aReplayStopsWhereItIsAskedTo() async throws {
+  @Test func aReplayStopsAtTheRequestedPlace() async throws {
     let made = try await Takes.lossyCall()
     let step = try await Tool.run("replay", made.path, "--until", "step:100")
     expectIdentical(step)

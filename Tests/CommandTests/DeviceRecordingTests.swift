@@ -38,7 +38,7 @@ extension LiveMediaTests {
       }
     }
 
-    @Test func aPersonsCallIsRecordedPlayedAndReplayed() async throws {
+    @Test func aCallWithDevicesIsRecordedPlayedAndReplayed() async throws {
       let machine = try Machine()
       let (answered, called) = (
         machine.folder.file("serve.take"), machine.folder.file("call.take")
@@ -74,7 +74,7 @@ extension LiveMediaTests {
     }
 
     /// Microphone and camera work in a room too, and the terminal shows the voice level.
-    @Test func aPersonInARoomIsHeardAndSeen() async throws {
+    @Test func aParticipantsDevicesAreReceivedInARoom() async throws {
       let machine = try Machine()
       let (spoken, heard) = (machine.folder.file("a.take"), machine.folder.file("b.take"))
       let server = try await LiveTests.serve("--rooms", "--out", machine.folder.file("s.take"))

@@ -34,7 +34,7 @@ struct DumpExportTests {
   }
 
   @Test(arguments: ["webrtc-internals", "rtcstats"])
-  func aDumpGivesTheSameStatistics(_ format: String) async throws {
+  func aDumpHasTheSameStatistics(_ format: String) async throws {
     for name in ["chromium-negotiates", "live-loopback"] {
       let folder = try Folder()
       let take = Exports.capture(name)
@@ -78,7 +78,7 @@ struct DumpExportTests {
   }
 
   /// The requirements of rtcstats' importer of 2026 for a webrtc-internals dump.
-  @Test func aDumpOfInternalsHasWhatImportersAskFor() async throws {
+  @Test func aDumpOfInternalsHasWhatImportersRequire() async throws {
     let folder = try Folder()
     let path = folder.file("dump")
     _ = try await Exports.export(
@@ -111,7 +111,7 @@ struct DumpExportTests {
     }
   }
 
-  @Test func passwordsAreInADumpOnlyWhenAskedFor() async throws {
+  @Test func passwordsAreInADumpOnlyOnRequest() async throws {
     let folder = try Folder()
     let take = Exports.capture("chromium-peer-offers")
     let lines = try await Tool.run(

@@ -67,7 +67,7 @@ struct ExportTests {
     #expect(Array(try #require(capture.packets.first).bytes[28...]) == payload)
   }
 
-  @Test func packetsCanBeTakenWithoutTheirProtection() async throws {
+  @Test func packetsCanBeExportedDecrypted() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let path = folder.file("clear.pcap")
@@ -103,14 +103,14 @@ struct ExportTests {
     #expect(!packets.contains { $0[9] == 17 && (20...63).contains($0[28]) })
   }
 
-  @Test func whatIsNotProtectedNeedsAPacketCapture() async throws {
+  @Test func decryptedExportNeedsAPacketCapture() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("export", made.path, "--clear", "--media", "folder")
     #expect(outcome.status == 64)
     #expect(outcome.errors.contains("--pcap FILE"))
   }
 
-  @Test func onePeersPacketsCanBeTakenAlone() async throws {
+  @Test func onePeersPacketsCanBeExportedAlone() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let outcome = try await Tool.shell(
@@ -149,7 +149,7 @@ struct ExportTests {
     #expect(again.status == 74 && again.errors.contains("exists already"))
   }
 
-  @Test func onePeersMediaCanBeTakenAlone() async throws {
+  @Test func onePeersMediaCanBeExportedAlone() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let outcome = try await Tool.run("export", made.path, "--media", folder.path, "--peer", "2")

@@ -43,7 +43,7 @@ struct FileNameTests {
   }
 
   /// A killed process leaves files that contain keys: the next process removes them.
-  @Test func whatAKilledProcessLeftIsSwept() async throws {
+  @Test func filesOfAKilledProcessAreRemoved() async throws {
     let (made, folder) = (try await Takes.virtual("--seed", "5", "--seconds", "30"), try Folder())
     func parts() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: folder.path)
@@ -66,7 +66,7 @@ struct FileNameTests {
     #expect(try parts().isEmpty)
   }
 
-  @Test func foldersForTakesAreForTheirOwnerAlone() async throws {
+  @Test func foldersForTakesAreAccessibleOnlyToTheirOwner() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let outcome = try await Tool.shell(
       """

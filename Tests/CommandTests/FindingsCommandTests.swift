@@ -56,8 +56,8 @@ struct FindingsCommandTests {
       (#"{"thresholds": {"loss": {"most": 1}}}"#, "it has no threshold most; it has least_share"),
       (#"{"off": ["los"]}"#, "there is no rule los"),
       (#"{"rules": [{"id": "x"}]}"#, "it has no sql"),
-      (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is no severity"),
-      ("{", "it is no JSON of rules"),
+      (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is not a severity"),
+      ("{", "it is not JSON with rules"),
     ] {
       let refused = try await run(rules)
       #expect(refused.status != 0 && refused.errors.contains(words), "\(refused.errors)")
@@ -76,12 +76,12 @@ struct FindingsCommandTests {
     #expect(summary.output.contains("Nothing seems wrong. Looked at: 2 peers, "))
   }
 
-  @Test func replaySaysWhatWouldHaveBeenNeeded() async throws {
+  @Test func explainReportsWhatWouldHaveHelped() async throws {
     let take = Self.capture("virtual-heavy-loss")
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")
-    // Of each way the packets that its receiver counts as lost, and the same seconds before and
-    // after.
+    // For each direction: the packets that its receiver counts as lost, and the same seconds before
+    // and after the change.
     let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(text.contains("packets that were lost from caller to callee (32 of audio, 21 of video"))
     #expect(text.contains("packets that were lost from callee to caller (36 of audio, 15 of video"))
@@ -89,16 +89,16 @@ struct FindingsCommandTests {
     #expect(text.contains("freezes are gone with a jitter buffer of "), "\(text)")
     #expect(text.contains(" ms, the smallest that is enough of those tried ("), "\(text)")
     #expect(text.contains("open loop"))
-    // Who has not asked is told that it can.
+    // Without `--explain`, the output mentions the option.
     #expect(!text.contains("--explain replays"))
     #expect(try await Tool.run("findings", take).output.contains("--explain replays the call"))
-    // Of a call between others nothing can be run otherwise, and nothing was wrong.
+    // Observed calls cannot be run again with a change, and this one has no fault.
     let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
     #expect(seen.status == 0 && !seen.output.contains("Replayed"))
     #expect(!seen.output.contains("--explain"))
   }
 
-  @Test func endsHaveTheNamesThatTheyAreGiven() async throws {
+  @Test func endsHaveTheirLabels() async throws {
     let folder = try Folder()
     let (capture, take) = (folder.file("call.pcap"), folder.file("call.take"))
     _ = try await Tool.run("export", Self.capture("virtual-heavy-loss"), "--pcap", capture)
@@ -109,6 +109,6 @@ struct FindingsCommandTests {
     #expect(summary.output.contains("alice's audio to bob"), "\(summary.output)")
     #expect(try await Tool.run("replay", take).status == 0)
     let wrong = try await Tool.run("import", capture, "--name", "10.0.0=alice", "--out", "x.take")
-    #expect(wrong.status == 64 && wrong.errors.contains("10.0.0 is no address"))
+    #expect(wrong.status == 64 && wrong.errors.contains("10.0.0 is not an address"))
   }
 }

@@ -42,7 +42,7 @@ struct FlightRecorderRunTests {
     #expect(try takes(good).isEmpty)
   }
 
-  @Test func aSignalHasTheLastSecondsWrittenAndTheCallGoesOn() async throws {
+  @Test func aSignalWritesTheLastSecondsAndTheCallContinues() async throws {
     let folder = try Folder()
     let run = try Run(
       Tool.path,
@@ -95,7 +95,7 @@ struct FlightRecorderRunTests {
     try await Takes.expectIdentical(path)
   }
 
-  @Test func aPipeThatGoesOnIsWrittenOnASignal() async throws {
+  @Test func aContinuingPipeIsWrittenOnASignal() async throws {
     let folder = try Folder()
     let pipe = folder.file(".pipe")
     try #require(mkfifo(pipe, 0o600) == 0)
@@ -127,7 +127,7 @@ struct FlightRecorderRunTests {
     for path in try takes(folder) { try await Takes.expectIdentical(path) }
   }
 
-  @Test func whatCannotBeHeldOrLookedForIsRefused() async throws {
+  @Test func invalidRingOptionsAreRefused() async throws {
     let wrong: [([String], String)] = [
       (["--ring", "0"], "from 1 to 3600 seconds"),
       (["--ring", "2h"], "from 1 to 3600 seconds"),

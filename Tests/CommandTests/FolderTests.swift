@@ -72,7 +72,7 @@ struct FolderTests {
     #expect(listed.output.contains("2 takes"), "\(listed.output)")
   }
 
-  @Test func aTakeThatIsAnotherOneIsReadAgainAndOneThatWentIsForgotten() async throws {
+  @Test func aChangedTakeIsReadAgainAndADeletedOneIsForgotten() async throws {
     let takes = try TakesFolder(Self.bad)
     let first = try await takes.found()
     try takes.add(Self.good, as: "new")
@@ -118,7 +118,7 @@ struct FolderTests {
     #expect(table.output.hasPrefix("take") && table.output.contains("live-loopback.take"))
   }
 
-  @Test func whatCannotBeAskedIsRefusedBeforeTakesAreRead() async throws {
+  @Test func invalidQueriesAreRefusedBeforeTakesAreRead() async throws {
     let takes = try TakesFolder(Self.good)
     for (words, reason) in [
       (["SELECT * FROM nowhere"], "no such table: nowhere"),
@@ -138,7 +138,7 @@ struct FolderTests {
     #expect(none.status == 66 && none.errors.contains("there is no take in it"))
   }
 
-  @Test func aBrokenTakeCostsItself() async throws {
+  @Test func aBrokenTakeAffectsNoOther() async throws {
     let takes = try TakesFolder(Self.good, Self.bad)
     _ = try takes.folder.write("broken.take", Data("SQLite format 3\0 and no more".utf8))
     for query in ["SELECT take FROM take", "SELECT count(*) FROM packet"] {
@@ -194,14 +194,14 @@ struct FolderTests {
     "PRAGMA user_version = 999",
     "UPDATE entry SET stamp = 'x'; UPDATE finding_row SET id = 'invented'",
   ])
-  func aCatalogueThatIsNotOursIsMadeAnew(sql: String) async throws {
+  func anUntrustedCatalogueIsRebuilt(sql: String) async throws {
     let takes = try TakesFolder(Self.bad)
     let first = try await takes.found()
     try Takes.alter(takes.catalogue, sql)
     #expect(try await takes.found() == first)
   }
 
-  @Test func aDamagedCatalogueIsMadeAnew() async throws {
+  @Test func aDamagedCatalogueIsRebuilt() async throws {
     let takes = try TakesFolder(Self.bad)
     let first = try await takes.found()
     let size = try Data(contentsOf: takes.folder.url(".retake.catalogue")).count
@@ -238,7 +238,7 @@ struct FolderTests {
     }
   }
 
-  @Test func aScriptHearsWhichTakesFail() async throws {
+  @Test func aScriptLearnsWhichTakesFail() async throws {
     let takes = try TakesFolder(Self.good, Self.bad)
     for word in ["high", "freeze"] {
       let outcome = try await takes.run("findings", takes.path, "--fail-on", word)
@@ -248,7 +248,7 @@ struct FolderTests {
     #expect(try await takes.run("summary", takes.path, "--fail-on", "critical").status == 0)
   }
 
-  @Test func otherRulesAndPartsAreAskedOfTheTakesThemselves() async throws {
+  @Test func otherRulesAndPartsReadTheTakesThemselves() async throws {
     let takes = try TakesFolder(Self.good, Self.bad)
     let rules = takes.cache.file("rules.json")
     try #"{"off": ["loss", "loss-burst"]}"#.write(
@@ -265,7 +265,7 @@ struct FolderTests {
 
   // MARK: Two folders
 
-  @Test func foldersAreComparedByWhatTheirTakesCameTo() async throws {
+  @Test func foldersAreComparedByTheirTakesResults() async throws {
     let (one, two) = (try TakesFolder(Self.good), try TakesFolder(Self.good))
     let same = try await one.run("diff", one.path, two.path)
     #expect(same.status == 0 && same.output.contains("Nothing differs"), "\(same.output)")

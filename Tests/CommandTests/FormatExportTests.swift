@@ -212,7 +212,7 @@ struct FormatExportTests {
     #expect(speech.allSatisfy { $0["person"] is String })
   }
 
-  @Test func h264GoesIntoMP4ByFfmpegOrSaysThatItIsMissing() async throws {
+  @Test func h264IsMuxedIntoMP4ByFfmpegOrItsAbsenceIsReported() async throws {
     let folder = try Folder()
     let take = Exports.capture("chromium-retake-offers-h264")
     let without = try await Tool.run(
@@ -245,7 +245,7 @@ struct FormatExportTests {
     FROM rtp
     """
 
-  @Test func whatRtptoolsReadIsWhatAPeerReceived() async throws {
+  @Test func rtptoolsReadThePacketsThatAPeerReceived() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let path = folder.file("call.rtpdump")
@@ -281,7 +281,7 @@ struct FormatExportTests {
     #expect((before - after) % count == 0 && [10, 16].contains((before - after) / count))
   }
 
-  @Test func recordingsOfJanusGiveTheSameFrames() async throws {
+  @Test func janusRecordingsContainTheSameFrames() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     _ = try await Exports.export(
@@ -332,7 +332,7 @@ struct FormatExportTests {
 
   // MARK: Refusals
 
-  @Test func filesThatAreThereStay() async throws {
+  @Test func existingFilesAreKept() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     for arguments in [
@@ -373,7 +373,7 @@ struct FormatExportTests {
       (["--format", "tracks", "--sent", "--out", "x"], "--sent"),
       (["--format", "tracks", "--secrets", "--out", "x"], "--secrets"),
       (["--format", "webmm", "--out", "x"], "webm"),
-      (["--format", "csv", "--query", "SELECT 1", "--peer", "1", "--out", "x"], "whole query"),
+      (["--format", "csv", "--query", "SELECT 1", "--peer", "1", "--out", "x"], "complete query"),
     ] {
       let outcome = try await Tool.run(["export", made.path] + arguments)
       #expect(

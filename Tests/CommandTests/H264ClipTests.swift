@@ -30,7 +30,7 @@ extension LiveMediaTests {
     // MARK: Damaged files
 
     @Test(arguments: ["call", "whip"])
-    func aFileThatGoesBadIsReportedAndTheRecordingGoesOn(verb: String) async throws {
+    func aFileThatBecomesBadIsReportedAndTheRecordingContinues(verb: String) async throws {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let file = try folder.write("clip.h264", Self.clip(100, bad: 80))
@@ -42,7 +42,7 @@ extension LiveMediaTests {
       #expect(call.status == 65, "\(call.errors)")
       #expect(call.errorLines.count == 1, "\(call.errors)")
       let place = "video frame 81, byte \(Self.front + 80 * Self.videoFrame + 3)"
-      for word in [file, place, "encode without B pictures", "the recording goes on"] {
+      for word in [file, place, "encode without B pictures", "the recording continues"] {
         #expect(call.errors.contains(word), "\(word): \(call.errors)")
       }
       let report = try #require(
@@ -67,7 +67,7 @@ extension LiveMediaTests {
       for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
-    @Test func aServerReportsAFileThatIsGoneAndContinues() async throws {
+    @Test func aServerReportsADeletedFileAndContinues() async throws {
       let folder = try Folder()
       let answered = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())
@@ -101,7 +101,7 @@ extension LiveMediaTests {
         "record", verb, url, "--bind", "127.0.0.1", "--out", path, "--send", file)
       #expect(call.status == 74)
       #expect(call.errorLines.count == 1 && call.output.isEmpty, "\(call)")
-      for word in [url, "takes no H.264", file, ".y4m"] {
+      for word in [url, "does not accept H.264", file, ".y4m"] {
         #expect(call.errors.contains(word), "\(call.errors)")
       }
       try await Takes.expectIdentical(path)
@@ -132,7 +132,7 @@ extension LiveMediaTests {
       let sent = try folder.write(
         "answer.json", Array(try JSONSerialization.data(withJSONObject: answer)))
       let refusal = try await post("/answer", "@\(sent)")
-      #expect(refusal.contains("takes no H.264") && refusal.hasSuffix("422"), "\(refusal)")
+      #expect(refusal.contains("does not accept H.264") && refusal.hasSuffix("422"), "\(refusal)")
       #expect(refusal.contains(file))
       // The call is over, but does not count for `--once`.
       #expect(server.run.isRunning)
@@ -169,7 +169,7 @@ extension LiveMediaTests {
           "curl -s -w '%{http_code}' -H 'Content-Type: application/sdp' --data-binary '@\(body)' "
             + "'\(server.url)/whep'")
         #expect(answer.output.hasSuffix(status), "\(port) \(codec): \(answer.output)")
-        #expect(answer.output.contains("takes no H.264") == (status == "422"))
+        #expect(answer.output.contains("does not accept H.264") == (status == "422"))
       }
       server.run.send(SIGINT)
       #expect(try await server.run.outcome().status == 0)

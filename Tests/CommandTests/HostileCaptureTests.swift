@@ -138,7 +138,7 @@ struct HostileCaptureTests {
     Int64.min, -9_300_000_000 as Int64, 9_300_000_000 as Int64, 60_000_000_000 as Int64,
     Int64.max - 1,
   ])
-  func aDateThatNoTakeCanHaveIsSaid(_ offset: Int64) async throws {
+  func anImpossibleDateIsReported(_ offset: Int64) async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<60 {
@@ -164,7 +164,7 @@ struct HostileCaptureTests {
     }
   }
 
-  @Test func aCaptureThatIsCutSaysSo() async throws {
+  @Test func aTruncatedCaptureIsReported() async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<40 {
@@ -212,7 +212,7 @@ struct HostileCaptureTests {
   }
 
   /// An incomplete take gets no name, and no output claims that it contains anything.
-  @Test func aTakeThatIsNotThereHoldsNothing() async throws {
+  @Test func aMissingTakeHoldsNothing() async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<3000 {

@@ -99,7 +99,7 @@ struct HostileTextTests {
       .map { String($0.value, radix: 16) }
   }
 
-  @Test func whoTakesPartIsInformedInText() async throws {
+  @Test func hostileTextIsPrintedEscaped() async throws {
     let takes = try await Self.made.value
     #expect(Self.shapelessOnPaper(takes.said).isEmpty, "\(takes.said)")
     #expect(takes.said.contains("chat\\u{1b}]0;pwned\\u{7}"))
@@ -163,7 +163,7 @@ struct HostileTextTests {
     "info SERVER", "timeline VISITOR", "stats SERVER", "sql VISITOR 'SELECT * FROM event'",
     "sql VISITOR 'SELECT * FROM event' --csv", "replay VISITOR --until step:9", "verify SERVER",
     "diff SERVER VISITOR", "info NASTY",
-  ]) func aTerminalGetsNoCommandButOurOwn(verb: String) async throws {
+  ]) func aTerminalReceivesOnlyRetakesControlSequences(verb: String) async throws {
     let takes = try await Self.made.value
     let words = verb.split(separator: "'").enumerated().flatMap { index, part in
       index % 2 == 1 ? [String(part)] : part.split(separator: " ").map { String($0) }

@@ -32,7 +32,7 @@ struct ImportFilesTests {
   }
 
   @Test(arguments: ["gzip -c", "zstd -qc"])
-  func whatIsLeftOfACompressedCaptureIsUsed(_ command: String) async throws {
+  func theIntactPartOfACompressedCaptureIsUsed(_ command: String) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let cut = folder.file("cut")
@@ -60,7 +60,7 @@ struct ImportFilesTests {
 
   /// A hundred megabytes of zeros must import in a few: as few 64 KiB frames as that takes.
   @Test(arguments: ["gzip -1c", "zstd -qc"])
-  func whatComesOutOfCompressionIsNotHeld(_ command: String) async throws {
+  func decompressedBytesAreNotBuffered(_ command: String) async throws {
     let folder = try Folder()
     let (path, bomb) = (folder.file("call.take"), folder.file("bomb"))
     let outcome = try await Tool.shell(

@@ -75,7 +75,7 @@ struct ImportLayersTests {
   }
 
   /// Packets beside a call that cannot be unwrapped are counted in its coverage.
-  @Test func whatIsNotOpenedIsCounted() async throws {
+  @Test func undecryptedPacketsAreCounted() async throws {
     let folder = try Folder()
     let encrypted = Self.ethernet(0x88e5, [0x0c] + [UInt8](repeating: 9, count: 80))
     let capture = try folder.write(
@@ -94,7 +94,7 @@ struct ImportLayersTests {
   }
 
   /// A capture without anything readable reports what it contains.
-  @Test func aCaptureWithoutACallSaysWhatItHas() async throws {
+  @Test func aCaptureWithoutACallIsDescribed() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let arp = Self.ethernet(0x0806, [UInt8](repeating: 0, count: 28))

@@ -13,7 +13,7 @@ struct ImportTests {
     ("chromium-aiortc", 835), ("aiortc-offers-chromium", 844), ("firefox-loop", 304),
     ("chromium-firefox-cr-offers", 1186),
   ])
-  func aCallOfOthersBecomesATakeThatReplays(_ name: String, _ packets: Int) async throws {
+  func anObservedCallBecomesATakeThatReplays(_ name: String, _ packets: Int) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run(
@@ -108,7 +108,7 @@ struct ImportTests {
   }
 
   /// Observed video frames and audio are exported to files if they were decoded.
-  @Test func whatOthersReceivedIsExported() async throws {
+  @Test func observedReceivedMediaIsExported() async throws {
     let folder = try Folder()
     let (path, media) = (folder.file("call.take"), folder.file("media"))
     let made = try await Tool.run(
@@ -124,7 +124,7 @@ struct ImportTests {
     #expect(files.contains { $0.hasSuffix(".y4m") } && files.contains { $0.hasSuffix(".wav") })
   }
 
-  @Test func withoutKeysHeadersAreSeenAndTheRestIsSaidToBeMissing() async throws {
+  @Test func withoutKeysHeadersAreReadAndTheRestIsReportedMissing() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run("import", sample("chromium-aiortc.pcap"), "--out", path)
@@ -137,12 +137,12 @@ struct ImportTests {
       try await Tool.run("findings", path).output.contains(" 835 packets of RTP and 53 of RTCP"))
     // In words, and with the option that helps.
     let info = try await Tool.run("info", path).output
-    #expect(info.contains("not seen    888 packets not opened, as there is no key; "), "\(info)")
+    #expect(info.contains("not seen    888 packets not decrypted, without a key; "), "\(info)")
     #expect(info.contains("retake import --keys FILE") && info.contains("(no-keys, 0.000 to "))
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  @Test func aCaptureComesThroughAPipe() async throws {
+  @Test func aCaptureIsReadFromAPipe() async throws {
     let folder = try Folder()
     let (whole, piped) = (folder.file("whole.take"), folder.file("piped.take"))
     let capture = sample("firefox-loop.pcap")
@@ -153,7 +153,7 @@ struct ImportTests {
     #expect(try Takes.bytes(whole, digest) == Takes.bytes(piped, digest))
   }
 
-  @Test func anAlteredTakeOfOthersIsFound() async throws {
+  @Test func anAlteredObservedTakeIsDetected() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     #expect(
@@ -169,7 +169,9 @@ struct ImportTests {
     (["/dev/null"], 65), (["/nowhere.pcap"], 66), ([#filePath], 65),
     (["/nowhere.pcap", "--map", "96"], 64), (["/nowhere.pcap", "--srtp-key", "zz"], 64),
   ])
-  func whatIsNoCaptureIsSaidInOneSentence(_ arguments: [String], _ status: Int) async throws {
+  func otherFilesThanCapturesAreReportedInOneSentence(_ arguments: [String], _ status: Int)
+    async throws
+  {
     let folder = try Folder()
     let path = folder.file("call.take")
     let outcome = try await Tool.run(["import"] + arguments + ["--out", path])

@@ -102,7 +102,7 @@ struct JSONFormTests {
     }
   }
 
-  @Test func capturesOfOthersHaveTheFormOfTheirVerb() async throws {
+  @Test func importedCapturesHaveTheFormOfTheirVerb() async throws {
     let folder = try Folder()
     let take = try await Takes.lossyCall().path
     let pcap = folder.file("call.pcap")

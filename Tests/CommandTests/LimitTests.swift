@@ -38,7 +38,7 @@ extension LiveTests {
             "-d", path == "/offer" ? #"{"type":"offer","sdp":"\#(sdp)"}"# : "", url + path)
         #expect(answer.hasPrefix("HTTP/1.1 503"), "\(path): \(answer)")
         #expect(answer.contains("Retry-After: "), "\(path)")
-        #expect(answer.contains("all 2 calls that --calls allows at once are taken"), "\(path)")
+        #expect(answer.contains("all 2 calls that --calls allows at once are in use"), "\(path)")
       }
       #expect(try await ask(url + "/calls").contains(#""calls":[]"#))
       let list = try await ask("-H", try LiveTests.bearer(run), url + "/calls")
@@ -116,12 +116,12 @@ extension LiveTests {
         "/usr/bin/env", ["python3", "-B", "-c", script, String(port), interop]
       ).outcome()
       #expect(said.output.hasPrefix("joined\n"), "\(said.output) \(said.errors)")
-      #expect(said.output.contains("all 1 places that --guests allows are taken"))
+      #expect(said.output.contains("all 1 places that --guests allows are in use"))
       try await end(run)
     }
 
     /// Sending to a known port must not make a take grow.
-    @Test(.enabled(if: Tool.has("python3"))) func datagramsOfNobodyAreCountedAndNotRecorded()
+    @Test(.enabled(if: Tool.has("python3"))) func unknownDatagramsAreCountedAndNotRecorded()
       async throws
     {
       let folder = try Folder()
@@ -163,7 +163,7 @@ extension LiveTests {
     }
 
     /// A peer that never connects must not hold a slot forever.
-    @Test func aPeerThatNeverConnectsGivesItsPlaceBack() async throws {
+    @Test func aPeerThatNeverConnectsFreesItsPlace() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
@@ -172,7 +172,7 @@ extension LiveTests {
       #expect(try await run.outcome().status == 0)
     }
 
-    @Test func pagesOfOtherOriginsAreKeptOutUnlessTheyAreNamed() async throws {
+    @Test func pagesOfOtherOriginsAreRejectedUnlessTheyAreNamed() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--out", folder.file("a.take"), "--allow-origin", "https://app.example", "--allow-host",
@@ -191,7 +191,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    @Test func beyondLoopbackATokenIsMadeAndAskedFor() async throws {
+    @Test func beyondLoopbackATokenIsMadeAndRequired() async throws {
       let folder = try Folder()
       let run = try Run(
         Tool.path,

@@ -41,7 +41,7 @@ struct MergeCommandTests {
     #expect(outcome.status == status && outcome.errors.contains(words), "\(outcome.errors)")
   }
 
-  @Test func takesThatAreNotThereAreNamed() async throws {
+  @Test func missingTakesAreNamed() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("merge", made.path, "/nowhere/b.take", "--first-peer", "1")
     #expect(outcome.status == 66 && outcome.errors.contains("/nowhere/b.take: there is no such"))
@@ -49,16 +49,17 @@ struct MergeCommandTests {
     #expect(alone.status == 64 && alone.errors.contains("<second>"))
   }
 
-  @Test func anotherBuildIsAskedWhatIf() async throws {
+  @Test func whatIfRunsAnotherBuild() async throws {
     let made = try await Takes.lossyCall()
     let same = try await Tool.run("whatif", made.path, "--build", Tool.path)
-    #expect(same.status == 0 && same.output.contains("nothing comes out differently"))
+    #expect(same.status == 0 && same.output.contains("no result differs"))
     let other = try await Tool.run(
       "whatif", made.path, "--build", Tool.path, "--jitter-buffer", "300", "--json")
     #expect(other.status == 0 && other.output.contains("jitter buffers of at least 300 ms"))
     for (build, status, words) in [
-      ("/nowhere/retake", 66, "there is no such executable"), ("/tmp", 64, "it is no executable"),
-      ("/etc/passwd", 64, "it is no executable"), ("/bin/true", 74, "knows whatif --outcomes"),
+      ("/nowhere/retake", 66, "there is no such executable"),
+      ("/tmp", 64, "it is not an executable"), ("/etc/passwd", 64, "it is not an executable"),
+      ("/bin/true", 74, "knows whatif --outcomes"),
     ] as [(String, Int32, String)] {
       let wrong = try await Tool.run("whatif", made.path, "--build", build)
       #expect(wrong.status == status && wrong.errors.contains(words), "\(wrong.errors)")
@@ -69,18 +70,18 @@ struct MergeCommandTests {
   @Test(arguments: [
     (["--peer", "7", "--jitter-buffer", "9"], "it has no peer 7; there is 1 caller, 2 callee"),
     (["--set", "colour=1"], "there is no setting colour; there is iceServers"),
-    (["--set", "audioBitrate=loud"], "loud is no value of the setting audioBitrate"),
+    (["--set", "audioBitrate=loud"], "loud is not a value of the setting audioBitrate"),
     (["--set", "audioBitrate"], "a setting is NAME=VALUE"),
-    (["--drop", "rtp"], "no place and no table"),
+    (["--drop", "rtp"], "neither a place nor a table"),
   ])
-  func aChangeThatIsNoneIsRefused(_ options: [String], _ words: String) async throws {
+  func invalidChangesAreRefused(_ options: [String], _ words: String) async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(["whatif", made.path] + options)
     #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")
     #expect(outcome.errorLines.count == 1)
   }
 
-  @Test func aTakeReplaysFromWhatItsLibrariesMade() async throws {
+  @Test func aTakeReplaysFromItsLibrariesRecordedOutputs() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run("replay", made.path, "--substitute")
     #expect(outcome.status == 0 && outcome.output.contains("identical"), "\(outcome.errors)")

@@ -75,7 +75,7 @@ struct OutputFormTests {
     "janus-room", "chromium-peer-offers", "janus-videoroom-retake-offers", "observed-clear-vp8",
     "virtual-heavy-loss", "chromium-negotiates",
   ])
-  func aTimelineSaysWhatHappenedInWordsAndInOrder(name: String) async throws {
+  func aTimelineDescribesEventsInOrder(name: String) async throws {
     let timeline = try await Tool.run("timeline", Self.capture(name))
     #expect(timeline.status == 0 && !timeline.output.contains("{\""), "\(timeline.output)")
     let lines = timeline.output.split(separator: "\n").dropFirst(2)
@@ -90,7 +90,7 @@ struct OutputFormTests {
     for words in [
       "order: open transport 1 to ws://", "order: make an offer on connection 1",
       "order: apply the offer of the server to connection 2, ",
-      "order: send video as own media 1 on connection 1", "order: close connection 2",
+      "order: send video as local media 1 on connection 1", "order: close connection 2",
       "talking: ben (5187453049611313) talks, -15 dBov", "secured: DTLS 1.2 as server, TLS_ECDHE",
       "connecting: 30 %",
     ] {
@@ -118,7 +118,7 @@ struct OutputFormTests {
     (["help", "timelin"], "did you mean timeline?"), (["help", "record", "demmo"], "demo"),
     (["timelin"], "did you mean timeline?"),
   ])
-  func aVerbThatIsNoneIsReportedWithTheNearest(words: [String], hint: String) async throws {
+  func anUnknownVerbIsReportedWithTheNearest(words: [String], hint: String) async throws {
     let outcome = try await Tool.run(words)
     #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome)")
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains(hint), "\(outcome.errors)")
@@ -152,7 +152,7 @@ struct OutputFormTests {
 
   // MARK: Existing files
 
-  @Test func everyVerbThatWritesReplacesWhatIsThereOnlyWithForce() async throws {
+  @Test func everyVerbReplacesExistingFilesOnlyWithForce() async throws {
     let (take, folder) = (try await Takes.lossyCall().path, try Folder())
     let seen = Self.capture("observed-clear-vp8")
     let pcap = folder.file("seen.pcap")
@@ -178,7 +178,7 @@ struct OutputFormTests {
     }
   }
 
-  @Test func whatACommandReadsIsNeverReplaced() async throws {
+  @Test func aCommandsInputIsNeverReplaced() async throws {
     let made = try await Takes.copy()
     for line in [["upgrade", made.path, "--out"], ["export", made.path, "--pcap"]] {
       let outcome = try await Tool.run(line + [made.path, "--force"])

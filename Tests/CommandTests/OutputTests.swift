@@ -29,7 +29,7 @@ struct OutputTests {
   }
 
   @Test(arguments: verbs)
-  func aReaderWhoWentAwayIsNoError(verb: String) async throws {
+  func aClosedReaderIsNoError(verb: String) async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     // A pipe that was opened for reading and writing, and has lost its reader.
     let outcome = try await Tool.shell(
@@ -40,7 +40,7 @@ struct OutputTests {
     #expect(outcome.status == 0 && !outcome.wasKilled && outcome.errors.isEmpty, "\(outcome)")
   }
 
-  @Test func aStreamThatIsClosedIsReportedAndNoFileTakesItsPlace() async throws {
+  @Test func aClosedStreamIsReportedAndNoFileReplacesIt() async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
     let page = folder.file("page.html")
     let outcome = try await Tool.shell("\"$RETAKE\" page '\(take.path)' --out '\(page)' >&- 2>&-")

@@ -62,7 +62,7 @@ struct PcapngExportTests {
   }
 
   /// Observed packets are exported decrypted, as an endpoint's are.
-  @Test func packetsOfOthersAreExportedInTheClear() async throws {
+  @Test func observedPacketsAreExportedDecrypted() async throws {
     let folder = try Folder()
     let (path, _) = try await exported("chromium-aiortc", folder)
     let capture = folder.file("clear.pcap")

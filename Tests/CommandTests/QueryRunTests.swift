@@ -10,7 +10,7 @@ struct QueryRunTests {
     """
 
   @Test(arguments: ["table", "csv", "json"])
-  func rowsComeAtOnceAndCtrlCEndsTheQuery(format: String) async throws {
+  func rowsArePrintedImmediatelyAndCtrlCEndsTheQuery(format: String) async throws {
     let made = try await Takes.lossyCall()
     let run = try Run(Tool.path, ["sql", made.path, Self.endless, "--format", format])
     let out = run.folder.file("out")
@@ -51,7 +51,7 @@ struct QueryRunTests {
   }
 
   /// One function call, which SQLite cannot interrupt.
-  @Test func aTimeLimitEndsAFunctionThatWouldGoOnForHours() async throws {
+  @Test func aTimeLimitEndsAFunctionThatWouldRunForHours() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(
       "sql", made.path, "SELECT instr(zeroblob(200000000), zeroblob(90000000) || x'01')",

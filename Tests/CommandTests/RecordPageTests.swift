@@ -189,7 +189,7 @@ extension LiveTests {
       try await Takes.expectIdentical(try #require(path()))
     }
 
-    @Test func onlyPagesThatAreNamedAndHaveTheTokenAreHeard() async throws {
+    @Test func onlyNamedPagesWithTheTokenAreRecorded() async throws {
       let recorder = try await PageRecorder()
       let script = "/page.js?token=\(recorder.token)"
       #expect(try await recorder.request("/page.js").0 == 401)
@@ -216,7 +216,7 @@ extension LiveTests {
       #expect(try await recorder.finish().isEmpty)
     }
 
-    @Test func whatASessionMaySendIsLimited() async throws {
+    @Test func aSessionsDataIsLimited() async throws {
       let recorder = try await PageRecorder("--session-megabytes", "1", "--sessions", "1")
       let socket = try await recorder.socket()
       _ = await Self.next(socket)

@@ -23,7 +23,7 @@ struct RecordPcapTests {
     """
   }
 
-  @Test func aPipeIsRecordedWithAKeyLogThatComesLater() async throws {
+  @Test func aPipeIsRecordedWithALaterKeyLog() async throws {
     let folder = try Folder()
     let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
     let capture = sample("chromium-aiortc.pcap")
@@ -41,7 +41,7 @@ struct RecordPcapTests {
     try await Takes.expectIdentical(path)
   }
 
-  @Test func whatAPipeGaveIsATakeWhenItIsInterrupted() async throws {
+  @Test func anInterruptedPipeLeavesATake() async throws {
     let folder = try Folder()
     let (path, pipe) = (folder.file("call.take"), folder.file("pipe"))
     try #require(mkfifo(pipe, 0o600) == 0)
@@ -89,7 +89,7 @@ struct RecordPcapTests {
     try await Takes.expectIdentical(path)
   }
 
-  @Test func aFolderGetsATakeOfEachCallThatAPipeBrings() async throws {
+  @Test func aFolderGetsATakeOfEachCallFromAPipe() async throws {
     let folder = try Folder()
     let names = ["chromium-aiortc", "aiortc-offers-chromium"]
     // The second capture continues where the first ends, without its header.
@@ -113,7 +113,7 @@ struct RecordPcapTests {
   }
 
   @Test(.enabled(if: geteuid() == 0, "capturing needs CAP_NET_RAW"))
-  func whatIsCutShortIsSaidToBe() async throws {
+  func truncationIsReported() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let run = try Run(
@@ -136,13 +136,13 @@ struct RecordPcapTests {
   @Test(
     arguments: [
       (["-i", "none0"], 66, "there is no such interface, only "),
-      (["-i", "lo", "--filter", "udp prot 5"], 64, "it is no filter that libpcap understands"),
+      (["-i", "lo", "--filter", "udp prot 5"], 64, "it is not a filter that libpcap understands"),
       (["-r", "/nowhere.pcap"], 66, "there is no such file"),
       (["-r", #filePath], 65, "neither a pcap nor a pcapng file"),
       (["-r", "/dev/null"], 65, "no packet is in it"),
       ([], 64, "-i"), (["-r", "-", "--filter", "udp"], 64, "--filter is for -i"),
     ])
-  func whatCannotBeCapturedIsSaidInOneSentence(
+  func captureFailuresAreReportedInOneSentence(
     _ arguments: [String], _ status: Int, _ words: String
   ) async throws {
     guard geteuid() == 0 || !arguments.contains("-i") else { return }

@@ -99,7 +99,7 @@ extension LiveTests {
       try await Takes.expectIdentical(folder.file("all.take"))
     }
 
-    @Test func thePageOfATakeIsBehindTheSameGate() async throws {
+    @Test func thePageOfATakeRequiresTheSameAccess() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--out", folder.file("a.take"), "--token", "s3cret")

@@ -39,7 +39,7 @@ struct RedactTests {
 
   /// Removing one category leaves the rest unchanged.
   @Test(arguments: ["media", "keys", "addresses", "names", "messages"])
-  func eachPartGoesAlone(part: String) async throws {
+  func eachPartIsRemovedAlone(part: String) async throws {
     let folder = try Folder()
     let call = try await Takes.lossyCall().path
     let new = folder.file("new.take")

@@ -33,7 +33,7 @@ extension LiveTests {
         ).path)
       let report = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
       #expect(schema.misses(of: report, "reenact").isEmpty)
-      // It ends when all was played, and the player with it.
+      // The verb ends when everything was sent, and the player ends with it.
       #expect(call.errors.isEmpty || call.status == 0, "\(call.errors)")
       let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))
@@ -66,7 +66,7 @@ extension LiveTests {
         (["--peer", "1", "--call", "http://[::1]:9/", "--whip", "http://[::1]:9/"], 64, "--whip"),
         (["--peer", "1", "--against", "chromium", "--browser", "/none"], 66, "/none"),
       ] as [([String], Int32, String)])
-    func whatCannotBePlayedIsSaidInOneSentence(
+    func unplayableTakesAreReportedInOneSentence(
       options: [String], status: Int32, word: String
     ) async throws {
       let outcome = try await Tool.run(["reenact", Self.source] + options)

@@ -102,7 +102,7 @@ struct RelayedCallTests {
 
   /// The exported packets are the captured ones: importing them gives the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
-  func anExportHoldsTheCallAsItCame(_ way: WrappedCall.Way) async throws {
+  func anExportContainsTheCallAsRecorded(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()
     var call = try WrappedCall(sample: sample)
     let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
@@ -141,7 +141,7 @@ struct RelayedCallTests {
 
   // MARK: Useless keys
 
-  @Test func aKeyLogThatIsNoneIsNamed() async throws {
+  @Test func anInvalidKeyLogIsNamed() async throws {
     let folder = try Folder()
     let text = try folder.write("notes.txt", "# a comment\nhello there\n".utf8)
     let made = try await Tool.run(
@@ -150,7 +150,7 @@ struct RelayedCallTests {
     #expect(made.output.contains("notes.txt has no line of a key log"), "\(made.output)")
   }
 
-  @Test func aKeyLogOfOtherCallsIsNamed() async throws {
+  @Test func anUnrelatedKeyLogIsNamed() async throws {
     let folder = try Folder()
     let other = String(repeating: "ab", count: 32)
     let line = "CLIENT_RANDOM \(other) \(String(repeating: "cd", count: 48))\n"
@@ -158,11 +158,11 @@ struct RelayedCallTests {
     for out in ["call.take", "calls/"] {
       let made = try await Tool.run("import", sample, "--keys", log, "--out", folder.file(out))
       #expect(made.status == 0)
-      #expect(made.output.contains("the key log is of other calls"), "\(made.output)")
+      #expect(made.output.contains("the key log belongs to other calls"), "\(made.output)")
     }
   }
 
-  @Test func anSRTPKeyOfOtherCallsIsNamed() async throws {
+  @Test func anUnrelatedSRTPKeyIsNamed() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
     let made = try await Tool.run(

@@ -114,7 +114,7 @@ struct ReportedImportTests {
     #expect(try number("SELECT count(*) FROM speaker WHERE seconds = 2.0") == 1)
   }
 
-  @Test func findingsNameWhatCountersShow() async throws {
+  @Test func findingsNameFaultsThatCountersShow() async throws {
     let folder = try Folder()
     let take = try await Self.imported(Self.rtcstats, "dump.txt", folder)
     let findings = try await Tool.run("findings", take, "--json")
@@ -268,7 +268,7 @@ struct ReportedImportTests {
     ("RTCStatsDump\n{}\n", "no report of a connection"),
     (#"{"hello":{"world":[1,2,3]}}"#, "no report of a connection"),
   ])
-  func whatIsNoDumpIsSaidInOneSentence(text: String, words: String) async throws {
+  func otherFilesThanDumpsAreReportedInOneSentence(text: String, words: String) async throws {
     let folder = try Folder()
     let path = folder.file("dump.txt")
     try text.write(toFile: path, atomically: true, encoding: .utf8)

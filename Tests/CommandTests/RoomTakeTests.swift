@@ -10,7 +10,7 @@ struct RoomTakeTests {
 
   private let room = capture("janus-room.take")
 
-  @Test func thePeopleOfARoomAreNamed() async throws {
+  @Test func theParticipantsOfARoomAreNamed() async throws {
     let info = try await Tool.run("info", room)
     #expect(
       info.output.contains("participant 2 ben, 0.039 to 2.502 s: audio in on peer 2, track 1"))
@@ -29,7 +29,7 @@ struct RoomTakeTests {
     #expect(!call.output.contains("\"person\""))
   }
 
-  @Test func whyTakesCannotBeLaidOnOneClockIsReported() async throws {
+  @Test func theReasonWhyTakesCannotBeMergedIsReported() async throws {
     let formats = Self.captures.appending(path: "formats")
     let old = formats.appending(path: "format-2.take").path
     let one = formats.appending(path: "format-3.take").path
@@ -37,10 +37,10 @@ struct RoomTakeTests {
     let joint = folder.file("joint.take")
     let ends = ["--first-peer", "1", "--second-peer", "2"]
     let cases: [([String], Int32, String)] = [
-      ([room, room], 1, "stands twice, and is the take of one participant of a room"),
+      ([room, room], 1, "is given twice, and is the take of one participant of a room"),
       ([room, Self.capture("live-loopback.take"), "--second-peer", "1"], 1, "it keeps none"),
-      ([one, one], 1, "stands twice and holds one end; give the take of the other end"),
-      ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has one clock only"),
+      ([one, one], 1, "is given twice and contains one end; give the take of the other end"),
+      ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has only one clock"),
     ]
     for (arguments, status, words) in cases {
       let outcome = try await Tool.run(["merge"] + arguments)

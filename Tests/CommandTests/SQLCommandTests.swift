@@ -45,7 +45,7 @@ struct SQLCommandTests {
   }
 
   /// The two ends of one call in two takes, on one clock.
-  @Test func aMergedTakeTellsOfBothEnds() async throws {
+  @Test func aMergedTakeShowsBothEnds() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
     let joint = folder.file("joint.take")
@@ -93,8 +93,8 @@ struct SQLCommandTests {
     for (sql, reason) in [
       ("SELECT percentile(1, 101)", "a number from 0 to 100"),
       ("SELECT percentile(size, size % 100) FROM packet", "the same in all rows"),
-      ("SELECT median('x')", "a value is no number"),
-      ("SELECT 'a' REGEXP '('", "is no regular expression"),
+      ("SELECT median('x')", "a value is not a number"),
+      ("SELECT 'a' REGEXP '('", "is not a regular expression"),
     ] {
       let outcome = try await Tool.run("sql", Self.lossy, sql)
       #expect(outcome.status == 64 && outcome.errors.contains(reason), "\(sql): \(outcome)")
@@ -125,7 +125,7 @@ struct SQLCommandTests {
   }
 
   /// Semicolons in strings, names and comments do not end a query.
-  @Test func queriesComeFromFilesAndPipes() async throws {
+  @Test func queriesAreReadFromFilesAndPipes() async throws {
     let folder = try Folder()
     let script = """
       -- one; of them

@@ -30,14 +30,14 @@ struct SecretTests {
     #expect(text[place.upperBound...].prefix(600).contains("@FILE reads it from a file"))
   }
 
-  @Test func whatAFileHoldsIsNotPrintedWhenItIsRefused() async throws {
+  @Test func aRefusedFilesContentIsNotPrinted() async throws {
     let folder = try Folder()
     let file = try folder.write("token", "no token: PASSWORD\n".utf8)
     let outcome = try await Tool.run("record", "serve", "--token", "@" + file)
     #expect(outcome.status == 64 && !outcome.errors.contains("PASSWORD"), "\(outcome)")
   }
 
-  @Test func aKeyInAFileOpensWhatItProtects() async throws {
+  @Test func aKeyInAFileDecryptsItsCall() async throws {
     let folder = try Folder()
     let key = String(repeating: "ab", count: 30)
     let file = try folder.write("key", "ssrc:1=\(key)\r\n".utf8)

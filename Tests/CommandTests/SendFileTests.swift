@@ -35,20 +35,21 @@ struct SendFileTests {
   @Test func eachFaultHasItsWayOut() async throws {
     let cases: [(name: String, bytes: [UInt8], fault: String, wayOut: String)] = [
       ("a.y4m", [], "empty", "name one"), ("a.h264", [], "empty", "name one"),
-      ("a.h264", Array("a text".utf8), "no H.264 byte stream", "ffmpeg"),
-      ("a.y4m", Array("a text".utf8), "no YUV4MPEG2", "ffmpeg"),
-      ("a.wav", Array("this is a text".utf8), "no WAV", "ffmpeg"),
+      ("a.h264", Array("a text".utf8), "not an H.264 byte stream", "ffmpeg"),
+      ("a.y4m", Array("a text".utf8), "not a YUV4MPEG2", "ffmpeg"),
+      ("a.wav", Array("this is a text".utf8), "not a WAV", "ffmpeg"),
       ("a.wav", wav(bits: 8), "8 bits are", "16-bit PCM"),
       ("a.wav", wav(format: 3, bits: 32), "32 bits in floating point", "16-bit PCM"),
       ("a.wav", wav(channels: 6), "6 channels", "one or two"),
       ("a.wav", wav(rate: 4_000), "4000 Hz", "8000 to 192000"),
-      ("a.wav", Array(wav().prefix(40)), "before its audio begins", "anew (byte 36)"),
+      ("a.wav", Array(wav().prefix(40)), "before its audio begins", "again (byte 36)"),
       ("a.y4m", y4m("W16 H16 C444", bytes: 768), "colour space 444", "4:2:0"),
-      ("a.y4m", y4m("W16 H16 F-5:1"), "frame rate is -5:1", "anew"),
-      ("a.y4m", y4m("W16 H16 F99999999999:1"), "frame rate is 99999999999:1", "anew"),
-      ("a.y4m", y4m("W0 H16"), "width is 0", "anew"),
+      ("a.y4m", y4m("W16 H16 F-5:1"), "frame rate is -5:1", "again"),
+      ("a.y4m", y4m("W16 H16 F99999999999:1"), "frame rate is 99999999999:1", "again"),
+      ("a.y4m", y4m("W0 H16"), "width is 0", "again"),
       (
-        "a.y4m", y4m("W16 H16", bytes: 100), "in the middle of a video frame", "anew (video frame 1"
+        "a.y4m", y4m("W16 H16", bytes: 100), "in the middle of a video frame",
+        "again (video frame 1"
       ),
     ]
     for (name, bytes, fault, wayOut) in cases {
@@ -60,10 +61,10 @@ struct SendFileTests {
     }
   }
 
-  @Test func whatIsNoFileIsRefusedAtOnce() async throws {
+  @Test func foldersAndPipesAreRefusedImmediately() async throws {
     let folder = try Folder()
     let path = folder.file("a.h264")
-    for (make, word) in [("mkdir", "folder"), ("mkfifo", "no regular file")] {
+    for (make, word) in [("mkdir", "folder"), ("mkfifo", "not a regular file")] {
       #expect(try await Tool.shell("rm -rf '\(path)'; \(make) '\(path)'").status == 0)
       let outcome = try await Tool.run("record", "serve", "--send", path, "--out", path + ".take")
       #expect(outcome.status == 65)
@@ -130,7 +131,7 @@ extension LiveMediaTests {
     }
 
     /// With audio only in the file, received video is echoed beside it.
-    @Test func aFileGoesBeforeAnEcho() async throws {
+    @Test func aFileIsSentInsteadOfAnEcho() async throws {
       let samples = (0..<22_050).flatMap { sample -> [UInt8] in
         sample / 50 % 2 == 0 ? [0x70, 0x17] : [0x90, 0xe8]
       }

@@ -71,7 +71,7 @@ extension LiveTests {
       #expect(!FileManager.default.fileExists(atPath: path))
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
-      #expect(outcome.status == 0 && outcome.output.contains("nobody called"), "\(outcome)")
+      #expect(outcome.status == 0 && outcome.output.contains("there was no call"), "\(outcome)")
     }
 
     /// Posts a text and returns the status and the body.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Misspelt words: the user is told the right ones.
+/// Misspelt words: the error suggests the right ones.
 struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),
@@ -60,7 +60,7 @@ struct SpellingTests {
     #expect(Nearest.words(to: word, among: ["replay", "info", "timeline", "sql"]) == expected)
   }
 
-  @Test func processorsAreToldApartByWhatOneLacks() {
+  @Test func processorsDifferByTheFeaturesThatOneLacks() {
     let difference = ToolchainDifference(
       part: "cpu", recorded: "x86_64 sse2 avx2", present: "x86_64 sse2 avx2 avx512f vaes")
     #expect(difference.summary == "recorded on another CPU (without avx512f, vaes)")

@@ -82,7 +82,7 @@ struct StatsFormTests {
     #expect(try await Tool.run(["stats", made.path] + options).status == 64)
   }
 
-  @Test func theSchemaTellsTheMembersOfStats() async throws {
+  @Test func theSchemaListsTheMembersOfStats() async throws {
     let schema = try await Tool.run("sql", "--schema")
     #expect(schema.output.contains("-- inbound-rtp (audio)"))
     #expect(schema.output.contains("-- transport\n"))

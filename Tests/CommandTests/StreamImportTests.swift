@@ -47,7 +47,7 @@ struct StreamImportTests {
 
   /// G.711 is decoded by default: a speaker is heard, and a silent one is not.
   @Test(arguments: [(UInt8(0), UInt8(0xff)), (8, 0xd5)])
-  func telephonesAreHeard(type: UInt8, silence: UInt8) async throws {
+  func g711AudioIsDecoded(type: UInt8, silence: UInt8) async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<300 {
@@ -121,7 +121,7 @@ struct StreamImportTests {
     try await Takes.expectIdentical(take)
   }
 
-  @Test func numbersThatBeginAnewAreNamedAndNotLost() async throws {
+  @Test func restartedNumbersAreNamedAndNotLost() async throws {
     let folder = try Folder()
     var capture = Capture()
     for number in 0..<600 {
@@ -144,7 +144,7 @@ struct StreamImportTests {
   /// A jump back by fewer than a hundred numbers: statistics, findings and views agree, and late or
   /// repeated packets do not count as a jump.
   @Test(arguments: [5, 50, 99, 0])
-  func numbersThatBeginAnewByAFewAreNamedToo(_ back: Int) async throws {
+  func nearRestartsOfNumbersAreNamedToo(_ back: Int) async throws {
     let folder = try Folder()
     var capture = Capture()
     func add(_ sequence: Int, _ time: Int, _ at: Int, _ fill: Int) {

@@ -70,7 +70,7 @@ struct TamperingTests {
   enum Field: String, CaseIterable { case time, deadline, entropy }
 
   @Test(arguments: Field.allCases)
-  func whatTheTapeSaysOfAStepIsFoundAtThatStep(field: Field) async throws {
+  func eachRowOfTheTapeIsFoundAtItsStep(field: Field) async throws {
     let made = try await Takes.copy()
     let row = "FROM tape ORDER BY steps DESC, first_step LIMIT 1"
     let first = try Takes.number(made.path, "SELECT first_step \(row)")

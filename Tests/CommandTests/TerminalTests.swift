@@ -34,7 +34,7 @@ struct TerminalTests {
     }
   }
 
-  @Test func whatDoesNotFitEndsInAnEllipsisAndAPipeGetsAllOfIt() async throws {
+  @Test func longCellsEndInAnEllipsisAndPipesGetWholeOnes() async throws {
     let made = try await Takes.lossyCall()
     let long = String(repeating: "word ", count: 60) + "end"
     let query = "SELECT 1 AS number, '\(long)' AS text, 22 AS other"
@@ -156,7 +156,7 @@ struct TerminalTests {
   }
 
   @Test(.enabled(if: Tool.has("less")))
-  func withoutAnythingSaidThePagerIsLess() async throws {
+  func theDefaultPagerIsLess() async throws {
     let made = try await Takes.lossyCall()
     let run = try TerminalRun(["timeline", made.path], rows: 8)
     // The pager waits for its reader, and Ctrl-C does not reach the command behind it.

@@ -116,7 +116,7 @@ struct UsageTests {
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains("inbound-rtp"))
   }
 
-  @Test func aFileThatIsThereIsNotWrittenOver() async throws {
+  @Test func anExistingFileIsNeverOverwritten() async throws {
     let folder = try Folder()
     let path = try folder.write("there.take", "precious".utf8)
     let made = try await Takes.lossyCall()
@@ -134,7 +134,7 @@ struct UsageTests {
     #expect(try Data(contentsOf: folder.url("there.take")) == Data("precious".utf8))
   }
 
-  @Test func aFolderThatIsNotThereIsNamed() async throws {
+  @Test func aMissingFolderIsNamed() async throws {
     let folder = try Folder()
     let path = folder.file("none/call.take")
     let outcome = try await Tool.run("record", "demo", "--seed", "1", "--out", path)

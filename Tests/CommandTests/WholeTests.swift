@@ -42,7 +42,7 @@ struct WholeTests {
     }
   }
 
-  @Test func whatCannotBeWrittenIsReportedAndLeavesNothing() async throws {
+  @Test func failedWritesAreReportedAndLeaveNothing() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     for (arguments, limit) in [
       (["page", made.path, "--out", folder.file("a.html")], 20),
@@ -69,7 +69,7 @@ struct WholeTests {
     #expect(full.status == 74 && full.errors.contains("/dev/full"), "\(full)")
   }
 
-  @Test func whatIsWrittenIsForItsOwnerAlone() async throws {
+  @Test func writtenFilesAreAccessibleOnlyToTheirOwner() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let outcome = try await Tool.run(
       "debug", made.path, "-c", "seek end", "-c", "picture \(folder.file("a.png"))", "-c",
@@ -92,7 +92,7 @@ struct WholeTests {
     #expect(try await Tool.run("verify", folder.file("none")).status == 66)
   }
 
-  @Test func aConditionThatNothingMeetsIsNoDifference() async throws {
+  @Test func anUnmetConditionIsNoDifference() async throws {
     let path = try await Takes.lossyCall().path
     for arguments in [
       ["replay", path, "--skip-codecs", "--until", "state connection failed"],
@@ -115,7 +115,7 @@ extension LiveTests {
       ["sql", "SELECT 1"],
     ]
 
-    @Test func aTakeThatIsRecordedOrWasCopiedWithoutItsLogSaysSo() async throws {
+    @Test func anUnfinishedTakeAndOneWithoutItsLogAreReported() async throws {
       let folder = try Folder()
       let (path, copy) = (folder.file("live.take"), folder.file("copy.take"))
       let run = try Run(

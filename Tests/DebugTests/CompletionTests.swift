@@ -4,7 +4,7 @@ import Testing
 
 /// Tab completion at different places in a line.
 struct CompletionTests {
-  @Test func whatIsOfferedFitsThePlace() {
+  @Test func completionsFitThePlace() {
     let rows: [(line: String, some: [String], none: [String])] = [
       ("", ["seek", "frame", "audio", "help"], ["state", "picture"]),
       ("se", ["seek"], ["show"]),

@@ -36,7 +36,7 @@ struct TakeDiffTests {
     #expect(!diff.differences.contains { $0.right == "is missing" })
   }
 
-  @Test func oneSessionUnderTwoBuildsDiffersFromTheFirstOtherStepOn() throws {
+  @Test func oneSessionUnderTwoBuildsDiffersFromTheFirstDifferentStepOn() throws {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: take.path, toPath: path)
@@ -71,7 +71,7 @@ struct TakeDiffTests {
       ["session: - a=fingerprint:sha-256 ...", "session: + a=fingerprint:sha-1 ..."]
     ),
   ])
-  func descriptionsAreComparedWithoutWhatIsDrawnAnew(
+  func descriptionsAreComparedWithoutRandomValues(
     _ old: String, _ new: String, _ lines: [String]
   ) {
     let sdp = """

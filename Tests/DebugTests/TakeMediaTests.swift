@@ -31,7 +31,7 @@ struct TakeMediaTests {
     #expect(bytes.dropFirst(44).contains { $0 != 0 })
   }
 
-  @Test func whatIsNotThereIsReported() throws {
+  @Test func missingTracksAreReported() throws {
     let take = try LabTake.shared.get()
     let media = TakeMedia(path: take.path)
     for (choice, words) in [("track=9", "no such video track"), ("peer=1", "cannot be written")] {

@@ -55,7 +55,7 @@ struct WalkTests {
     ("pair succeeded", "candidate_pair WHERE state = 'succeeded'"),
     ("track vp8 direction=in", "track WHERE codec = 'vp8' AND direction = 'in'"),
   ])
-  func conditionsMeanWhatTheTablesSay(_ text: String, _ sql: String) throws {
+  func conditionsAgreeWithTheTables(_ text: String, _ sql: String) throws {
     let take = try LabTake.shared.get()
     let condition = try StepCondition(text)
     let walk = try walk(take)
@@ -126,7 +126,7 @@ struct WalkTests {
   }
 
   @Test(arguments: ["stat jitter>0.1", "stat packetsLost<2", "stat framesDecoded=3"])
-  func whatMayShrinkIsNotFoundBySamples(_ text: String) throws {
+  func shrinkingMembersAreNotSearchedBySamples(_ text: String) throws {
     let take = try LabTake.lossy.get()
     let finder = try StepFinder(path: take.path)
     #expect(try finder.spans(of: try StepCondition(text), stepCount: 100) == nil)
@@ -147,7 +147,7 @@ struct WalkTests {
     #expect(try !StepCondition("state failed").stopsBefore)
   }
 
-  @Test func theStateOfEveryLayerIsThere() throws {
+  @Test func everyLayerHasItsState() throws {
     let take = try LabTake.shared.get()
     let walk = try walk(take)
     while walk.at < .zero + .milliseconds(1500), try walk.advance() != nil {}

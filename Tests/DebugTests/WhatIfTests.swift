@@ -21,7 +21,7 @@ struct WhatIfTests {
     outcome.measures.first { $0.name == name }?.value ?? 0
   }
 
-  @Test func withoutChangesTheRecordedSessionComesOut() throws {
+  @Test func withoutChangesTheRecordedSessionIsReproduced() throws {
     for take in [try LabTake.shared.get(), try LabTake.lossy.get()] {
       let (outcomes, _) = try outcomes(take) { _ in }
       #expect(outcomes.map(\.label) == ["caller", "callee"])
@@ -50,7 +50,7 @@ struct WhatIfTests {
     }
   }
 
-  @Test func aLargerJitterBufferTakesTheFreezesAway() throws {
+  @Test func aLargerJitterBufferRemovesTheFreezes() throws {
     let take = try LabTake.lossy.get()
     let before = try outcomes(take) { _ in }.outcomes
     let after = try outcomes(take) { $0.configure = { $0.jitterBufferMinimum = 1000 } }.outcomes
@@ -80,7 +80,7 @@ struct WhatIfTests {
     }
   }
 
-  @Test func whatIsAskedForAndWasNotSentIsReported() throws {
+  @Test func requestedPacketsThatWereNotSentAreReported() throws {
     let take = try LabTake.lossy.get()
     let name = "packets asked for again that were not sent"
     let before = try outcomes(take) { _ in }.outcomes
@@ -134,7 +134,7 @@ struct WhatIfTests {
   }
 
   /// Packets that arrive early wait for the late ones.
-  @Test func aDelayComesOutAsDelay() throws {
+  @Test func aDelayShowsAsDelay() throws {
     let take = try LabTake.shared.get()
     let before = try outcomes(take) { _ in }.outcomes
     let after = try outcomes(take) {

@@ -1,4 +1,4 @@
-"""One call from the first process to the last check."""
+"""Makes one call, from starting the recorder to checking the take."""
 
 import asyncio
 import re
@@ -25,19 +25,19 @@ _FEWEST_FRAMES = 10
 
 @dataclass
 class Outcome:
-    """What became of a call."""
+    """The result of a call."""
 
     call: Call
     report: Report = field(default_factory=Report)
     take: takes.Take = field(default_factory=takes.Take)
     summary: str = ""
-    # How many replays were identical, of how many.
+    # How many replays were identical, and how many were made.
     replays: tuple[int, int] = (0, 0)
     problems: list[str] = field(default_factory=list)
 
 
 async def run(call, program, folder, seconds):
-    """Makes a call, records it, replays it; never throws and leaves nothing running."""
+    """Makes a call, records it and replays it; never raises, and leaves no process running."""
     outcome = Outcome(call)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -73,7 +73,7 @@ async def _record(call, program, folder, seconds, outcome):
         try:
             await _converse(call, recorder, relay, folder, seconds, outcome)
         except BaseException:
-            # Also of a call that failed there shall be a take to look into.
+            # A failed call leaves a take as well, for diagnosis.
             await recorder.abandon()
             raise
     finally:
@@ -95,14 +95,14 @@ async def _converse(call, recorder, relay, folder, seconds, outcome):
         await recorder.stats()
         if call.offerer == "page" and call.peer == "chromium":
             await peer.hang_up()
-        # While the peer still sends: this is how a person ends a recording.
+        # The recording is interrupted while the peer still sends, as users do.
         outcome.summary = await recorder.finish()
     finally:
         await peer.close()
 
 
 async def _connect(call, recorder, peer, folder):
-    """Exchanges the descriptions, or lets the page of Retake do it."""
+    """Exchanges the descriptions, or lets Retake's page do so."""
     if call.offerer == "page":
         await peer.visit(recorder.address + "/?auto")
         return
@@ -115,7 +115,7 @@ async def _connect(call, recorder, peer, folder):
         return
     identifier, offer = await recorder.make_offer()
     if call.peer_waits:
-        # What an offerer with `setup:active` would send: the peer can only be passive.
+        # An offerer with `setup:active` would send this: the peer can only be passive.
         offer = re.sub(r"a=setup:actpass", "a=setup:active", offer)
     offer = _signaled(call, offer)
     (folder / "offer.sdp").write_text(offer)
@@ -125,13 +125,13 @@ async def _connect(call, recorder, peer, folder):
 
 
 def _signaled(call, sdp):
-    """A description as it arrives: where nothing is bundled, the groups got lost on the way."""
+    """Returns a description as signaled; without its BUNDLE group if the call is not bundled."""
     return re.sub(r"a=group:BUNDLE.*\r\n", "", sdp) if call.apart else sdp
 
 
 async def _hold(call, recorder, peer, seconds, outcome):
-    """Stays in the call for a time, and until media flows both ways and all that is said came
-    back; keeps the last report."""
+    """Stays in the call for a while, and until media flows in both directions and all messages were
+    echoed; keeps the last report."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     while True:
@@ -149,7 +149,7 @@ async def _hold(call, recorder, peer, seconds, outcome):
 
 
 def _lacking(call, report):
-    """What is not there yet on the peer's side."""
+    """Returns what is still missing at the peer."""
     lacking = []
     if report.connection != "connected":
         lacking.append(f"connection is {report.connection}")
@@ -174,10 +174,11 @@ def _lacking(call, report):
 
 
 def _unsaid(call, received, closed):
-    """What Retake has still to say over its own channels, or to hear."""
+    """Returns which messages of Retake's channels have not been echoed, and which channels are
+    open."""
     lacking = []
     if received < 2 * len(call.says):
-        lacking.append(f"{received} of {2 * len(call.says)} messages came back")
+        lacking.append(f"{received} of {2 * len(call.says)} messages were echoed")
     if closed < call.says_channels:
         lacking.append(f"{closed} of {call.says_channels} channels are closed")
     return lacking

@@ -1,4 +1,4 @@
-"""A file of H.264 for Retake to send, made where it is needed: a moving gradient."""
+"""Makes an H.264 file for Retake to send: a moving gradient."""
 
 import fractions
 
@@ -6,14 +6,14 @@ import av
 
 from peers import samples
 
-# What nobody else sends here, so that a peer that shows it shows the file.
+# No other source here has this size, so a peer that shows it shows the file.
 WIDTH, HEIGHT = samples.WIDTH, samples.HEIGHT
 _FRAMES = 50
 _FRAMES_PER_SECOND = 25
 
 
 def write(path):
-    """Writes two seconds of the baseline profile, a key frame in each of them."""
+    """Writes two seconds of baseline profile, with a key frame every second."""
     encoder = av.CodecContext.create("libx264", "w")
     encoder.width, encoder.height = WIDTH, HEIGHT
     encoder.pix_fmt = "yuv420p"
@@ -22,7 +22,7 @@ def write(path):
     encoder.gop_size = _FRAMES_PER_SECOND
     encoder.max_b_frames = 0
     encoder.bit_rate = 300_000
-    # Without these the encoder keeps video frames back.
+    # Without these options the encoder delays frames.
     encoder.options = {"profile": "baseline", "level": "31", "tune": "zerolatency"}
     stream = bytearray()
     for number in range(_FRAMES):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How fast pages of takes are in a browser: opened, zoomed, served, and following a recording."""
+"""Measures how fast pages of takes are in a browser: opening, zooming, serving, and following a
+recording."""
 
 import argparse
 import asyncio
@@ -31,7 +32,7 @@ def _arguments():
     )
     parser.add_argument(
         "--take", type=Path, metavar="FILE",
-        help="the take of a long call; it is made when it is not there (default: a temporary one)",
+        help="the take of a long call, made if it does not exist (default: a temporary one)",
     )
     parser.add_argument(
         "--seconds", type=int, default=600, help="how long the call is (default: 600)",
@@ -48,7 +49,7 @@ async def _run(program, *arguments):
 
 
 async def _zoom(viewer):
-    """Script of zooming in and out at several places, in milliseconds a step."""
+    """Returns the script time of zooming in and out at several places, in milliseconds per step."""
     spent = []
     for number in range(_ZOOMS):
         x = 300 + 47 * number % 700
@@ -61,7 +62,7 @@ async def _zoom(viewer):
 
 
 async def _measure(options, folder, rows):
-    # Only now: the modules need the packages of the virtual environment.
+    # Imported here, because these modules need the virtual environment's packages.
     from peers.viewer import ChromiumViewer
     from processes import Child
 
@@ -98,12 +99,12 @@ async def _measure(options, folder, rows):
 
 
 async def _complete(viewer, rows):
-    """A page that was drawn from an overview has every value in the end, and as many."""
+    """Checks that a page drawn from an overview gets every value in the end, in the same number."""
     overview = await viewer.page.evaluate(_CARRIED)
     begin = time.monotonic()
     while await viewer.page.evaluate("retake.hasLateValues()"):
         if time.monotonic() - begin > _VALUES_SECONDS:
-            raise RuntimeError("values of the page never come")
+            raise RuntimeError("values of the page never arrive")
         await asyncio.sleep(0.1)
     carried = await viewer.page.evaluate(_CARRIED)
     if carried != overview:
@@ -113,7 +114,7 @@ async def _complete(viewer, rows):
 
 
 async def _follow(options, folder, viewer, rows):
-    """How far behind the page of a recording is, and what it costs the recorder."""
+    """Measures how far a recording's page lags, and what it costs the recorder."""
     from processes import Child
 
     take = folder / "live.take"
@@ -145,7 +146,7 @@ async def _follow(options, folder, viewer, rows):
 
 
 def main():
-    """Prints what was measured beside what it should be."""
+    """Prints the measurements beside their limits."""
     options = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="retake-drawing-"))
     rows = []

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Calls of real peers with one known fault each, and whether the first finding names it.
+"""Makes calls between real peers with one known fault each, and checks that the first finding names
+it.
 
-Retake is one end of some, and watches others on the wire beside one end. Who calls whom, the fault,
-its severity, its time and its direction come from a seed. A call in which this machine starved is
-made again, and counted; one whose fault touched next to nothing is drawn again.
+Retake is one end of some calls, and observes others on the wire beside one end. A seed decides the
+peers, the fault, its severity, time and direction. A call during which this machine starved is
+repeated, and counted; one whose fault had hardly any effect is replaced by another.
 """
 
 import argparse
@@ -30,16 +31,16 @@ _ROOT = Path(__file__).resolve().parents[2]
 _CALL_SECONDS = 150
 _CONNECT_SECONDS = 60
 _ATTEMPTS = 3
-# How often a fault that touched too little is drawn again.
+# How often a call whose fault had too little effect is replaced.
 _REDRAWS = 3
-# A wait of the program that carries the packets, in seconds, which the calls are not to blame for.
+# The longest delay of the process that forwards packets, in seconds, that a call may have.
 _LAG = 0.15
 
-# Who calls whom: Retake is an end, or watches.
+# The peers of a call: Retake is an end, or observes.
 _ENDS = [("retake", "chromium"), ("retake", "firefox"), ("retake", "aiortc")]
 _WATCHED = [("chromium", "firefox"), ("chromium", "aiortc"), ("firefox", "aiortc")]
 
-# What names a fault. A media fault is one of the peer that sends.
+# The findings that name each fault. A media fault belongs to the peer that sends.
 _ACCEPTED = {
     "loss": {"loss", "loss-at-peer", "loss-burst"},
     "lossBurst": {"loss-burst", "loss", "loss-at-peer"},
@@ -54,7 +55,7 @@ _ACCEPTED = {
     "cameraRepeats": {"camera-repeats"},
     "turnRefused": {"turn-refused", "turn-refused-seen"},
 }
-# A script for the page of a browser that puts another source in the place of one.
+# Script for a browser's page that replaces a source.
 _SOURCES = {
     "silentMicrophone": """
         const context = new AudioContext();
@@ -97,7 +98,7 @@ class Plan:
     peers: tuple
     # The end that the fault comes from: the first of the peers or the second.
     culprit: int
-    # Of a call that is watched: beside which end.
+    # In an observed call, the end beside which Retake observes.
     watched: int | None
     begin: float
     length: float
@@ -106,34 +107,34 @@ class Plan:
 
     @property
     def name(self):
-        """A name for people and for folders."""
+        """The name in the output and of the folder."""
         where = "" if self.watched is None else f"-seen-at-{self.peers[self.watched]}"
         return f"{self.kind}-{'-'.join(self.peers)}{where}"
 
     @property
     def words(self):
-        """What it is, for people."""
+        """A description for the output."""
         seen = "" if self.watched is None else f", watched beside {self.peers[self.watched]}"
         return (f"{self.kind} of {self.peers[self.culprit]}, {self.severity:.2f}, "
                 f"{self.peers[0]} and {self.peers[1]}{seen}")
 
     @property
     def uses_loopback(self):
-        """Whether both reach each other over loopback."""
+        """Whether both peers can use loopback."""
         if self.kind == "turnRefused":
             return False
         return all(ABILITIES[peer].uses_loopback for peer in self.peers if peer != "retake")
 
 
 def draw(seed, count):
-    """Plans of so many calls, with as many kinds of fault as there are."""
+    """Returns `count` plans, spread over all kinds of faults."""
     chance = random.Random(f"faults {seed}")
     kinds = []
     while len(kinds) < count:
         kinds += chance.sample(sorted(_ACCEPTED), len(_ACCEPTED))
     plans = []
     for number, kind in enumerate(kinds[:count]):
-        # Of sources only an end that decodes is sure; a page changes them.
+        # Only an end that decodes can detect a source's fault; the page replaces the source.
         is_source = kind in ("silentMicrophone", "cameraBlack", "cameraRepeats")
         is_watched = not is_source and kind != "turnRefused" and chance.random() < 0.4
         if is_watched:
@@ -142,7 +143,7 @@ def draw(seed, count):
             peers = chance.choice(_ENDS[:2] if is_source or kind == "turnRefused" else _ENDS)
         culprit = 1 if is_source else 0 if kind == "turnRefused" else chance.randrange(2)
         watched = chance.randrange(2) if is_watched else None
-        # What only its receiver can tell.
+        # Only the receiver can detect these.
         if kind in ("jitter", "reordering"):
             if is_watched:
                 watched = 1 - culprit
@@ -160,7 +161,7 @@ def draw(seed, count):
 
 @dataclass
 class Judged:
-    """What was found in a call."""
+    """The findings of a call, and the verdict."""
 
     verdict: str
     found: list
@@ -169,7 +170,7 @@ class Judged:
 
 
 async def run(plan, program, folder):
-    """Makes a call until the machine does not starve in it, and judges what is found."""
+    """Makes a call, again while the machine starves, and judges its findings."""
     starved, redrawn = 0, 0
     for attempt in range(_ATTEMPTS + _REDRAWS):
         place = folder / plan.name / str(attempt)
@@ -218,8 +219,8 @@ async def _findings(program, take):
 
 
 async def _make(plan, program, folder):
-    """Makes a call; how long the program that carries its packets waited at most, and whether the
-    fault touched enough."""
+    """Makes a call; returns the longest delay of the process that forwards its packets, and whether
+    the fault had enough effect."""
     if plan.kind == "turnRefused":
         await _refused(program, plan, folder)
         return 0, True
@@ -243,7 +244,7 @@ async def _with_retake(plan, program, folder, host):
         identifier, offer = await recorder.make_offer()
         answer = path.signaled(await peer.answer(path.signaled(offer, 0)), 1)
         if plan.kind == "silentMicrophone":
-            # From the beginning: who was heard once may listen.
+            # From the start, because a participant that was heard once may just be listening.
             await peer.change(_SOURCES["silentMicrophone"])
         await recorder.answer(identifier, answer)
         await _connected([peer])
@@ -298,7 +299,7 @@ async def _watch(plan, program, folder, host):
 
 
 async def _refused(program, plan, folder):
-    """Retake has no address but that of a relay, whose password it does not know."""
+    """Makes a call in which Retake may use only a relay, with a wrong password."""
     from peers.coturn import Coturn
     from peers.opening import open_peer
     from retake import Recorder
@@ -324,8 +325,7 @@ async def _refused(program, plan, folder):
 
 
 async def _run_fault(plan, path, peers):
-    """Lets the call go on with its fault in the middle, and a pause after it, in which reports
-    come."""
+    """Continues the call with its fault, and pauses afterwards until reports have arrived."""
     if plan.kind == "silentMicrophone":
         await asyncio.sleep(plan.length)
         return
@@ -385,11 +385,11 @@ async def _main(options, folder):
 
 
 def main():
-    """Makes the calls of a seed; the exit status is 1 where findings do not name the faults."""
+    """Makes a seed's calls; the exit status is 1 if findings do not name the faults."""
     options = _arguments()
     namespace.enter()
     adopt_orphans()
-    # An end from outside takes the way of an interrupt, so that no process stays behind.
+    # SIGTERM is handled like an interrupt, so that no process is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="retake-faults-"))).resolve()
     try:

@@ -1,4 +1,4 @@
-"""A path between two peers on which one thing goes wrong for a time."""
+"""A path between two peers with one fault for a limited time."""
 
 import asyncio
 import random
@@ -7,9 +7,9 @@ from impairment import LossyPath, _Face
 
 
 class FaultyPath(LossyPath):
-    """Two ports, and what goes on between them: good, until the fault of a plan begins."""
+    """A good path over two ports, until the plan's fault begins."""
 
-    # How long a good way takes, in seconds, and by how much its packets differ.
+    # The delay of the good path and its variation, in seconds.
     _WAY, _SPREAD = 0.02, 0.003
 
     def __init__(self, host, plan):
@@ -17,13 +17,13 @@ class FaultyPath(LossyPath):
         self._plan = plan
         self._chance = random.Random(f"path {plan.seed}")
         self._is_on = False
-        # When the last packet of each end leaves: a good path keeps the order.
+        # When each end's last packet leaves: a good path does not reorder.
         self._leaves = [0.0, 0.0]
-        # Until when a narrow link sends what it has, and until when a radio holds all back.
+        # Until when a bottleneck is busy, and until when radio holds packets back.
         self._busy, self._release = 0.0, 0.0
         self._watch = None
         self.lag = 0.0
-        # Packets that the fault touched, and the seconds of the call in which a queue held one up.
+        # The number of packets affected, and the seconds of the call in which a queue delayed some.
         self.touched = 0
         self._queued = {}
 
@@ -38,20 +38,20 @@ class FaultyPath(LossyPath):
         return path
 
     def begin(self):
-        """Lets the fault begin; from now on this process watches how late it is itself."""
+        """Starts the fault, and starts measuring this process's own delay."""
         self._is_on = True
         self._watch = self._watch or asyncio.create_task(self._measure())
 
     def end(self):
-        """Lets the fault end."""
+        """Ends the fault."""
         self._is_on = False
 
     @property
     def is_touched(self):
-        """Whether the fault touched what a rule needs to see it: congestion control may leave
-        nothing of a narrow link but its first second."""
+        """Whether the fault affected enough for its rule: congestion control may adapt to a
+        bottleneck within its first second."""
         if self._plan.kind == "bottleneck":
-            # Seconds in which most packets waited for 120 ms and more.
+            # Seconds in which most packets waited 120 ms or more.
             return sum(waited * 2 > count for waited, count in self._queued.values()) >= 3
         least = {"loss": 20, "lossBurst": 10, "mediaDeadOneWay": 50, "deadPath": 50,
                  "reordering": 20, "jitter": 150, "longDelay": 50}
@@ -71,7 +71,7 @@ class FaultyPath(LossyPath):
             self.lag = max(self.lag, loop.time() - due)
 
     def forward(self, end, data, addr):
-        """Sends on what came from an end, as the fault has it."""
+        """Forwards an end's datagram, subject to the fault."""
         if addr != self._ends[end]:
             return
         now = asyncio.get_running_loop().time()
@@ -80,13 +80,15 @@ class FaultyPath(LossyPath):
             self.touched += 1
         for wait in waits:
             at = now + self._WAY + self._SPREAD * self._chance.random() + abs(wait)
-            # One with a wait below zero is overtaken. Of two at one time either might be first.
+            # A negative wait means that the packet is overtaken. With equal times, either order is
+            # possible.
             if wait >= 0:
                 at = self._leaves[end] = max(self._leaves[end] + 1e-6, at)
             asyncio.get_running_loop().call_at(at, self._leave, 1 - end, data)
 
     def _waits(self, end, data, now):
-        """When copies of a packet leave: waits in seconds, one below zero leaves the order."""
+        """Returns when each copy of a packet leaves, in seconds from now; a negative wait breaks
+        the order."""
         plan, chance = self._plan, self._chance
         bad = plan.severity
         is_media = 128 <= data[0] < 192 and len(data) > 1

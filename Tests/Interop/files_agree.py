@@ -1,7 +1,7 @@
-"""What Chromium itself writes down of a call agrees with Retake's take of that call.
+"""Compares Chromium's own records of a call with Retake's take of the call.
 
-Its RTC event log, its RTP dump and its dump of webrtc-internals are imported, and compared packet
-by packet, state by state, and line by line of the descriptions.
+Its RTC event log, RTP dump and webrtc-internals dump are imported and compared: packet by packet,
+state by state, and line by line of the descriptions.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from recorded_page import Browser as Chromium
 from retake import Recorder
 
 _DOWNLOAD_SECONDS = 60
-# Packets on their way when the call or a log ended are in one of two files alone.
+# Packets in transit when the call or a log ended are in only one of two files.
 _END_NS = 400_000_000
-# What SRTP adds to a packet: the tags of its profiles.
+# The length that SRTP adds to a packet: the authentication tags of its profiles.
 _TAGS = {10, 16}
 
 _SAVE = """(() => {
@@ -27,7 +27,7 @@ _SAVE = """(() => {
 
 
 async def run(program, folder, seconds):
-    """Makes the call and compares; the problems found, and a few words."""
+    """Makes the call and compares; returns the problems and a summary."""
     folder.mkdir(parents=True)
     logs = folder / "logs"
     logs.mkdir()
@@ -112,7 +112,7 @@ async def _import(program, folder, logs, problems):
 
 
 def _packets(take, direction, label=None):
-    """The packets of one direction: what is in their headers, with size and time."""
+    """Returns one direction's packets: their header fields, sizes and times."""
     where = "" if label is None else " AND peer.label = ?"
     with sqlite3.connect(take) as base:
         rows = base.execute(
@@ -123,7 +123,7 @@ def _packets(take, direction, label=None):
 
 
 def _compare(name, take, file, problems):
-    """Compares the packets of Retake's take with those of a file of Chromium's."""
+    """Compares the packets in Retake's take with those in Chromium's file."""
     counts = []
     for ours, theirs in (("in", "out"), ("out", "in")):
         recorded = _packets(take, ours)
@@ -136,7 +136,7 @@ def _compare(name, take, file, problems):
         for packets, others, whose in (
             (recorded, reported, "Retake's take"), (reported, recorded, f"Chromium's {name}"),
         ):
-            # A log that the browser still held in its memory when it ended breaks off earlier.
+            # A log that the browser had not fully written when it ended stops earlier.
             end = max(packets[key][1] for key in both) - _END_NS
             begin = min(packets[key][1] for key in both)
             alone = [
@@ -165,7 +165,7 @@ def _compare_sizes(files, problems):
 
 
 def _compare_reports(take, file, problems):
-    """Descriptions and states of the dump of webrtc-internals."""
+    """Compares the descriptions and states in a webrtc-internals dump."""
     def messages(path, type_, direction):
         with sqlite3.connect(path) as base:
             return [
@@ -203,8 +203,8 @@ def _compare_reports(take, file, problems):
 
 
 def _fixed(sdp):
-    """The lines of a description that do not change while candidates are gathered."""
-    # Chromium writes the semantics of streams in its own way.
+    """Returns the lines of a description that do not change while candidates are gathered."""
+    # Chromium formats the msid-semantic line differently.
     gathered = re.compile(r"a=(candidate|end-of-candidates|rtcp:|msid-semantic:)|c=")
     return [
         re.sub(r"^(m=\w+) \d+", r"\1", line)

@@ -33,7 +33,7 @@ _WORKERS = 16
 
 
 class Server:
-    """A server under attack, and what is watched of it."""
+    """A server under attack, and its measurements."""
 
     def __init__(self, retake, kind, folder, take):
         self.kind = kind
@@ -80,7 +80,8 @@ class Server:
         return connection
 
     def exchange(self, data, ends=False):
-        """Sends bytes and reads the answer to its end, or until nothing comes for a second."""
+        """Sends bytes and reads the response until the connection ends, or until a second passes
+        without data."""
         begin = time.monotonic()
         answer = b""
         with self.connect() as connection:
@@ -107,7 +108,7 @@ class Server:
         return answer
 
     def request(self, method, path, headers=(), body=b"", host="localhost"):
-        """One request as it should be; the status and the whole answer."""
+        """Sends a well-formed request; returns the status and the response."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close"]
         lines += list(headers) + (
             [f"Content-Length: {len(body)}"] if body or method == "POST" else []
@@ -194,7 +195,7 @@ _KINDS = {
 
 
 def attack(server, count, seed):
-    """Sends so many requests; how many of each kind there were."""
+    """Sends `count` requests; returns how many of each kind."""
     tally = {}
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Frames of WebSockets that nobody should send, and messages of rooms that mean nothing."""
+"""Invalid WebSocket frames, and meaningless messages for rooms."""
 
 import base64
 import json
@@ -9,11 +9,11 @@ import time
 
 
 class Failure(Exception):
-    """Something that must not be."""
+    """A violated expectation."""
 
 
 def _frame(opcode, payload, rng, isLast=True, isMasked=True, length=None, reserved=0):
-    """A frame (RFC 6455 section 5.2), with a length that need not be that of the payload."""
+    """Returns a frame (RFC 6455 section 5.2), whose stated length may differ from the payload's."""
     length = len(payload) if length is None else length
     head = bytes([(0x80 if isLast else 0) | reserved << 4 | opcode])
     mask = 0x80 if isMasked else 0
@@ -106,7 +106,8 @@ def _bytes(rng):
 
 
 def send(server, rng):
-    """Opens a WebSocket, enters a room mostly, and sends what comes to mind; reads some of it."""
+    """Opens a WebSocket, usually joins a room, and sends random frames; reads some of the
+    responses."""
     key = base64.b64encode(os.urandom(16)).decode()
     with server.connect() as connection:
         connection.sendall(

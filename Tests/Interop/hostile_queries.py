@@ -1,11 +1,11 @@
-"""Queries that want other files, all memory, or all time."""
+"""Queries that try to read other files, or to use unlimited memory or time."""
 
 import json
 import os
 
 _NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 
-# What must be refused, whatever it says.
+# Queries that must be rejected, with whatever error.
 _REFUSED = [
     "ATTACH 'file:/tmp/retake-hostile?mode=rwc' AS x",
     "ATTACH '/etc/passwd' AS x",
@@ -47,7 +47,7 @@ _REFUSED = [
     "EXPLAIN DELETE FROM take; DROP TABLE take",
 ]
 
-# What may be answered or not, soon.
+# Queries that may be answered or rejected, but soon.
 _STRANGE = [
     "SELECT 1",
     "SELECT zeroblob(1000000000)",
@@ -79,7 +79,7 @@ _STRANGE = [
     "SELECT group_concat(hex(zeroblob(100000))) FROM packet",
 ]
 
-# What would go on for ever, or take all memory.
+# Queries that would run forever, or use unlimited memory.
 _ENDLESS = [
     f"{_NUMBERS} SELECT count(*) FROM n",
     f"{_NUMBERS} SELECT group_concat(i) FROM n",
@@ -102,7 +102,7 @@ _ENDLESS = [
 
 
 class Failure(Exception):
-    """Something that must not be."""
+    """A violated expectation."""
 
 
 def _ask(server, sql):
@@ -110,11 +110,11 @@ def _ask(server, sql):
 
 
 def light(server, rng):
-    """Asks for what is answered or refused soon."""
+    """Sends queries that must be answered or rejected soon."""
     if rng.random() < 0.5:
         sql = rng.choice(_REFUSED)
         status, answer = _ask(server, sql)
-        # Too many queries at once are refused before they are looked at.
+        # Too many concurrent queries are rejected before they are parsed.
         if status == 200:
             raise Failure(f"{sql} was answered: {answer[-200:]!r}")
     else:
@@ -135,7 +135,7 @@ def light(server, rng):
 
 
 def heavy(server, rng):
-    """Asks for what never ends by itself."""
+    """Sends queries that never end by themselves."""
     sql = rng.choice(_ENDLESS)
     status, answer = _ask(server, sql)
     if status not in (200, 422):

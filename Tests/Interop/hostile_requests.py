@@ -1,4 +1,4 @@
-"""Requests of HTTP that nobody should send, and what must not be answered."""
+"""Invalid HTTP requests, and valid ones that must be rejected."""
 
 import json
 import re
@@ -53,10 +53,10 @@ _SDP = (
 
 
 class Failure(Exception):
-    """Something that must not be."""
+    """A violated expectation."""
 
 
-# Each takes the server and a random generator, and fails for a wrong success.
+# Each function gets the server and a random generator, and raises if a request wrongly succeeds.
 
 
 def mutated(server, rng):
@@ -136,7 +136,7 @@ def chunks(server, rng):
 
 
 def pipeline(server, rng):
-    """Asks many times and reads nothing."""
+    """Pipelines many requests and reads nothing."""
     path = rng.choice(_PATHS)
     data = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{server.bearer}\r\n\r\n".encode()
     with server.connect() as connection:
@@ -153,7 +153,7 @@ def pipeline(server, rng):
 
 
 def slow(server, rng):
-    """Says a little at a time, and then nothing."""
+    """Sends a few bytes at a time, then nothing."""
     with server.connect() as connection:
         try:
             for byte in b"POST /offer HTTP/1.1\r\nHost: l"[: rng.randint(1, 28)]:
@@ -173,7 +173,7 @@ def traversal(server, rng):
 
 
 def wrongToken(server, rng):
-    """Nobody reads or ends anything with a token that is not the server's."""
+    """Checks that a wrong token neither reads nor ends anything."""
     wrong = rng.choice(
         [server.token[:-1], server.token + "0", "", "0" * 32, server.token[::-1], "x y"]
     )

@@ -1,7 +1,7 @@
-"""A path over UDP that loses packets: between two peers, in user space, for any kernel.
+"""A lossy UDP path between two peers, in user space, independent of the kernel.
 
-Each end is told that the other one is at a port of this process. What comes from an end leaves at
-the port that faces the other end, unless it is lost.
+Each end is told that the other is at a port of this process. An end's datagrams leave at the port
+that faces the other end, unless they are lost.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import re
 
 
 class _Face(asyncio.DatagramProtocol):
-    """The port that one end sees in the place of the other."""
+    """The port that one end sees in place of the other."""
 
     def __init__(self, path, end):
         self._path = path
@@ -23,11 +23,11 @@ class _Face(asyncio.DatagramProtocol):
         self._path.forward(self._end, data, addr)
 
     def error_received(self, exc):
-        """An end that is gone: what goes to it is lost."""
+        """Ignores that an end is gone: its datagrams are lost."""
 
 
 class LossyPath:
-    """Two ports, and what goes on between them."""
+    """Two ports, and the loss and delay between them."""
 
     def __init__(self, host, loss, delay, seed):
         self.host = host
@@ -35,13 +35,14 @@ class LossyPath:
         self.lost = [0, 0]
         self._loss = loss
         self._delay = delay
-        # A sequence for each direction: what one end sends does not change what the other loses.
+        # One random sequence per direction: one end's packets do not affect the other end's losses.
         self._random = [random.Random(f"{seed} {end}") for end in range(2)]
         self._ends = [None, None]
 
     @classmethod
     async def open(cls, host, loss, delay=0.03, seed=0):
-        """Opens the two ports on an address; `loss` is a share, `delay` the way's, in seconds."""
+        """Opens the two ports on an address; `loss` is a probability, `delay` is one-way, in
+        seconds."""
         path = cls(host, loss, delay, seed)
         loop = asyncio.get_running_loop()
         for end in range(2):
@@ -50,12 +51,12 @@ class LossyPath:
         return path
 
     def port(self, end):
-        """The port that an end sees."""
+        """Returns the port that an end sees."""
         return self.transports[end].get_extra_info("sockname")[1]
 
     def signaled(self, sdp, end):
-        """The description of an end as it arrives at the other one: its first candidate on the
-        path's address is all that is left, and stands at the path's own port."""
+        """Returns an end's description as signaled: only its first candidate on the path's address
+        is left, with the path's port."""
         lines = []
         for line in sdp.splitlines():
             if line.startswith("a=candidate:"):
@@ -74,7 +75,7 @@ class LossyPath:
         return "\r\n".join(lines) + "\r\n"
 
     def forward(self, end, data, addr):
-        """Sends on what came from an end, or loses it."""
+        """Forwards an end's datagram, or loses it."""
         if addr != self._ends[end]:
             return
         if self._random[end].random() < self._loss:

@@ -1,4 +1,4 @@
-"""The HTTP interface under requests that are wrong: refused in words, and serving on."""
+"""Checks that invalid HTTP requests are rejected with a reason, and that the server continues."""
 
 import shutil
 
@@ -8,7 +8,7 @@ from retake import Recorder
 
 _TOO_LONG = 4 << 20
 
-# Method, path, body, headers, the statuses that are right.
+# Method, path, body, headers, and the accepted statuses.
 _REQUESTS = [
     ("GET", "/", None, {}, {200}),
     ("GET", "/nowhere", None, {}, {404}),
@@ -28,7 +28,7 @@ _REQUESTS = [
 
 
 async def run(program, folder):
-    """Sends all of them, then makes sure that a call is still taken; the problems found."""
+    """Sends all of them, then checks that a call is still accepted; returns the problems."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     problems = []
@@ -58,7 +58,7 @@ async def _try(recorder, method, path, body, headers, right):
     try:
         status, _, _ = await recorder.request(method, path, body, headers)
     except Exception as error:
-        # A server may hang up on a body that is too long before it was sent.
+        # A server may close the connection before a body that is too long was sent.
         if body and len(body) > _TOO_LONG:
             return []
         return [f"{shown}: {type(error).__name__}: {error}"]

@@ -1,4 +1,4 @@
-"""The table at the end of a run."""
+"""Prints the table at the end of a run."""
 
 _HEADINGS = [
     "peer", "offers", "peer's DTLS", "SRTP", "audio in/out", "video in/out", "codec",
@@ -8,7 +8,7 @@ _HEADINGS = [
 
 
 def show(outcomes):
-    """Prints a row for each call; frames are those that Retake received and sent."""
+    """Prints a row per call; frames are those that Retake received and sent."""
     rows = [_HEADINGS] + [_row(outcome) for outcome in outcomes]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
     for number, row in enumerate(rows):
@@ -30,7 +30,7 @@ def _row(outcome):
     return [
         call.peer,
         offers,
-        # Not every peer names the version; both sides have the same.
+        # Some peers do not report the version; both ends have the same.
         f"{report.dtls_version or outcome.take.dtls_version or '-'} {report.dtls_role}".strip(),
         report.srtp_profile or "-",
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",

@@ -1,16 +1,16 @@
-"""A network of its own, so that nothing of a call can leave the machine or meet another one."""
+"""A private network, so that no call's traffic leaves the machine or meets another call's."""
 
 import os
 import shutil
 import subprocess
 import sys
 
-# Set for the process that runs inside; its value is the address that stands for a real interface.
+# Set for the process inside; its value is the address that replaces a real interface's.
 INSIDE = "RETAKE_INTEROP_INSIDE"
-# Set by a person who wants the machine's own network.
+# Set by a user who wants the machine's own network.
 REFUSED = "RETAKE_INTEROP_NO_NETNS"
-# Without a permission a browser gathers no loopback address, and its mDNS names need an interface
-# with multicast: this one lies on a pair of virtual ones that end in the namespace itself.
+# Without camera permission a browser gathers no loopback address, and mDNS needs an interface with
+# multicast: this one is on a veth pair with both ends in the namespace.
 ADDRESS = "10.99.0.1"
 _UP = [
     ["link", "set", "lo", "up"],
@@ -23,14 +23,14 @@ _UP = [
 
 
 def address():
-    """The address besides 127.0.0.1 in the private network, or None outside of one."""
+    """Returns the private network's address besides 127.0.0.1; None outside of one."""
     return os.environ.get(INSIDE)
 
 
 def enter():
-    """Starts this program again inside a private network when the system allows it.
+    """Restarts this program inside a private network if the system allows it.
 
-    Returns inside of it, or outside with a word about why.
+    Returns inside of it, or outside with the reason.
     """
     if address():
         _raise_interfaces()
@@ -48,7 +48,8 @@ def enter():
 
 
 def _allowed_unshare():
-    """The command that gives a new network here: as root, or as root of a user namespace."""
+    """Returns the command that creates a network namespace: as root, or as root of a user
+    namespace."""
     if shutil.which("unshare") is None or shutil.which("ip") is None:
         return None
     for command in (["unshare", "--net"], ["unshare", "--net", "--map-root-user"]):

@@ -1,4 +1,4 @@
-"""A call that is negotiated again and again by both sides, while media flows."""
+"""A call that both peers renegotiate repeatedly while media flows."""
 
 import asyncio
 import re
@@ -14,27 +14,28 @@ from retake import Recorder, look, replay
 _CALL_SECONDS = 480
 _FLOW_SECONDS = 60
 _POLL_SECONDS = 0.1
-# So many frames more mean that media flows; none in so many seconds that it does not.
+# Media flows if there are this many more frames; it has stopped if there are none for this many
+# seconds.
 _MORE = 5
 _QUIET_SECONDS = 0.6
 
 
 @dataclass(frozen=True)
 class Step:
-    """One exchange of offer and answer, and what flows from then on."""
+    """One offer/answer exchange, and the flows after it."""
 
     name: str
-    # By mid: `in` is what the peer receives, `out` what it sends.
+    # By mid: `in` if the peer receives, `out` if it sends.
     flows: dict
-    # The peer runs this and offers; or else Retake offers these changes.
+    # The peer runs this script and offers; otherwise Retake offers these changes.
     peer: str | None = None
     retake: dict = field(default_factory=dict)
-    # The other side has an offer of its own under way, which gives way.
+    # The other end has an offer in progress, which is rolled back.
     glare: bool = False
 
 
 _BOTH = ("in", "out")
-# The browsers number sections alike: audio 0, video 1, data 2, and so on.
+# Browsers number sections in the same way: audio 0, video 1, data 2, and so on.
 STEPS = [
     Step("peer adds video", {"0": _BOTH, "1": _BOTH, "3": _BOTH}, peer="call.addVideo()"),
     Step(
@@ -52,7 +53,7 @@ STEPS = [
     Step(
         "peer stops a section", {"0": _BOTH, "1": ("out",)}, peer="call.transceiver('3').stop()",
     ),
-    # The section that was stopped is used again, under another mid.
+    # The stopped section is reused under another mid.
     Step(
         "Retake adds video", {"0": _BOTH, "1": ("out",), "*": ("in",)},
         retake={"add": ["video"]},
@@ -66,18 +67,18 @@ STEPS = [
         peer="call.connections[0].restartIce()",
     ),
     Step(
-        "offers cross, the peer's gives way", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        "offers cross, the peer's is rolled back", {"0": _BOTH, "1": ("out",), "*": ("in",)},
         retake={}, glare=True,
     ),
     Step(
-        "offers cross, Retake's gives way", {"0": _BOTH, "1": _BOTH, "*": ("in",)},
+        "offers cross, Retake's is rolled back", {"0": _BOTH, "1": _BOTH, "*": ("in",)},
         peer="call.transceiver('1').direction = 'sendrecv'", glare=True,
     ),
 ]
 
 
 async def run(program, folder, browser):
-    """Makes the call with a browser and replays it; the problems found."""
+    """Makes the call with a browser and replays it; returns the problems."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     problems = []
@@ -129,7 +130,7 @@ async def _negotiate(step, peer, recorder, identifier):
 
 
 async def _check(peer, name, flows):
-    """Waits until just what shall flow does."""
+    """Waits until exactly the expected flows are active."""
     loop = asyncio.get_running_loop()
     end = loop.time() + _FLOW_SECONDS
     first = await peer.flow()
@@ -145,7 +146,7 @@ async def _check(peer, name, flows):
         if loop.time() > end:
             raise ProcessError(f"{name}: nothing flows at {', '.join(lacking)}: {now}")
         await asyncio.sleep(_POLL_SECONDS)
-    # What was under way may come later still, where the machine is busy.
+    # Packets in transit may arrive later if the machine is busy.
     while True:
         before = now
         await asyncio.sleep(_QUIET_SECONDS)
@@ -163,7 +164,7 @@ async def _check(peer, name, flows):
 
 
 def _named(flows, counts):
-    """The flows by mid, where `*` stands for the section that has another name."""
+    """Returns the flows by mid; `*` stands for the section with a new mid."""
     others = [mid for mid in counts if mid not in flows and re.fullmatch(r"\w+", mid)]
     return {
         (others[0] if mid == "*" and others else mid): ways for mid, ways in flows.items()

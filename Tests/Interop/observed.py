@@ -1,8 +1,8 @@
-"""Calls between other peers, watched on the wire while they are made.
+"""Calls between other peers, observed on the wire.
 
-Retake is no end of them: it captures, opens the packets with the key log of one end, and makes a
-take. tshark reads the export of that take, and has to count the same. In the last cell Retake is an
-end as well, and what the watched receiver decodes has to be what the endpoint decoded.
+Retake is not an end of these calls: it captures, decrypts the packets with one end's key log, and
+makes a take. tshark reads the take's export, and must count the same. In the last cells Retake is
+an end as well, and the observed receiver must decode the same frames as the endpoint.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ _FINISH_SECONDS = 180
 _CALL_SECONDS = 240
 _MEDIA_SECONDS = 90
 _FEWEST_FRAMES = 20
-# How many of those that count at one end may not have come to the other at the end of a call.
+# How many frames that one end counts may not have arrived at the other when a call ends.
 _UNDERWAY_FRAMES = 10
 _JITTER_MS = 0.1
-# How far apart the ports of the streams of one path are, at most.
+# The maximum distance between the ports of one path's streams in an export.
 _CLEAR_DISTANCE = 40
-# What must not be missing: all that is protected was opened.
+# Gaps that must not occur: all protected packets were decrypted.
 _GAPS = ("no-keys", "not-opened", "waiting-overflow", "dropped", "truncated", "unsupported")
 
 
@@ -46,35 +46,35 @@ class Cell:
 
     offerer: str
     answerer: str
-    # The newest DTLS of a Firefox; empty for its own choice.
+    # The highest DTLS version that Firefox may use; empty for its default.
     dtls: str = ""
-    # The version that has to be agreed on; empty for any.
+    # The version that must be negotiated; empty for any.
     expects: str = ""
-    # The first peer has no address but that of a relay, which it reaches over this transport.
+    # The transport over which the first peer reaches a relay, its only candidate; empty for none.
     relay: str = ""
-    # Signaling leaves out the candidates of UDP, so that ICE has TCP alone.
+    # Signaling removes UDP candidates, so that ICE uses TCP.
     tcp: bool = False
 
     @property
     def name(self):
-        """A name for people and for folders."""
+        """The name in the output and of the folder."""
         words = ["observed", self.offerer, self.answerer]
         words += [f"dtls-{self.dtls}"] if self.dtls else []
         words += ["tcp"] * self.tcp
         return "-".join(words + ([f"relay-{self.relay}"] if self.relay else []))
 
     def signaled(self, sdp):
-        """A description as it arrives at the other peer."""
+        """Returns a description as signaled to the other peer."""
         return re.sub(r"(?i)a=candidate:\S+ \d+ udp .*\r\n", "", sdp) if self.tcp else sdp
 
     @property
     def peers(self):
-        """Who takes part."""
+        """The peers."""
         return {self.offerer, self.answerer}
 
     @property
     def uses_loopback(self):
-        """Whether both reach each other over loopback."""
+        """Whether both peers can use loopback."""
         return not self.relay and all(ABILITIES[peer].uses_loopback for peer in self.peers)
 
 
@@ -92,7 +92,7 @@ CELLS = [
 
 @contextmanager
 def _key_log(path):
-    """Lets the processes that are started meanwhile log their secrets."""
+    """Sets SSLKEYLOGFILE for the processes started within the block."""
     os.environ["SSLKEYLOGFILE"] = str(path)
     try:
         yield
@@ -109,7 +109,7 @@ class Watch:
 
     @classmethod
     async def start(cls, program, folder, options=()):
-        """Begins to capture on loopback, over which all that stays on a machine goes."""
+        """Starts capturing on loopback, which all traffic within a machine uses."""
         take = folder / "seen.take"
         child = await Child.start(
             [program, "record", "pcap", "-i", "lo", "--keys", folder / "keys.log", "--out", take,
@@ -120,7 +120,7 @@ class Watch:
         return cls(child, take)
 
     async def finish(self):
-        """Ends the capture as a person would; what it says of itself."""
+        """Ends the capture with an interrupt, as users do; returns its summary."""
         status = await self._child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
         if status:
             raise ProcessError(f"record pcap ended with status {status}")
@@ -128,7 +128,7 @@ class Watch:
 
 
 async def run(cell, program, folder, seconds):
-    """Watches a call; the problems, and a table of what tshark found."""
+    """Observes a call; returns the problems, and a table of tshark's counts."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -139,7 +139,7 @@ async def run(cell, program, folder, seconds):
         found, table = compare(program, folder / "seen.take", folder)
         again, _ = await replay(program, folder / "seen.take", folder)
         return problems + found + again, table
-    except Exception as error:  # a peer may fail in any way: the call failed
+    except Exception as error:  # a peer may raise anything: the call failed
         return [f"{type(error).__name__}: {error}"], ""
     finally:
         end_orphans()
@@ -177,7 +177,7 @@ async def _watch(cell, program, folder, seconds):
 
 
 async def _hold(peers, seconds, directions=("in",)):
-    """Stays in the call for a time, and until media went in each direction of the ends."""
+    """Stays in the call for a while, and until media has been received in each direction."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     while True:
@@ -194,7 +194,7 @@ async def _hold(peers, seconds, directions=("in",)):
 
 
 def _complete(take, summary, cell):
-    """Whether everything was opened, to the last packet."""
+    """Returns problems if not everything was decrypted."""
     problems = _unopened(summary, 0)
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         problems += [
@@ -220,18 +220,18 @@ def _complete(take, summary, cell):
 
 
 def _unopened(summary, spare):
-    """A problem when more packets than some were not opened."""
+    """Returns a problem if more than `spare` packets were not decrypted."""
     opened, packets = summary["packetsInClear"], summary["packets"]
-    return [f"{opened} of {packets} packets were opened"] * (not 0 < packets <= opened + spare)
+    return [f"{opened} of {packets} packets were decrypted"] * (not 0 < packets <= opened + spare)
 
 
 # MARK: tshark
 
 
 def _compare(program, take, folder):
-    """Compares each stream in the clear with what tshark says of the export.
+    """Compares each decrypted stream with tshark's counts for the export.
 
-    For tshark, what goes on over another pair of addresses is another stream.
+    For tshark, the same SSRC on another pair of addresses is another stream.
     """
     theirs = _exported(program, take, folder)
     problems = []
@@ -263,8 +263,8 @@ def _compare(program, take, folder):
                 f"{value:g}" for pair in zip(ours, other) for value in pair)))
             if ours[:2] != other[:2]:
                 problems.append(f"tshark: {ssrc} {codec}: {other} against {ours}")
-            # The times of packets that are sent again are those of what they repeat; without a
-            # codec tshark knows no clock.
+            # Retransmissions have the original packets' timestamps; without a codec tshark does not
+            # know the clock.
             elif codec not in ("", "rtx") and any(
                 abs(one - two) > _JITTER_MS for one, two in zip(ours[2:], other[2:])
             ):
@@ -273,8 +273,8 @@ def _compare(program, take, folder):
 
 
 def _compare_counts(program, take, folder):
-    """The same for a call over connections, whose packets are no datagrams: what the statistics of
-    the observed receivers count in the end is compared."""
+    """Compares calls over TCP, whose packets are not datagrams, with the observed receivers' final
+    statistics."""
     theirs = {row.ssrc: (row.packets, row.lost) for row in _exported(program, take, folder)}
     rows = [("ssrc", "packets", "tshark", "lost", "tshark")]
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
@@ -293,14 +293,14 @@ def _compare_counts(program, take, folder):
 
 
 def _exported(program, take, folder):
-    """The streams that tshark finds in the export of a take."""
+    """Returns the streams that tshark finds in a take's export."""
     capture = folder / "seen.pcapng"
     subprocess.run([program, "export", take, "--pcapng", capture], check=True, capture_output=True)
     return tshark.streams(capture)
 
 
 def _few(rows):
-    """A problem when fewer streams were compared than a call has."""
+    """Returns a problem if fewer streams were compared than a call has."""
     return [f"tshark: {len(rows) - 1} streams were compared"] * (len(rows) < 4)
 
 
@@ -311,14 +311,15 @@ def _table(rows):
 
 
 def _clear_ports(place):
-    """The ports that an export gives streams in the clear whose port on the wire is another."""
+    """Returns the ports that an export uses for decrypted streams instead of the port on the
+    wire."""
     port = int(place.rpartition(":")[2])
     high = (port ^ 0x8000) & 0x8000
     return {high | (port + distance) & 0x7FFF for distance in range(0, _CLEAR_DISTANCE, 2)}
 
 
 def _ours(database, stream, clock, sights):
-    """The same from the packets of a take."""
+    """Returns the same counts, computed from the take's packets."""
     packets = sorted(
         (min(at, sights.get((ssrc, sequence, time), at)), time, is_marked, sequence)
         for at, ssrc, time, is_marked, sequence in database.execute(
@@ -334,9 +335,10 @@ def _ours(database, stream, clock, sights):
 
 
 def _sights(database):
-    """When packets were seen between a client and its relay, by SSRC, sequence number and RTP time.
+    """Returns when packets between a client and its relay were first seen, by SSRC, sequence number
+    and RTP time.
 
-    On both sides of the relay a packet is seen twice, and the first sight counts.
+    A packet is seen on both sides of the relay.
     """
     sights = {}
 
@@ -365,8 +367,8 @@ def _sights(database):
 
 
 def _cut(stream):
-    """The message of TURN at the beginning of what came over a connection (RFC 8656 section 12.5);
-    nothing while it is not whole."""
+    """Returns the TURN message at the start of a TCP stream's bytes (RFC 8656 section 12.5);
+    nothing while it is incomplete."""
     if len(stream) < 4:
         return b""
     length = int.from_bytes(stream[2:4])
@@ -377,12 +379,12 @@ def _cut(stream):
 # MARK: A call of Retake's own
 
 
-# The peers of calls that Retake takes part in, and whether ICE has TCP alone there.
+# The peers of the calls with Retake as an end, and whether ICE uses only TCP.
 OWN_CELLS = {"observed-retake": ("aiortc", False), "observed-retake-tcp": ("firefox", True)}
 
 
 async def run_own(name, program, folder, seconds):
-    """Watches a call that Retake takes part in; the receiver that is watched decodes the same."""
+    """Observes a call with Retake as an end; the observed receiver must decode the same frames."""
     call = Call(OWN_CELLS[name][0], "peer", tcp=OWN_CELLS[name][1])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -391,10 +393,11 @@ async def run_own(name, program, folder, seconds):
             seen, own, summary = await _watch_own(call, program, folder, seconds)
         problems, words = _digests(seen, own, summary["dropped"])
         opened, packets = summary["packetsInClear"], summary["packets"]
-        words += f", {opened} of {packets} packets opened"
-        # What offload joined to what differs from call to call, and not all of it shows.
+        words += f", {opened} of {packets} packets decrypted"
+        # How offload merges packets varies from call to call, and some merged ones are not
+        # recognized.
         return _unopened(summary, packets // 100) + problems, words
-    except Exception as error:  # a peer may fail in any way: the call failed
+    except Exception as error:  # a peer may raise anything: the call failed
         return [f"{type(error).__name__}: {error}"], ""
     finally:
         end_orphans()
@@ -409,7 +412,7 @@ async def _watch_own(call, program, folder, seconds):
         with _key_log(folder / "keys.log"):
             peer = await open_peer(call, folder)
         await peer.accept(await recorder.offer(await peer.offer()))
-        # A busy browser makes few video frames, and those that Retake receives are compared.
+        # A busy browser sends few video frames, and the frames that Retake receives are compared.
         await _hold([peer], seconds, ("in", "out"))
         await recorder.finish()
     except BaseException:
@@ -422,10 +425,10 @@ async def _watch_own(call, program, folder, seconds):
 
 
 def _digests(seen, own, dropped):
-    """Compares what both takes have of the frames that Retake received.
+    """Compares the frames that Retake received in both takes.
 
-    How soon a receiver makes up audio depends on how busy the machine is, and no decoder is the
-    same after that: beyond it the frames are compared as they came.
+    When a receiver starts concealing audio depends on the machine's load, and decoders differ from
+    then on: after the first concealed frame, only the encoded frames are compared.
     """
     problems, words = [], []
     for kind in ("video", "audio"):
@@ -446,29 +449,29 @@ def _digests(seen, own, dropped):
         common = ours.keys() & theirs.keys()
         words.append(f"{len(common)} of {len(ours)} {kind} frames")
         if wrong := sum(ours[time] != theirs[time] for time in common):
-            problems.append(f"{kind}: {wrong} of {len(common)} frames are decoded otherwise")
+            problems.append(f"{kind}: {wrong} of {len(common)} frames are decoded differently")
     return problems, " and ".join(words) + " decoded alike"
 
 
 def _unlike(kind, ours, theirs, dropped):
-    """Whether frames were seen, and as they came to the endpoint."""
+    """Returns a problem if too few frames were observed, or any differs from the endpoint's."""
     common = ours.keys() & theirs.keys()
     wrong = sum(ours[time] != theirs[time] for time in common)
     if not wrong and _FEWEST_FRAMES <= len(common) >= len(ours) - 5 - dropped:
         return []
-    return [f"{kind}: {len(common)} of {len(ours)} frames were seen, {wrong} are others"]
+    return [f"{kind}: {len(common)} of {len(ours)} frames were seen, {wrong} are different"]
 
 
 def _before_made_up(frames):
-    """The frames up to the first that a receiver made up."""
+    """Returns the frames before the first concealed one."""
     times = list(frames)
     end = next((n for n, time in enumerate(times) if not frames[time][1]), len(times))
     return {time: frames[time] for time in times[:end]}
 
 
 def _frames(take, kind, ssrc=None):
-    """The digest of each received frame and its payload, of which one that is made up has none, by
-    their time; and their source."""
+    """Returns each received frame's digest and payload by RTP time, without a payload if it was
+    concealed; and the SSRC."""
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         if ssrc is None:
             ssrc = database.execute(
@@ -489,7 +492,7 @@ def _frames(take, kind, ssrc=None):
 
 
 def hindrance():
-    """Why nothing can be watched here; None when it can."""
+    """Returns why calls cannot be observed here; None if they can."""
     if not namespace.address():
         return "it needs a private network"
     if os.geteuid():

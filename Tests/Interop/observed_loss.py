@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Receivers on lossy paths, watched from their own side of the loss: what Retake counts of them is
-beside what they counted themselves.
+"""Compares receivers on lossy paths, observed beside them, with their own statistics.
 
-A capture ends with the last getStats of its receiver. Alone, this program compares the captures
-that a run with `--keep` left: `observed_loss.py --retake PROGRAM FOLDER`.
+A capture ends with its receiver's last getStats. Run alone, this program compares the captures kept
+by a run with `--keep`: `observed_loss.py --retake PROGRAM FOLDER`.
 """
 
 import argparse
@@ -30,24 +29,24 @@ from processes import Child, ProcessError, end_orphans
 
 _CALL_SECONDS = 240
 _CONNECT_SECONDS = 60
-# So long that freezes and requests come in numbers.
+# Long enough for several freezes and key frame requests.
 _LEAST_SECONDS = 20
 _RUNS = 3
 LOSSES = (0, 2, 5, 10)
 
-# What has to agree, and how well: a share, or so many, whichever is more. Of frames, by the loss.
+# The members that must agree, within a share or a number, whichever is larger; for frames, by loss.
 _COUNTED = ("packetsReceived", "bytesReceived", "packetsLost", "nackCount", "pliCount")
 _SHARE, _SPARE = 0.01, 2
-# aiortc counts neither bytes nor requests; its jitter has to agree, in seconds.
+# aiortc counts neither bytes nor requests; its jitter must agree, in seconds.
 _AIORTC_COUNTED = ("packetsReceived", "packetsLost")
 _JITTER = 0.001
 _FRAMES_SHARE = {0: 0.01, 2: 0.01, 5: 0.03, 10: 0.03}
 _FREEZES_SPARE = {0: 1, 2: 1, 5: 1, 10: 2}
-# What libwebrtc repeats to fill up the path counts as sent again, or not, by its own reckoning.
+# libwebrtc decides itself whether padding retransmissions count as retransmitted.
 _REPEATED_SHARE, _REPEATED_SPARE = 0.05, 5
-# Of receivers of FlexFEC: what came over the source that repairs.
+# For receivers of FlexFEC: the packets of the repair stream.
 _FEC_COUNTED = ("fecPacketsReceived", "fecBytesReceived")
-# What is shown beside that.
+# Further members in the table.
 _SHOWN = (
     "packetsReceived", "bytesReceived", "headerBytesReceived", "packetsLost", "jitter",
     "nackCount", "pliCount", "firCount", "retransmittedPacketsReceived",
@@ -55,11 +54,11 @@ _SHOWN = (
     "fecPacketsDiscarded", "framesReceived", "framesDecoded", "keyFramesDecoded", "framesDropped",
     "freezeCount", "totalFreezesDuration", "pauseCount", "qpSum", "frameWidth", "frameHeight",
     "framesPerSecond", "framesAssembledFromMultiplePackets", "totalInterFrameDelay", "fecSsrc",
-    # Of what the same end sends.
+    # Members of the streams sent by the same end.
     "packetsSent", "bytesSent", "retransmittedPacketsSent", "retransmittedBytesSent",
     "framesSent", "keyFramesEncoded",
 )
-# Between two of Chromium, packets go in the clear: it writes no key log.
+# Between two Chromiums, packets are unencrypted, because Chromium writes no key log.
 _CLEAR = ("--disable-webrtc-encryption",)
 _FLEXFEC = (
     "--force-fieldtrials=WebRTC-FlexFEC-03/Enabled/WebRTC-FlexFEC-03-Advertised/Enabled/",
@@ -73,28 +72,28 @@ class Cell:
     offerer: str
     answerer: str
     codec: str = "vp8"
-    # Lost packets are repaired by FlexFEC as well.
+    # Lost packets are also repaired by FlexFEC.
     fec: bool = False
-    # The layers that are sent, as in "L1T3"; no key log tells the keys then.
+    # The scalability mode, such as "L1T3"; the media is then unencrypted.
     layers: str = ""
     losses: tuple[int, ...] = LOSSES
     runs: int = _RUNS
 
     @property
     def name(self):
-        """A name for people and for folders."""
+        """The name in the output and of the folder."""
         words = ["lossy", self.offerer, self.answerer]
         words += ["flexfec"] * self.fec + [self.layers.lower()] * bool(self.layers)
         return "-".join(words + [self.codec] * (self.codec != "vp8"))
 
     @property
     def peers(self):
-        """Who takes part, in the order of the ends."""
+        """The peers, in the order of the ends."""
         return (self.offerer, self.answerer)
 
     @property
     def uses_loopback(self):
-        """Whether both reach each other over loopback."""
+        """Whether both peers can use loopback."""
         return all(ABILITIES[peer].uses_loopback for peer in self.peers)
 
 
@@ -107,7 +106,7 @@ CELLS = [
 
 
 async def run(cell, program, folder, seconds):
-    """Makes the calls of a cell and compares them; the problems, and a table."""
+    """Makes a cell's calls and compares them; returns the problems and a table."""
     seconds = max(seconds, _LEAST_SECONDS)
     problems = []
     try:
@@ -118,7 +117,7 @@ async def run(cell, program, folder, seconds):
                 place.mkdir(parents=True)
                 async with asyncio.timeout(_CALL_SECONDS + seconds):
                     await record(cell, place, loss, seconds, seed=number)
-    except Exception as error:  # a peer may fail in any way: the call failed
+    except Exception as error:  # a peer may raise anything: the call failed
         problems.append(f"{type(error).__name__}: {error}")
     finally:
         end_orphans()
@@ -130,8 +129,8 @@ async def run(cell, program, folder, seconds):
 
 
 async def record(cell, folder, loss, seconds, seed):
-    """Makes a call over a lossy path: a capture for each end, and what that counted."""
-    # Only now: what compares needs none of the packages behind it.
+    """Makes a call over a lossy path; saves each end's capture and statistics."""
+    # Imported here, because comparing needs none of the packages used by these modules.
     from observed import _key_log
 
     host = "127.0.0.1" if cell.uses_loopback else namespace.ADDRESS
@@ -174,7 +173,7 @@ async def _open(call, folder, cell):
     if not cell.fec and not cell.layers:
         return await open_peer(call, folder)
     peer = await Chromium.open(folder, call, flags=_CLEAR + _FLEXFEC * cell.fec)
-    # There are no channels without DTLS.
+    # Without DTLS there are no data channels.
     await peer.page.evaluate(
         f"void (call.channels = false, call.layers = {json.dumps(cell.layers)})")
     return peer
@@ -203,14 +202,14 @@ async def _connected(peers):
 
 
 def compare_all(program, folder):
-    """Compares all captures below a folder; the problems, and a table."""
+    """Compares all captures below a folder; returns the problems and a table."""
     cases = {}
     for file in sorted(folder.rglob("[01].json")):
         counted = json.loads(file.read_text())
         counted["peer"] += " with FlexFEC" * ("flexfec" in file.parent.parent.name)
         try:
             streams = _compare(program, file.parent, int(file.stem), counted)
-        except Exception as error:  # a damaged capture is a problem of its own
+        except Exception as error:  # a damaged capture is reported as a problem
             return [f"{file}: {type(error).__name__}: {error}"], ""
         for kind, theirs, ours in streams:
             cases.setdefault((counted["peer"], counted["loss"], kind), []).append((theirs, ours))
@@ -230,11 +229,11 @@ def compare_all(program, folder):
 
 
 def _problem(peer, name, loss, kind, pairs):
-    """What is wrong with a figure in the median of the runs; None where nothing is."""
+    """Returns the problem with a member, by the median of the runs; None if there is none."""
     isVideo = kind.startswith("video")
     if name in _FEC_COUNTED and isVideo and peer.endswith("FlexFEC"):
         if loss and not any(one for one, _ in pairs):
-            return f"{name}: nothing came that repairs"
+            return f"{name}: no repair packets were received"
         off = lambda one: max(_SHARE * one, _SPARE)
     elif name == "fecSsrc":
         off = lambda one: 0
@@ -263,7 +262,7 @@ def _problem(peer, name, loss, kind, pairs):
 
 
 def _compare(program, folder, end, counted):
-    """The streams of an end, as it counted them and as Retake did."""
+    """Returns an end's streams, each with its own statistics and Retake's."""
     inbound = [stats for stats in counted["stats"] if stats["type"] == "inbound-rtp"]
     outbound = [stats for stats in counted["stats"] if stats["type"] == "outbound-rtp"]
     capture, take = folder / f"{end}.cut.pcap", folder / f"{end}.take"
@@ -282,7 +281,7 @@ def _compare(program, folder, end, counted):
         for kind, text, _ in rows:
             members = json.loads(text)
             ours[kind, members["ssrc"]] = members
-    # aiortc may report the source of retransmissions in the place of the stream.
+    # aiortc may report the retransmission SSRC instead of the stream's.
     repairs = {
         int(ssrc) for name in ("offer.sdp", "answer.sdp")
         for ssrc in re.findall(r"a=ssrc-group:FID \d+ (\d+)", (folder / name).read_text())}
@@ -293,7 +292,7 @@ def _compare(program, folder, end, counted):
 
 
 def _cut(source, target, milliseconds):
-    """Copies the packets of a pcap up to a Unix time."""
+    """Copies a pcap's packets up to a Unix time."""
     data = source.read_bytes()
     scale = {b"\xd4\xc3\xb2\xa1": 1_000, b"\x4d\x3c\xb2\xa1": 1_000_000}[data[:4]]
     place = 24
@@ -312,7 +311,7 @@ def _word(value):
 
 
 def main():
-    """Compares what a run left."""
+    """Compares the captures that a run kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--retake", type=Path, required=True)
     parser.add_argument("folder", type=Path)

@@ -38,7 +38,7 @@ _FIELDS = (
 
 @dataclass
 class _Stream:
-    """A stream as its sender's peer has it."""
+    """A received stream."""
 
     peer: int
     ssrc: int
@@ -48,10 +48,10 @@ class _Stream:
     clock: int = 0
     isRepair: bool = False
     jitter: float | None = None
-    # What the receiver had: arrival in ns, number and time of each packet, or its reported jitter.
+    # The arrival in ns, number and RTP time of each packet, or a jitter that the receiver reported.
     arrivals: list = field(default_factory=list)
     ports: set = field(default_factory=set)
-    # Where its numbers begin anew: the last one before, and the first one after.
+    # Where its sequence numbers restart: the last number before, and the first one after.
     restarts: list = field(default_factory=list)
 
 
@@ -69,12 +69,13 @@ def main():
 
 
 def hindrance():
-    """Why nothing can be compared here; None when it can."""
+    """Returns why nothing can be compared here; None if it can."""
     return None if shutil.which("tshark") else "tshark is not installed"
 
 
 def run(program, folder):
-    """Compares all that the repository has; the problems, and the tables with the exceptions."""
+    """Compares all captures of the repository; returns the problems, and tables with the
+    exceptions."""
     samples = _ROOT / "Tests/ObserverTests/Samples"
     paths = sorted(samples.glob("*.pcap*")) + sorted((_ROOT / "Captures").glob("observed-*.take"))
     problems, lines = [], []
@@ -91,7 +92,7 @@ def run(program, folder):
 
 
 def check(program, path, folder):
-    """The problems, the exceptions with their reasons, and the lines of a table."""
+    """Returns the problems, the exceptions with their reasons, and a table's lines."""
     capture, take = path, path
     if path.suffix == ".take":
         capture = folder / "exported.pcap"
@@ -100,7 +101,7 @@ def check(program, path, folder):
         take = folder / "imported.take"
         made = _run(program, "import", path, "--out", take, *_beside(path), mayFail=True)
         if made is None:
-            return [], ["it is no capture that can be read"], []
+            return [], ["the capture cannot be read"], []
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         ours = _ours(database, program, take)
     ports = sorted({port for stream in ours for port in stream.ports})
@@ -132,8 +133,8 @@ def _run(*command, mayFail=False):
 
 
 def _ours(database, program, take):
-    """What the views and the last sample of getStats have, by stream."""
-    # Views of this version, as the program reads them.
+    """Returns the views' counts and the last getStats sample, by stream."""
+    # Creates this version's views, as the program does.
     def rows(sql):
         return json.loads(_run(program, "sql", take, sql, "--json"))
 
@@ -190,7 +191,7 @@ def _ours(database, program, take):
 
 
 def _theirs(capture, decoding):
-    """tshark's table, the paths of a stream together."""
+    """Returns tshark's table, with a stream's paths combined."""
     printed = _run("tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams", *decoding)
     found = {}
     for row in filter(None, map(tshark.row, printed.splitlines())):
@@ -200,7 +201,7 @@ def _theirs(capture, decoding):
 
 
 def _packets(capture, decoding):
-    """The packets of each stream: arrival in ns, RTP time, marker, sequence number, type."""
+    """Returns each stream's packets: arrival in ns, RTP time, marker, sequence number, type."""
     options = [word for name in _FIELDS for word in ("-e", name)]
     chosen = ("-T", "fields", "-Y", "rtp.ssrc")
     printed = _run("tshark", "-r", capture, "-n", *chosen, *options, *decoding)
@@ -247,7 +248,7 @@ def _compare(ours, theirs, packets, folder):
             if by_parts != stream.lost:
                 problems.append(f"{name}: {stream.lost} lost, {by_parts} of tshark's by parts")
             exceptions.append(
-                f"{name}: its sequence numbers begin anew {len(stream.restarts)} times, which is"
+                f"{name}: its sequence numbers restart {len(stream.restarts)} times, which is"
                 f" {their_lost} lost packets for tshark and {stream.lost} here; counted by parts"
                 f" its packets lack {by_parts}")
         elif len(rows) > 1:
@@ -256,20 +257,20 @@ def _compare(ours, theirs, packets, folder):
             problems.append(f"{name}: {stream.lost} lost, {their_lost} in tshark")
         elif duplicates:
             exceptions.append(
-                f"{name}: {duplicates} packets came twice; tshark reckons them against lost ones")
+                f"{name}: {duplicates} duplicates; tshark subtracts them from lost packets")
         if stream.isRepair:
-            exceptions.append(f"{name}: what is sent again has the times of what it repeats")
+            exceptions.append(f"{name}: retransmissions have the original packets' times")
             continue
         if not stream.clock:
-            exceptions.append(f"{name}: nothing tells its clock")
+            exceptions.append(f"{name}: its clock is unknown")
             continue
         _compare_jitter(stream, seen, means.get(number), name, problems, exceptions)
     return problems, exceptions, table
 
 
 def _lost_by_parts(numbers, restarts):
-    """How many numbers are missing in parts that begin where the finding says; None where it
-    names a packet that is not there."""
+    """Returns how many numbers are missing, counting each part between restarts separately; None if
+    a restart's packet does not exist."""
     restarts, parts = list(restarts), [[]]
     for before, number in zip([None] + numbers, numbers):
         if restarts and (before, number) == restarts[0]:
@@ -283,14 +284,15 @@ def _lost_by_parts(numbers, restarts):
 
 
 def _compare_jitter(stream, seen, mean, name, problems, exceptions):
-    """The mean that tshark prints against the same of the packets, and the last value."""
+    """Compares tshark's mean jitter with one computed from the packets, and checks the last
+    value."""
     own, _ = tshark.mean_and_largest(seen, stream.clock)
     if mean is not None and abs(own - mean) > _JITTER_MS:
         problems.append(f"{name}: the mean jitter is {own:.3f} ms, {mean:.3f} in tshark")
     if stream.jitter is None or not seen:
         return
     if stream.restarts:
-        exceptions.append(f"{name}: where its numbers begin anew, its times do, which is no jitter")
+        exceptions.append(f"{name}: its times restart with its numbers, which is not jitter")
         return
     last = _last_jitter(sorted(stream.arrivals, key=lambda one: one[0]), stream.clock)
     if abs(last - stream.jitter) > _JITTER_MS:
@@ -298,7 +300,7 @@ def _compare_jitter(stream, seen, mean, name, problems, exceptions):
 
 
 def _last_jitter(arrivals, clock):
-    """The jitter at the end, in ms, of packets that come in order (RFC 3550 appendix A.8)."""
+    """Returns the final jitter in ms, computed from packets in order (RFC 3550 appendix A.8)."""
     value, last = 0.0, None
     for at, sequence, time in arrivals:
         if sequence is None:
@@ -317,7 +319,7 @@ def _last_jitter(arrivals, clock):
 
 
 def _means(ours, packets, folder):
-    """The mean jitter in tshark, which is told of each clock by a call set-up in front."""
+    """Returns tshark's mean jitters; a SIP call set-up before the packets states each clock."""
     separated = folder / "separated.pcap"
     chosen, records = {}, []
     for number, stream in enumerate(ours):

@@ -1,4 +1,4 @@
-"""The calls that are made: who is called, who offers, what goes which way."""
+"""The planned calls: which peer, who offers, and what is sent in which direction."""
 
 import os
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from peers.talk import BRIEF
 
 _MEDIA = ("audio", "video")
-# The codecs of video frames that Retake knows and does not offer by itself.
+# The video codecs that Retake supports and does not offer by default.
 _NAMED = {"av1"}
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a peer can do in any call."""
+    """A peer's capabilities."""
 
-    # Its own loopback addresses are of use to it; the others need an interface beside loopback.
+    # Whether it can use loopback addresses; other peers need a real interface besides loopback.
     uses_loopback: bool = False
-    # What it measures of that which it receives: the loudness, the contrast of video frames.
+    # What it measures of received media: audio energy, video contrast.
     perceives: tuple[str, ...] = _MEDIA
-    # It sends back what it receives, so that Retake must not do so too.
+    # It echoes received media, so that Retake must not do so too.
     echoes: bool = False
-    # It talks over data channels and tells what comes back.
+    # It sends messages over data channels and checks the echoes.
     data: bool = False
-    # It sends back what is said over a data channel: messages of these sizes, with these words
-    # before each text. Retake has to begin then, so the channel is that of its own offer.
+    # It echoes data messages of these sizes, prefixing texts with `repeats_after`. Retake has to
+    # start, so the channel is in Retake's offer.
     repeats: tuple[int, ...] = ()
     repeats_after: str = ""
 
@@ -34,7 +34,7 @@ ABILITIES = {
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
     "gstreamer": Abilities(data=True),
-    # It repeats no empty message, and no text that becomes 64 KiB by its words.
+    # It does not echo empty messages, or texts that reach 64 KiB with the prefix.
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",
@@ -46,45 +46,46 @@ ABILITIES = {
 
 @dataclass(frozen=True)
 class Call:
-    """One way to call a peer."""
+    """A call with a peer, and its variations."""
 
     peer: str
-    # Who offers: `peer`, `retake`, or `page` for the page that Retake serves.
+    # The offerer: `peer`, `retake`, or `page` for the page that Retake serves.
     offerer: str
-    # The peer is told to wait for the handshake, so that Retake is the DTLS client.
+    # The peer is made passive, so that Retake is the DTLS client.
     peer_waits: bool = False
-    # What the peer sends to Retake, and what it receives.
+    # The kinds that the peer sends to Retake, and those that it receives.
     sends: tuple[str, ...] = _MEDIA
     receives: tuple[str, ...] = _MEDIA
-    # The peer shows no address but an mDNS name, because it has no permission to use a camera.
+    # The peer has only mDNS candidates, because it has no camera permission.
     hides: bool = False
-    # Retake has no UDP, so that a connection has to carry the call.
+    # Retake gathers no UDP candidates, so that ICE uses TCP.
     tcp: bool = False
-    # Retake shows names in the place of its addresses.
+    # Retake signals mDNS names instead of its addresses.
     names: bool = False
-    # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
+    # The peers that use only relayed candidates: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
-    # The sections are not bundled: signaling leaves the groups out of the descriptions.
+    # Nothing is bundled: signaling removes the BUNDLE group from the descriptions.
     apart: bool = False
-    # The only codec of video frames that the peer takes part with.
+    # The only video codec that the peer negotiates.
     codec: str = "vp8"
-    # The only codec of audio that the peer offers, or answers: Chromium sends what the offer likes
-    # best all the same, which Retake goes on receiving, and aiortc answers all that both know.
+    # The only audio codec that the peer offers or answers. Chromium still sends the offer's
+    # preferred codec, which Retake keeps receiving, and aiortc answers with every codec that both
+    # support.
     audio: str = "opus"
-    # Retake sends video frames from a file of that codec, as they are.
+    # Retake sends encoded video from a file of that codec, unchanged.
     file: bool = False
-    # Retake sends video frames that it encodes itself, not what it receives.
+    # Retake sends video that it encodes itself, instead of what it receives.
     encodes: bool = False
-    # Retake offers its video frames in three layers, and all of them are to arrive.
+    # Retake offers its video in three simulcast layers, and all must arrive.
     layers: bool = False
-    # The newest version of DTLS that a Firefox speaks; empty for its own choice.
+    # The highest DTLS version that Firefox may use; empty for its default.
     dtls: str = ""
-    # The other end has no use for loopback addresses, whatever the peer itself could do with them.
+    # The other peer cannot use loopback, even if this one could.
     avoids_loopback: bool = False
 
     @property
     def name(self):
-        """A name for people and for folders."""
+        """The name in the output and of the folder."""
         words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
         words += ["tcp"] * self.tcp + ["names"] * self.names
@@ -96,24 +97,24 @@ class Call:
 
     @property
     def options(self):
-        """What the call needs on Retake's command line."""
+        """The command-line options that Retake needs for the call."""
         options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
         options += ["--bundle-policy", "max-compat"] * self.apart
         options += ["--simulcast"] * self.layers
-        # Browsers send what the other side likes best, whatever they answer themselves.
+        # Browsers send the remote peer's preferred codec, whatever they answer themselves.
         prefers = self.codec != "vp8" and self.offerer == "retake" and not self.file
-        # And some codecs Retake takes part with only when it is told to.
+        # Retake uses some codecs only on request.
         prefers = prefers or self.codec in _NAMED
         return options + ["--video-codec", self.codec] * prefers
 
     @property
     def needs_private_network(self):
-        """Whether it can be made nowhere else: mDNS messages and servers stay inside."""
+        """Whether the call needs a private network, to contain mDNS messages or a server."""
         return self.hides or self.names or bool(self.relays)
 
     @property
     def remarks(self):
-        """What is special about it, for people."""
+        """The call's variations, for the table."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += ["not bundled"] * self.apart + ["file"] * self.file
         remarks += ["simulcast"] * self.layers + ["encoded"] * self.encodes
@@ -123,37 +124,38 @@ class Call:
 
     @property
     def abilities(self):
-        """What its peer can do in any call."""
+        """The peer's capabilities."""
         return ABILITIES[self.peer]
 
     @property
     def talks(self):
-        """Whether there is a conversation over data channels: Retake's page says little there."""
+        """Whether the peer sends messages over data channels: with Retake's page, only the page
+        does."""
         return self.abilities.data and self.offerer != "page"
 
     @property
     def says(self):
-        """The sizes of the messages that Retake says over its channel, for a peer that repeats."""
+        """The sizes of the messages that Retake sends over its channel, to a peer that echoes."""
         return self.abilities.repeats if self.offerer == "retake" else ()
 
     @property
     def says_channels(self):
-        """How many more channels Retake opens and closes then, each for a message."""
+        """How many further channels Retake opens and closes, each for one message."""
         if not self.says:
             return 0
         return 3 if os.environ.get(BRIEF) else 100
 
     @property
     def echoes(self):
-        """Whether Retake sends back what it receives, instead of a test video frame and a tone."""
+        """Whether Retake echoes received media, instead of sending a test pattern and a tone."""
         return set(self.receives) <= set(self.sends) and not (
             self.abilities.echoes or self.file or self.encodes
         )
 
     @property
     def uses_loopback(self):
-        """Whether 127.0.0.1 is all that the two sides need."""
-        # Without a permission Chromium leaves loopback out, whatever else it is told.
+        """Whether both peers can use 127.0.0.1."""
+        # Without camera permission Chromium omits loopback, whatever its flags.
         avoids = self.avoids_loopback or self.needs_private_network
         return self.abilities.uses_loopback and not avoids
 

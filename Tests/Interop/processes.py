@@ -1,4 +1,4 @@
-"""Child processes: each in a group of its own, awaited by what it says, never left behind."""
+"""Child processes: each in a separate process group, awaited by its output, never left behind."""
 
 import asyncio
 import ctypes
@@ -15,11 +15,11 @@ _LAST_WORDS_SECONDS = 2
 
 
 class ProcessError(Exception):
-    """A child that ended or stayed silent when it should not have."""
+    """A child ended or stayed silent unexpectedly."""
 
 
 class Child:
-    """A process whose output goes to a log and can be awaited line by line."""
+    """A process whose output is logged and can be awaited line by line."""
 
     def __init__(self, process, log):
         self._process = process
@@ -35,7 +35,8 @@ class Child:
 
     @classmethod
     async def start(cls, arguments, log, environment=None):
-        """Starts a program; `log` gets its standard output, and its errors after an `!`."""
+        """Starts a program; `log` gets its standard output, and its standard error prefixed with
+        `!`."""
         process = await asyncio.create_subprocess_exec(
             *map(str, arguments),
             stdin=asyncio.subprocess.PIPE,
@@ -56,18 +57,18 @@ class Child:
 
     @property
     def processor_seconds(self):
-        """What the process used of the processors so far, with all its threads."""
+        """The processor time used so far by all threads, in seconds."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        # utime and stime are the 14th and the 15th field, of which the name in brackets is one.
+        # utime and stime are fields 14 and 15; the name in brackets is field 2.
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def write(self, line):
-        """Gives the child a line to read."""
+        """Writes a line to the child's input."""
         self._process.stdin.write(line.encode() + b"\n")
         await self._process.stdin.drain()
 
     async def line(self, pattern, limit, start=0, errors=False):
-        """The first line from `start` on that matches, already there or still to come."""
+        """Returns the first matching line from index `start` on, waiting for it if necessary."""
         lines = self.errors if errors else self.output
         expression = re.compile(pattern)
         seen = start
@@ -94,7 +95,7 @@ class Child:
             raise ProcessError(f"no line like {pattern!r} within {limit} s") from None
 
     async def finish(self, limit, sending=None):
-        """Waits for the end, after a signal when one is given; returns the exit status."""
+        """Waits for the end, after sending a signal if one is given; returns the exit status."""
         if sending is not None and self.status is None:
             self._process.send_signal(sending)
         try:
@@ -107,13 +108,13 @@ class Child:
         return self.status
 
     async def end(self):
-        """Ends the whole group, whatever state it is in, and reads what it still said."""
+        """Ends the whole group, whatever its state, and reads the remaining output."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         await self._process.wait()
-        # A process that left the group may hold the pipes; it does not hold this up.
+        # A process that left the group may hold the pipes; it must not delay this.
         _, unread = await asyncio.wait(self._pumps, timeout=_LAST_WORDS_SECONDS)
         for pump in unread:
             pump.cancel()
@@ -133,7 +134,7 @@ class Child:
 
 
 def free_ports(count):
-    """Ports that nobody listens on, each another."""
+    """Returns different ports on which nothing listens."""
     with ExitStack() as probes:
         found = [probes.enter_context(socket.socket()) for _ in range(count)]
         for probe in found:
@@ -142,7 +143,7 @@ def free_ports(count):
 
 
 def adopt_orphans():
-    """Makes this process the parent of whatever its children leave behind."""
+    """Makes this process the parent of its children's orphans."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

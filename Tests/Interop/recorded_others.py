@@ -1,4 +1,4 @@
-"""Recorded calls of pages that nobody here wrote, Debian's janus-demos, and of rtcstats-js."""
+"""Records calls of pages by others: Debian's janus-demos, and rtcstats-js."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from recorded_page import (
 
 _DEMO_SECONDS = 60
 
-# The demos keep their connection inside of a library; it is found where connections are made.
+# The demos' connections are inside a library; they are found by wrapping the constructor.
 FIND = """(() => {
   window.made = [];
   const native = window.RTCPeerConnection;
@@ -25,7 +25,7 @@ FIND = """(() => {
 
 
 async def run_demo(program, folder, name, by_extension):
-    """The echo test of Janus in a page that nobody here wrote."""
+    """Records Janus's echo test in its own demo page."""
     folder.mkdir(parents=True)
     problems = []
     site = Site()
@@ -34,7 +34,8 @@ async def run_demo(program, folder, name, by_extension):
     options = ["--origin", site.address]
     if by_extension:
         options += ["--extension", str(folder / "extension")]
-        # The page lets nobody be asked but Janus; what the extension reports goes beside it.
+        # The page's policy allows connections to Janus only; the extension's reports are not
+        # subject to it.
         site.policy = "connect-src 'self' ws://127.0.0.1:*"
     recorder = await Recorder.start(program, folder, port, *options)
     janus = await JanusServer.start("echotest", folder)
@@ -89,7 +90,7 @@ async def run_demo(program, folder, name, by_extension):
 
 
 async def run_rtcstats(program, folder):
-    """The protocol of rtcstats-js: lines over a WebSocket at any path."""
+    """Records with the protocol of rtcstats-js: lines over a WebSocket at any path."""
     folder.mkdir(parents=True)
     problems = []
     (port,) = free_ports(1)
@@ -140,5 +141,5 @@ async def run_rtcstats(program, folder):
 
 
 def demos_are_there():
-    """Whether janus-demos is installed."""
+    """Returns whether janus-demos is installed."""
     return DEMOS.is_dir() and bool(namespace.address())

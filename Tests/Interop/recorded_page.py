@@ -1,6 +1,6 @@
-"""Pages in browsers whose own calls are recorded, such as Retake's own page.
+"""Records the calls of pages in browsers, such as Retake's own test page.
 
-The take's statistics have to be those that the browser itself gives; the script has to cost little.
+The take's statistics must equal the browser's, and the script must cost little.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _START_SECONDS = 90
 _OWN_PAGE = Path(__file__).with_name("peers") / "recorded.html"
 DEMOS = Path("/usr/share/janus/demos")
 _LIBRARIES = Path("/usr/share/javascript")
-# More script time than this in a second is too much, in milliseconds.
+# The maximum script time per second, in milliseconds.
 _COST = 10
 
-# What a page is asked for at its end: the browser's own reports before and after the recorder's,
-# with the time until which the take is read.
+# Evaluated in the page at the end: the browser's own reports before and after a flush of the
+# recorder, and the time until which the take is read.
 _REPORTS = """(async () => {
   const every = () => Promise.all(CONNECTIONS.map(async each => [...await each.getStats()]
     .map(([id, object]) => ({...object, id}))));
@@ -51,7 +51,7 @@ class Recorder:
 
     @classmethod
     async def start(cls, program, folder, port, *options):
-        """Starts it on a port; takes go to `folder`."""
+        """Starts it on a port; takes are written to `folder`."""
         child = await Child.start(
             [program, "record", "page", "--listen", f"127.0.0.1:{port}", "--out",
              f"{folder}/takes/", *options],
@@ -62,7 +62,7 @@ class Recorder:
         return cls(child, found.group(1), found.group(2), folder)
 
     async def finish(self):
-        """Ends the recording; the takes by the first digits of their sessions."""
+        """Ends the recording; returns the takes by the first digits of their sessions."""
         status = await self._child.finish(_START_SECONDS, sending=signal.SIGINT)
         if status != 0:
             raise ProcessError(f"record page ended with status {status}")
@@ -73,7 +73,7 @@ class Recorder:
 
 
 class Gate:
-    """What stands between a page and the recorder, and can be shut: a connection that is lost."""
+    """A proxy between a page and the recorder; shutting it simulates a lost connection."""
 
     def __init__(self, port):
         self._port = port
@@ -83,19 +83,19 @@ class Gate:
         self.port = 0
 
     async def open(self):
-        """Begins to pass on."""
+        """Starts forwarding."""
         (self.port,) = free_ports(1)
         self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", self.port)
 
     def shut(self):
-        """Loses all connections and lets none in."""
+        """Closes all connections and refuses new ones."""
         self.is_shut = True
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()
 
     async def close(self):
-        """Ends it."""
+        """Closes it permanently."""
         self.shut()
         self._server.close()
 
@@ -120,7 +120,7 @@ class Gate:
 
 
 class Site:
-    """A static server: Retake's own page, and the demos of Janus as Debian has them."""
+    """A static server for Retake's own page and Debian's Janus demos."""
 
     def __init__(self):
         self.address = ""
@@ -130,7 +130,7 @@ class Site:
         self._runner = None
 
     async def start(self):
-        """Serves on a free port."""
+        """Starts on a free port."""
         application = web.Application()
         application.router.add_get("/{path:.*}", self._respond)
         self._runner = web.AppRunner(application)
@@ -140,7 +140,7 @@ class Site:
         self.address = f"http://127.0.0.1:{port}"
 
     async def end(self):
-        """Serves no more."""
+        """Stops serving."""
         await self._runner.cleanup()
 
     async def _respond(self, request):
@@ -150,7 +150,7 @@ class Site:
         if path == "demos/settings.js":
             text = (DEMOS / "settings.js").read_text(encoding="utf-8")
             return web.Response(
-                # The demos name these two, and Debian's settings do not have them.
+                # The demos use these two, which Debian's settings do not define.
                 text=f"{text}\nserver = {json.dumps(self.janus)}; var token, apisecret;\n",
                 content_type="text/javascript",
             )
@@ -172,17 +172,17 @@ class Site:
 
 
 class Browser:
-    """A browser with a tab for pages that are recorded."""
+    """A browser with a tab for recorded pages."""
 
     def __init__(self, child, page, address):
         self._child = child
         self.page = page
-        # That of the browser itself, for further tabs.
+        # The browser's own WebSocket, for opening further tabs.
         self.address = address
 
     @classmethod
     async def start(cls, name, folder, extension=None, more=()):
-        """Starts it with a fresh profile, and with an extension and flags (Chromium)."""
+        """Starts it with a fresh profile; Chromium optionally with an extension and flags."""
         profile = tempfile.mkdtemp(prefix="retake-recorded-")
         log = folder / f"{name}.log"
         if name == "firefox":
@@ -215,11 +215,11 @@ class Browser:
         await self._child.end()
 
 
-# MARK: What is compared
+# MARK: Comparison
 
 
 def _objects(take, peer, until):
-    """What a take has of the statistics of a connection at a Unix time in milliseconds."""
+    """Returns a take's statistics of a connection at a Unix time in milliseconds."""
     with sqlite3.connect(take) as base:
         (start,) = base.execute("SELECT start_unix_ns FROM take").fetchone()
         (number,) = base.execute("SELECT peer FROM peer WHERE label = ?", (peer,)).fetchone()
@@ -234,9 +234,10 @@ def _objects(take, peer, until):
 
 
 def compare(take, peers, reports, problems):
-    """Compares the last report of each connection in a take with the browser's own.
+    """Compares each connection's last report in a take with the browser's own.
 
-    Returns how many members were the same, and how many lay between two that differ.
+    Returns how many members were equal, and how many were between the browser's two differing
+    values.
     """
     same = between = 0
     for place, peer in enumerate(peers):
@@ -271,11 +272,11 @@ def compare(take, peers, reports, problems):
 
 
 def _number(value):
-    """A number as browsers have it: a double, whatever the digits in which it was printed."""
+    """Returns a number as JavaScript has it: a double, independent of how it was printed."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# What goes up and down between two looks.
+# Members that rise and fall between two reports.
 _GAUGES = {
     "audioLevel", "jitter", "framesPerSecond", "targetBitrate", "availableOutgoingBitrate",
     "currentRoundTripTime", "roundTripTime", "fractionLost", "estimatedPlayoutTimestamp",
@@ -323,7 +324,8 @@ def connections(expression):
 
 
 async def run_own(program, folder, name, seconds, media):
-    """A page with two connections, which is reloaded and loses its connection to the recorder."""
+    """Records a page with two connections, which is reloaded and loses its connection to the
+    recorder."""
     folder.mkdir(parents=True)
     problems, words = [], []
     site = Site()
@@ -345,7 +347,7 @@ async def run_own(program, folder, name, seconds, media):
         await browser.page.load(
             f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate(f"call({{seconds: {seconds / 2}}})")
-        # What is reported while there is no connection comes when there is one again.
+        # Reports made without a connection are sent once there is one again.
         gate.shut()
         await browser.page.evaluate("void retakeRecorder.mark('alone', {answer: 42})")
         await asyncio.sleep(2)
@@ -353,13 +355,13 @@ async def run_own(program, folder, name, seconds, media):
         await asyncio.sleep(seconds / 2)
         reports = await browser.page.evaluate(connections("pair"))
         words.append(f"{reports['cost'] / reports['seconds']:.2f} ms of script a second")
-        # What a connection costs to be made counts over a minute, and not over a few seconds.
+        # The cost of setting up connections is averaged over a minute; shorter runs are not judged.
         if reports["seconds"] > 50 and reports["cost"] / reports["seconds"] > _COST:
             problems.append(f"the script takes {reports['cost']:.0f} ms in {reports['seconds']} s")
         if reports["failures"]["count"]:
             problems.append(f"the script failed: {reports['failures']}")
         await browser.page.evaluate("void pair.forEach(each => each.close())")
-        # The page is loaded again, and what it does then is of the same session.
+        # The page is reloaded, and continues the same session.
         await browser.page.load(
             f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate("call({seconds: 1})")
@@ -419,7 +421,8 @@ def _check_rows(take, problems):
 
 
 async def _check_frames(program, folder, take, reports, seen, problems):
-    """Frames that the page received are in the take, and show and play what it saw and heard."""
+    """Checks that the take has the page's received frames, and that they decode to what the page
+    saw and heard."""
     counted = {}
     for object_ in reports["after"][1]:
         if object_["type"] == "inbound-rtp" and object_["kind"] == "video":
@@ -451,9 +454,9 @@ async def _check_frames(program, folder, take, reports, seen, problems):
     loud = _loudest(next(files.glob("*.wav")))
     contrast, size = _contrast(next(files.glob("*.y4m")))
     if loud < 1000:
-        problems.append(f"what was heard is silent: {loud}")
+        problems.append(f"the received audio is silent: {loud}")
     if contrast < 50 or size != tuple(seen):
-        problems.append(f"what was seen is {size} with a contrast of {contrast}, not {seen}")
+        problems.append(f"the received video is {size} with a contrast of {contrast}, not {seen}")
     return f"{video} video frames handed over, {size[0]}x{size[1]} seen, peak {loud} heard"
 
 
@@ -463,7 +466,7 @@ def _loudest(path):
 
 
 def _contrast(path):
-    """The contrast of the last picture of a file, and its size."""
+    """Returns the contrast and the size of a file's last frame."""
     data = path.read_bytes()
     width, height = (
         int(re.search(rf" {letter}(\d+)".encode(), data).group(1)) for letter in "WH")

@@ -1,4 +1,4 @@
-"""Recorded calls once more, to Chromium: it counts what the recorded receiver got."""
+"""Re-enacts recorded calls to Chromium, which must count what the recorded receiver counted."""
 
 import asyncio
 import json
@@ -8,20 +8,21 @@ from contextlib import closing
 from pathlib import Path
 
 _CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
-# A capture, the receiver whose place Chromium takes, and how its lost packets are repaired.
+# A capture, the receiver that Chromium replaces, and how its lost packets are repaired.
 CASES = [
     ("virtual-heavy-loss", 1, "as-recorded"), ("virtual-heavy-loss", 1, "honest"),
     ("observed-aiortc", 2, "as-recorded"), ("observed-clear-vp8", 1, "as-recorded"),
 ]
 _SECONDS = 120
-# How far packets may leave from their recorded distances, at the median.
+# The maximum median deviation from the recorded timing.
 _MEDIAN_NS = 2_000_000
 _LOST = "SELECT sum(lost) FROM loss WHERE peer = ? AND direction = 'in' AND ssrc IN (" \
     "SELECT ssrc FROM track WHERE kind = 'video' AND direction = 'in')"
 
 
 async def run(program, folder, is_brief):
-    """Plays all captures, in a brief run the first; the problems, and what was counted."""
+    """Re-enacts all captures, or only the first in a brief run; returns the problems and the
+    counts."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     problems, words = [], []
@@ -29,7 +30,7 @@ async def run(program, folder, is_brief):
         try:
             async with asyncio.timeout(_SECONDS):
                 found, word = await _play(program, folder, name, peer, repair, is_brief)
-        except Exception as error:  # whatever it is, the call failed
+        except Exception as error:  # any error means that the call failed
             found, word = [f"{type(error).__name__}: {error}"], "failed"
         problems += [f"{name}, {repair}: {problem}" for problem in found]
         words.append(f"{name} {repair}: {word}")
@@ -46,7 +47,7 @@ async def _play(program, folder, name, peer, repair, is_brief):
     problems = [f"{each['sentence']}" for each in report["expectations"] if not each["holds"]]
     if not report["complete"] or not report["pages"]:
         problems.append("it was not played to its end, or the page reported nothing")
-    # A brief run shares the machine with others, which delays packets.
+    # A brief run shares the machine, which delays packets.
     if report["median_ns"] > _MEDIAN_NS and not is_brief:
         problems.append(f"packets left {report['median_ns']} ns from their distances")
     counted = [each["sentence"].rpartition(": ")[2] for each in report["expectations"]]

@@ -1,7 +1,7 @@
-"""Calls of browsers through `retake record relay`, which neither end knows of.
+"""Browsers' calls through `retake record relay`, which neither end knows of.
 
-Both ends have to decode all, as their own statistics say, and every machine of the take replays
-identical.
+Both ends must decode everything, by their own statistics, and every machine in the take must replay
+identically.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ _START_SECONDS = 90
 _FEWEST_FRAMES = 30
 _SIZES = (1, 1_200, 100_000)
 
-# Two connections of one page: one signals through the relay, the other straight to the server. Each
-# trickles its candidates; the statistics of both are what comes back.
+# Two connections in one page: one signals through the relay, the other directly with the server.
+# Both trickle candidates; returns the statistics of both.
 _BOTH_ENDS = """(async (near, far, seconds, sizes) => {
   const open = address => new Promise((resolve, reject) => {
     const socket = new WebSocket(address);
@@ -104,7 +104,7 @@ _BOTH_ENDS = """(async (near, far, seconds, sizes) => {
   return result;
 })"""
 
-# A WHIP client as a page has it (RFC 9725).
+# A WHIP client in a page (RFC 9725).
 _PUBLISH = """(async (endpoint, seconds) => {
   const connection = new RTCPeerConnection();
   const media = await navigator.mediaDevices.getUserMedia({audio: true, video: true});
@@ -153,7 +153,7 @@ class Relay:
 
     @classmethod
     async def start(cls, program, folder, upstream, *options, bind="127.0.0.1"):
-        """Starts it before a server; without an address to bind, Janus can reach it."""
+        """Starts it in front of a server; without an address to bind, Janus can reach it."""
         (port,) = free_ports(1)
         take = folder / "relay.take"
         child = await Child.start(
@@ -165,19 +165,20 @@ class Relay:
         return cls(child, f"http://127.0.0.1:{port}", take)
 
     async def finish(self):
-        """Ends the recording; what it says at the end."""
+        """Ends the recording; returns its summary."""
         status = await self._child.finish(_START_SECONDS, sending=signal.SIGINT)
         if status != 0:
             raise ProcessError(f"record relay ended with status {status}")
         return self._child.output[-1]
 
     async def abandon(self):
-        """Ends it without a judgement."""
+        """Ends it without checks."""
         await self._child.end()
 
 
 class Room:
-    """A server that knows nothing of WebRTC: what one member says, the other one hears."""
+    """A server that knows nothing of WebRTC: it forwards each member's messages to the other
+    member."""
 
     def __init__(self, runner, address):
         self._runner = runner
@@ -218,17 +219,17 @@ class Room:
 
 
 async def run_call(program, folder, seconds, name="chromium"):
-    """Between two connections of a browser; the problems, and a word about a good call."""
+    """Makes a call between two connections of a browser; returns the problems and a summary."""
     return await _guarded(folder, lambda: _call(program, folder, seconds, name, False))
 
 
 async def run_both(program, folder, seconds):
-    """The same with both ends behind the relay, which then has a call with each of them."""
+    """Makes the same call with both ends behind the relay, which then has two calls."""
     return await _guarded(folder, lambda: _call(program, folder, seconds, "chromium", True))
 
 
 async def run_whip(program, folder, seconds):
-    """A page publishes to `record serve` by WHIP; the problems, and a word about a good one."""
+    """Publishes from a page to `record serve` by WHIP; returns the problems and a summary."""
     return await _guarded(folder, lambda: _publish(program, folder, seconds))
 
 
@@ -238,19 +239,19 @@ async def _guarded(folder, work):
     try:
         async with asyncio.timeout(_CALL_SECONDS):
             return await work()
-    except Exception as error:  # a browser may throw anything: the call failed
+    except Exception as error:  # a browser may raise anything: the call failed
         return [f"{type(error).__name__}: {error}"], ""
 
 
 async def _call(program, folder, seconds, name, is_behind):
     room = await Room.start()
-    # Firefox has no use for loopback.
+    # Firefox does not use loopback.
     bind = "127.0.0.1" if name == "chromium" else None
     relay = await Relay.start(program, folder, room.address, bind=bind)
     try:
         browser = await Browser.start(name, folder)
         try:
-            # A page of the server, whose signaling alone goes another way.
+            # The server's own page; only its signaling passes through the relay.
             await browser.page.load(room.address + "/", ready="true")
             near = relay.address.replace("http", "ws") + "/room"
             far = near if is_behind else room.address.replace("http", "ws") + "/room"
@@ -279,7 +280,7 @@ def _judge(ends):
         if not video or max(each["frames"] for each in video) < _FEWEST_FRAMES:
             problems.append(f"{name} decoded {video}")
         if not audio or max(each["energy"] for each in audio) <= 0:
-            problems.append(f"{name} heard nothing: {audio}")
+            problems.append(f"{name} received no audio: {audio}")
         lost = sum(each["lost"] for each in end["received"])
         if lost > 0:
             problems.append(f"{name} lost {lost} packets")
@@ -295,7 +296,7 @@ async def _publish(program, folder, seconds):
         relay = await Relay.start(program, folder, recorder.address)
         browser = await Chromium.open(folder, Call("chromium", "peer"))
         try:
-            # The page of the server through the relay: its origin is the relay's then.
+            # The server's page through the relay, so that its origin is the relay.
             await browser.page.load(relay.address + "/", ready="true")
             arguments = f"{json.dumps(relay.address + '/whip')}, {seconds}"
             result = await browser.page.evaluate(f"{_PUBLISH}({arguments})")
@@ -321,12 +322,12 @@ async def _publish(program, folder, seconds):
 
 
 async def run_demo(program, folder, seconds):
-    """Two tabs in a room of Janus, in pages that nobody here wrote: another address is all that
-    they get."""
+    """Makes a call between two tabs of Janus's own demo in one room; only the server address
+    changes."""
     return await _guarded(folder, lambda: _demo(program, folder, seconds))
 
 
-# Whether a connection of the page receives video frames, and how many packets are lost.
+# Whether a connection of the page receives video, and how many packets are lost.
 _RECEIVED = """(async () => {
   const all = [];
   for (const each of window.made) {
@@ -382,13 +383,13 @@ async def _demo(program, folder, seconds):
 
 
 async def _take(program, take, folder, kinds, calls=1):
-    """What a take of a relay must hold, and that it replays."""
+    """Checks a relay's take: its contents, and that it replays."""
     problems, _ = await replay(program, take, folder)
     problems += await look(program, take, folder)
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         labels = [row[0] for row in database.execute("SELECT label FROM peer ORDER BY peer")]
         names = [f"{side}{number}" for number in range(1, calls + 1) for side in ("near ", "far ")]
-        # An end is seen when it sends first.
+        # An end becomes visible with its first packet.
         ends = sorted(name.replace(" ", " end ") for name in names)
         if labels[: 2 * calls] != names or sorted(labels[2 * calls :]) != ends:
             problems.append(f"the take's peers are {labels}")

@@ -1,60 +1,60 @@
-"""What a peer says about its side of a call, in the same words for every peer."""
+"""A peer's statistics of its side of a call, in one form for every peer."""
 
 import re
 from dataclasses import dataclass, field
 
-# The versions of the handshake by their numbers on the wire.
+# The names of DTLS versions by their numbers on the wire.
 DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
 
 
 @dataclass
 class Stream:
-    """An RTP stream as its peer counts it."""
+    """An RTP stream in its peer's statistics."""
 
     kind: str
-    # `in` is what the peer receives from Retake, `out` what it sends.
+    # `in` if the peer receives it from Retake, `out` if it sends it.
     direction: str
     ssrc: int
     packets: int
-    # Decoded or encoded video frames; packets of audio.
+    # Decoded or encoded video frames; for audio, packets.
     frames: int
-    # The stream of its retransmissions and of padding, which libwebrtc counts as one with it.
+    # The SSRC for retransmissions and padding, which libwebrtc counts with the stream.
     rtx_ssrc: int | None = None
-    # The size of the last video frame that was decoded.
+    # The size of the last decoded video frame.
     width: int = 0
     height: int = 0
 
 
 @dataclass
 class Report:
-    """A snapshot of a peer in a call."""
+    """A snapshot of a peer's statistics."""
 
     connection: str = ""
     dtls_version: str = ""
-    # The peer's own role: client or server.
+    # The peer's own DTLS role: client or server.
     dtls_role: str = ""
     srtp_profile: str = ""
     streams: list[Stream] = field(default_factory=list)
-    # The energy of what was heard, in the unit of W3C totalAudioEnergy; None when not measured.
+    # The energy of received audio, in the unit of W3C totalAudioEnergy; None if it is not measured.
     audio_energy: float | None = None
-    # The standard deviation of the luma of a received video frame; None when none was looked at.
+    # The standard deviation of a received video frame's luma; None if no frame was examined.
     video_contrast: float | None = None
-    # What came back on a data channel; None when none was opened.
+    # What was echoed on a data channel; None if none was opened.
     data_echo: str | None = None
 
     def frames(self, direction, kind):
-        """Frames of one kind over all streams of a direction."""
+        """Returns the frames of one kind in a direction, over all streams."""
         return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
 
     def shows(self, width, height):
-        """Whether received video frames of a size were decoded."""
+        """Returns whether received video frames of a size were decoded."""
         return any(
             (s.direction, s.width, s.height) == ("in", width, height) and s.frames
             for s in self.streams
         )
 
     def pair_retransmissions(self, descriptions):
-        """Fills in the streams of retransmissions where only the descriptions name them."""
+        """Fills in retransmission SSRCs that only the descriptions name."""
         pairs = dict(re.findall(r"a=ssrc-group:FID (\d+) (\d+)", "\n".join(descriptions)))
         for stream in self.streams:
             if stream.rtx_ssrc is None and (paired := pairs.get(str(stream.ssrc))):
@@ -62,13 +62,13 @@ class Report:
 
 
 def from_json(members):
-    """The report that a peer process printed."""
+    """Parses a report that a peer process printed."""
     streams = [Stream(**stream) for stream in members.pop("streams", [])]
     return Report(streams=streams, **members)
 
 
 def from_w3c(connection, objects):
-    """The report behind the objects of a W3C getStats."""
+    """Makes a report from the objects of W3C getStats."""
     report = Report(connection=connection)
     for stats in objects:
         match stats["type"]:
@@ -87,7 +87,7 @@ def from_w3c(connection, objects):
 
 
 def _stream(stats, direction, packets, frames):
-    """The stream behind an RTP object, given the names of its counters."""
+    """Makes a stream from an RTP object, given the names of its counters."""
     kind = stats["kind"]
     sent = stats.get(packets) or 0
     shown = stats.get(frames) or 0 if kind == "video" else sent

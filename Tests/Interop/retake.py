@@ -1,4 +1,4 @@
-"""Retake from the outside: its command line and its HTTP interface, nothing else."""
+"""Controls Retake from outside, through its command line and its HTTP interface only."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ _REQUEST_SECONDS = 60
 _FINISH_SECONDS = 90
 _REPLAY_SECONDS = 600
 
-# A replay must not notice any of these. The name, a command before it, the environment.
+# None of these may affect a replay: the name, a command before it, the environment.
 REPLAYS = [
     ("first", [], {}),
     ("second", [], {}),
@@ -38,8 +38,8 @@ class Recorder:
 
     @classmethod
     async def start(cls, program, folder, bind, send, options=()):
-        """Starts it on a free port; `bind` is the address that ICE gathers, or None for its own
-        choice, `options` what else stands on its command line."""
+        """Starts it on a free port; `bind` is the address for ICE, or None for Retake's own choice,
+        `options` are further command-line options."""
         take = folder / "call.take"
         (port,) = free_ports(1)
         arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
@@ -58,53 +58,53 @@ class Recorder:
         return recorder
 
     async def offer(self, sdp):
-        """Gives Retake an offer; its answer."""
+        """Sends an offer to Retake; returns its answer."""
         return (await self.begin(sdp))[1]
 
     async def begin(self, sdp):
-        """Gives Retake an offer; the identifier of the call and the answer."""
+        """Sends an offer to Retake; returns the call's id and the answer."""
         reply = _expected(await self._post("/offer", {"type": "offer", "sdp": sdp}), "answer")
         return reply["id"], reply["sdp"]
 
     async def offer_again(self, identifier, sdp):
-        """Gives Retake another offer in a call that runs; its answer."""
+        """Sends another offer within a call; returns the answer."""
         message = {"id": identifier, "type": "offer", "sdp": sdp}
         return _expected(await self._post("/offer", message), "answer")["sdp"]
 
     async def make_offer(self, **changes):
-        """Asks Retake for an offer, in a call that runs when its `id` is given; the identifier of
-        the call and the offer."""
+        """Requests an offer from Retake, within a call if its id is given; returns the call's id
+        and the offer."""
         reply = _expected(await self._post("/mkoffer", changes), "offer")
         return reply["id"], reply["sdp"]
 
     async def answer(self, identifier, sdp):
-        """Gives Retake the answer to its offer."""
+        """Sends the answer to Retake's offer."""
         await self._post("/answer", {"id": identifier, "type": "answer", "sdp": sdp})
 
     async def stats(self):
-        """What Retake itself counts."""
+        """Returns Retake's own statistics."""
         token = re.search(r"#token=(\w+)", "\n".join(self._child.errors)).group(1)
         headers = {"Authorization": f"Bearer {token}"}
         async with self._client.get(self.address + "/stats", headers=headers) as response:
             return json.loads(await response.text())
 
     async def conversation(self):
-        """What came back of what Retake says: the messages on channels that are still there, and
-        how many channels were closed after theirs."""
+        """Returns how many messages were echoed on open channels, and how many channels are
+        closed."""
         (call,) = (await self.stats()).values()
         received = sum(each.get("messagesReceived", 0) for each in call["stats"])
         closed = sum(each.get("dataChannelsClosed", 0) for each in call["stats"])
         return received, closed
 
     async def request(self, method, path, body=None, headers=None):
-        """Any request; the status, the headers and the text of the response."""
+        """Sends any request; returns the response's status, headers and text."""
         async with self._client.request(
             method, self.address + path, data=body, headers=headers
         ) as response:
             return response.status, response.headers, await response.text()
 
     async def finish(self):
-        """Ends the recording as a person would, with an interrupt; the summary it prints."""
+        """Ends the recording with an interrupt, as users do; returns the printed summary."""
         await self._client.close()
         said = len(self._child.output)
         status = await self._child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
@@ -116,20 +116,20 @@ class Recorder:
         return last[0]
 
     async def end_itself(self):
-        """Waits for the end of a recording that nobody interrupts."""
+        """Waits for a recording that ends by itself."""
         await self._client.close()
         if status := await self._child.finish(_FINISH_SECONDS):
             raise ProcessError(f"record ended with status {status} after its only call")
 
     async def abandon(self):
-        """Ends it without a judgement, gracefully when it still can."""
+        """Ends it without checks, gracefully if possible."""
         try:
             await self.finish()
         except ProcessError:
             await self._child.end()
 
     async def _answers(self):
-        """Waits until the port takes connections."""
+        """Waits until the port accepts connections."""
         async with asyncio.timeout(_START_SECONDS):
             while self._child.status is None:
                 try:
@@ -149,8 +149,8 @@ class Recorder:
 
 
 async def replay(program, take, folder):
-    """Replays a take under every one of `REPLAYS`; the problems, and how many of how many were
-    identical."""
+    """Replays a take in every way in `REPLAYS`; returns the problems, how many replays were
+    identical, and how many were made."""
     tried = [each for each in REPLAYS if not each[1] or shutil.which(each[1][0])]
     slots = asyncio.Semaphore(2)
 
@@ -173,7 +173,7 @@ async def replay(program, take, folder):
 
 
 async def look(program, take, folder):
-    """Runs the verbs that look into a take; the problems found."""
+    """Runs the verbs that inspect a take; returns the problems."""
     problems = []
     for verb, arguments, is_json in (
         ("info", ["--json"], True),
@@ -194,7 +194,7 @@ async def look(program, take, folder):
 
 
 def _parse(text):
-    """JSON as one value, or one value per line."""
+    """Parses JSON: one value, or one value per line."""
     try:
         return json.loads(text)
     except ValueError:
@@ -209,5 +209,5 @@ def _expected(reply, kind):
 
 
 def is_private(path: Path):
-    """Whether only the owner may read a file."""
+    """Returns whether only the owner may read a file."""
     return path.stat().st_mode & 0o077 == 0

@@ -1,7 +1,7 @@
-"""A room on Janus: four Retakes, Chromium and Firefox, who come, go, mute and speak in turns.
+"""A room on Janus: four Retakes, Chromium and Firefox, which join, leave, mute and speak in turns.
 
-A network changes meanwhile, and the server starts anew; every take is replayed and compared with
-the others.
+Meanwhile a network changes and the server restarts; every take is replayed and compared with the
+others.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from processes import Child, ProcessError
 _SECONDS = 120
 _TURN_SECONDS = 6
 _NAMES = ("anna", "ben", "carl", "dora")
-# What happens when, in seconds: ben goes and comes, dora goes, carl's network changes.
+# The schedule in seconds: ben leaves and rejoins, dora leaves, carl's network changes.
 _LATER = {"carl": 6, "dora": 12}
 _LEAVES = {"ben": 36, "dora": 100}
 _RETURNS = {"ben": 46}
 _CHANGES = 56
 _RESTARTS = 78
 _DOWN_SECONDS = 2
-# The network of one of them has two addresses, of which it loses the one that is in use.
+# carl's network has two addresses, and loses the one in use.
 _ADDRESSES = ("10.99.0.31", "10.99.0.32")
-# Until media flows again everywhere after an outage.
+# The maximum time until media flows again everywhere after an outage.
 _OUTAGE_SECONDS = 20
 _SETTLING_SECONDS = 3
 _LEAST_DECODED = 0.9
@@ -43,7 +43,7 @@ _REPLAY_SECONDS = 600
 _SHORT_SECONDS = 2.5
 _SHORT_TIMEOUT_SECONDS = 240
 _LAYER_SECONDS = 4
-# The width of received video frames each time that it changes.
+# The width of received video frames, each time it changes.
 _SHOWN_WIDTHS = """
 SELECT width FROM (SELECT at_ns, width, lag(width) OVER (ORDER BY at_ns) AS before FROM frame
     WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded')
@@ -59,7 +59,7 @@ _SHORT_EXPECTED = (True, "ben,retake")
 
 @dataclass
 class Guest:
-    """A Retake in the room; one that comes back has another take."""
+    """A Retake in the room; one that rejoins gets another take."""
 
     name: str
     child: Child
@@ -68,14 +68,14 @@ class Guest:
 
 @dataclass
 class Story:
-    """What happened when, in Unix seconds."""
+    """The events of the meeting, in Unix seconds."""
 
     outages: list = field(default_factory=list)
     takes: list = field(default_factory=list)
 
 
 async def run(program, folder):
-    """Holds the meeting; the problems found, and the figures."""
+    """Holds the meeting; returns the problems and the figures."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for address in _ADDRESSES:
@@ -85,7 +85,7 @@ async def run(program, folder):
     try:
         async with asyncio.timeout(_SECONDS + 120):
             await _hold(program, folder, server, story)
-    except Exception as error:  # a peer's stack may throw anything: the meeting failed
+    except Exception as error:  # a peer's stack may raise anything: the meeting failed
         return [f"{type(error).__name__}: {error}"], []
     finally:
         await server.end()
@@ -99,7 +99,7 @@ async def run(program, folder):
 
 
 async def run_short(program, folder):
-    """Two Retakes for a few seconds in a room; the problems found. The take of one is kept."""
+    """Lets two Retakes meet for a few seconds; returns the problems. One of them keeps its take."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     server = await JanusServer.start("videoroom", folder)
@@ -121,7 +121,7 @@ async def run_short(program, folder):
                 status = await child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
             finally:
                 ended = await other.finish(_FINISH_SECONDS, sending=signal.SIGINT)
-    except Exception as error:  # a peer's stack may throw anything: the visit failed
+    except Exception as error:  # a peer's stack may raise anything: the visit failed
         return [f"{type(error).__name__}: {error}"]
     finally:
         await server.end()
@@ -134,19 +134,21 @@ async def run_short(program, folder):
 
 
 def _short_outcome(take):
-    """Whether video was decoded so far, and who was there; nothing while there is no take."""
+    """Returns whether video was decoded so far, and the participants' names; None without a
+    take."""
     if not take.exists():
         return None
     try:
         with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
             ((decoded, names),) = database.execute(_SHORT_OUTCOME)
-    except sqlite3.OperationalError:  # it is being made
+    except sqlite3.OperationalError:  # it is being created
         return None
     return bool(decoded), names
 
 
 async def run_layers(program, folder):
-    """Three layers published by a Retake, of which another one chooses; the problems found."""
+    """Publishes three layers from one Retake, of which another selects each in turn; returns the
+    problems."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     server = await JanusServer.start("videoroom", folder)
@@ -169,7 +171,7 @@ async def run_layers(program, folder):
             for guest in reversed(guests):
                 if status := await guest.finish(_FINISH_SECONDS, sending=signal.SIGINT):
                     return [f"status {status}"]
-    except Exception as error:  # a peer's stack may throw anything: the visit failed
+    except Exception as error:  # a peer's stack may raise anything: the visit failed
         return [f"{type(error).__name__}: {error}"]
     finally:
         await server.end()
@@ -178,7 +180,7 @@ async def run_layers(program, folder):
         problems += await _replay(program, take, folder)
     with closing(sqlite3.connect(f"file:{takes[1]}?mode=ro", uri=True)) as database:
         widths = [width for (width,) in database.execute(_SHOWN_WIDTHS)]
-    # The server goes from one layer to another by way of those whose key frame comes first.
+    # When switching, the server may pass through other layers whose key frames arrive first.
     rest = iter(widths)
     if not all(width in rest for width in (640, 160, 320)) or widths[-1] != 320:
         problems.append(f"the widths that were shown are {widths}")
@@ -258,7 +260,7 @@ async def _hold(program, folder, server, story):
 
 
 class Browsers:
-    """Chromium and Firefox as publishers; the signaling is this program's."""
+    """Chromium and Firefox as publishers; this program signals for them."""
 
     def __init__(self, server, folder):
         self._server = server
@@ -267,7 +269,7 @@ class Browsers:
         self._kept = 0.0
 
     async def enter(self):
-        """Starts them and publishes what they capture."""
+        """Starts them and publishes their captured media."""
         for name in ("chromium", "firefox"):
             peer = await open_peer(
                 Call(name, "peer", avoids_loopback=True), self._folder
@@ -290,7 +292,7 @@ class Browsers:
             await peer.close()
 
     async def keep(self, now):
-        """Keeps their sessions."""
+        """Keeps their sessions alive."""
         if now - self._kept < _KEEP_SECONDS:
             return
         self._kept = now
@@ -316,7 +318,7 @@ async def _replay(program, take, folder):
 
 
 async def _merge(program, takes, folder):
-    """Lays takes that met on one clock; they are of one machine, so their clocks agree."""
+    """Merges takes that overlap in time; they come from one machine, so their clocks agree."""
     problems = []
     for first, second in zip(takes, takes[1:]):
         child = await Child.start(
@@ -329,7 +331,7 @@ async def _merge(program, takes, folder):
 
 
 class Witness:
-    """What a take tells, on the clock of the machine."""
+    """A take's contents, on the machine's clock."""
 
     def __init__(self, path):
         self.name = path.stem.partition("-")[2]
@@ -357,7 +359,7 @@ class Witness:
         return (self._start + nanoseconds) / 1e9
 
     def count(self, peer, track, direction, outcome, begin, end):
-        """How many frames came to something within a time."""
+        """Returns how many frames had an outcome within an interval."""
         return sum(
             1
             for at, what in self.frames.get((peer, track, direction), [])
@@ -381,7 +383,7 @@ _FRAMES = "SELECT peer, track, direction, outcome, at_ns FROM frame WHERE kind =
 
 
 def _quiet(story, begin, end):
-    """The parts of a time in which nothing is out of order."""
+    """Returns the parts of an interval without outages."""
     parts = [(begin + _SETTLING_SECONDS, end - _SETTLING_SECONDS)]
     for outage in story.outages:
         low, high = outage - _SETTLING_SECONDS, outage + _OUTAGE_SECONDS
@@ -395,7 +397,7 @@ def _quiet(story, begin, end):
 
 
 def _compare(story):
-    """Frames that were sent and decoded, and who spoke when, by all takes."""
+    """Compares in all takes the frames sent and decoded, and who spoke when."""
     problems = []
     witnesses = [Witness(take) for take in story.takes]
     least = (2.0, "")
@@ -421,7 +423,7 @@ def _compare(story):
     late = [each for each in differences if each[0] > _AGREEMENT_SECONDS]
     problems += [f"speakers: {what} is {gap:.2f} s apart" for gap, what in late]
     if not differences:
-        problems.append("speakers: nobody was heard by anybody")
+        problems.append("speakers: no speech was received")
     figures = [f"least decoded {100 * least[0]:.1f} % ({least[1]}), of {pairs} pairs"]
     if differences:
         figures.append(
@@ -431,7 +433,7 @@ def _compare(story):
 
 
 def _decoded(story, sender, receiver):
-    """Which share of the frames that were sent was decoded; None when they did not meet."""
+    """Returns the share of sent frames that was decoded; None if the two did not meet."""
     sent = decoded = 0
     for name, peer, track, direction, begin, end in receiver.tracks:
         if direction != "in" or name != sender.name:
@@ -446,7 +448,7 @@ def _decoded(story, sender, receiver):
 
 
 def _differences(story, sender, receiver):
-    """How far apart the beginnings and ends of turns are, as both takes have them."""
+    """Returns how far apart both takes put the starts and ends of turns."""
     found = []
     heard = [each for each in receiver.spoken if each[0] == sender.name and each[1] == "in"]
     for name, way, begin, end in sender.spoken:

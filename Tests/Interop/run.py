@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
+"""Makes calls between Retake and real WebRTC peers in every direction, and replays each recorded
+call.
 
-Needs the packages of requirements.txt, and browsers: `make interop` sees to both.
+Needs the packages of requirements.txt, and browsers: `make interop` installs both.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from peers.talk import BRIEF
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-# Variants of a peer, like the applications of a server, stand behind a dash.
+# A peer's variants, such as a server's applications, follow a dash.
 _PEERS = list(dict.fromkeys(name.partition("-")[0] for name in plan.ABILITIES))
 
 
@@ -56,7 +57,7 @@ def _arguments():
 
 
 async def _main(options, folder):
-    # Only now: the modules need the packages of the virtual environment.
+    # Imported here, because these modules need the virtual environment's packages.
     import calls
     import interface
     import matrix
@@ -78,7 +79,7 @@ async def _main(options, folder):
         if call.peer.partition("-")[0] not in options.peers or options.only not in call.name:
             continue
         if call.needs_private_network and not namespace.address():
-            print(f"{call.name}: left out, it needs a private network")
+            print(f"{call.name}: skipped, it needs a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
         outcomes.append(outcome)
@@ -107,7 +108,7 @@ async def _main(options, folder):
                 "relayed-firefox", *await relayed.run_call(
                     options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
         else:
-            print("relayed-firefox: left out, it needs a private network")
+            print("relayed-firefox: skipped, it needs a private network")
     wanted = options.only in "relayed-demo" and not options.brief
     if wanted and {"chromium", "janus"} <= set(options.peers):
         import recorded_others
@@ -117,42 +118,42 @@ async def _main(options, folder):
                 "relayed-demo", *await relayed.run_demo(
                     options.retake, folder / "relayed-demo", options.seconds))
         else:
-            print("relayed-demo: left out, it needs janus, janus-demos and a private network")
+            print("relayed-demo: skipped, it needs janus, janus-demos and a private network")
     for peer in ("chromium", "firefox"):
         name = f"negotiations-{peer}"
         if peer not in options.peers or options.only not in name:
             continue
         if peer == "firefox" and not namespace.address():
-            print(f"{name}: left out, it needs a private network")
+            print(f"{name}: skipped, it needs a private network")
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
-    # A brief run has the last of them alone, in which everything has a part.
+    # A brief run has only the last one, which covers everything.
     for cell in [] if options.brief else observed.CELLS:
         if not cell.peers <= set(options.peers) or options.only not in cell.name:
             continue
         if hindrance := observed.hindrance():
-            print(f"{cell.name}: left out, {hindrance}")
+            print(f"{cell.name}: skipped, {hindrance}")
             continue
         found, table = await observed.run(
             cell, options.retake, folder / cell.name, options.seconds
         )
-        problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
+        problems += _tell(cell.name, found, "every packet decrypted, tshark counts the same")
         print(table)
     if options.only in "observed-tshark":
         if hindrance := observed_tshark.hindrance():
-            print(f"observed-tshark: left out, {hindrance}")
+            print(f"observed-tshark: skipped, {hindrance}")
         else:
             found, table = observed_tshark.run(options.retake, folder / "observed-tshark")
             problems += _tell(
                 "observed-tshark", found, "tshark counts the same in every capture that is kept")
             print(table)
-    # Each is held for at least twenty seconds, three times.
+    # Each lasts at least twenty seconds and is made three times.
     for cell in [] if options.brief else observed_loss.CELLS:
         if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
             continue
         if hindrance := observed.hindrance():
-            print(f"{cell.name}: left out, {hindrance}")
+            print(f"{cell.name}: skipped, {hindrance}")
             continue
         found, table = await observed_loss.run(
             cell, options.retake, folder / cell.name, options.seconds
@@ -171,7 +172,7 @@ async def _main(options, folder):
         if peer not in options.peers or options.only not in name:
             continue
         if peer == "firefox" and not namespace.address():
-            print(f"{name}: left out, it needs a private network")
+            print(f"{name}: skipped, it needs a private network")
             continue
         found, tables = await statistics_call.run(
             options.retake, folder / name, options.seconds, peer
@@ -184,7 +185,7 @@ async def _main(options, folder):
                 options.retake, folder / "statistics-marks", options.seconds)
             problems += _tell("statistics-marks", found, words)
         else:
-            print("statistics-marks: left out, it needs a private network")
+            print("statistics-marks: skipped, it needs a private network")
     for peer in ("chromium", "firefox"):
         name = f"page-{peer}"
         if peer not in options.peers or options.only not in name:
@@ -204,13 +205,13 @@ async def _main(options, folder):
     if "janus" in options.peers and options.only in "rooms-layers" and not options.brief:
         found = await rooms.run_layers(options.retake, folder / "rooms-layers")
         problems += _tell("rooms-layers", found, "each layer that was asked for was shown")
-    # Two minutes: a brief run has the short visit alone.
+    # Takes two minutes: a brief run has only the short visit.
     if "janus" in options.peers and options.only in "rooms-janus" and not options.brief:
         if namespace.address():
             found, figures = await rooms.run(options.retake, folder / "rooms-janus")
             problems += _tell("rooms-janus", found, "; ".join(figures))
         else:
-            print("rooms-janus: left out, it needs a private network")
+            print("rooms-janus: skipped, it needs a private network")
     if outcomes:
         print()
         matrix.show(outcomes)
@@ -218,7 +219,7 @@ async def _main(options, folder):
 
 
 async def _recorded_pages(options, folder):
-    """Pages whose own calls are recorded by the script and by the extension."""
+    """Records pages' own calls with the script and with the extension."""
     import recorded_others
     import recorded_page
 
@@ -234,7 +235,7 @@ async def _recorded_pages(options, folder):
             name = f"recorded-{kind}-{peer}"
             if options.only not in name:
                 continue
-            # A minute, within which the script may take so many milliseconds a second.
+            # A minute, over which the script's cost is averaged.
             seconds = 60 if kind == "page" and not options.brief else 8
             problems += _tell(
                 name,
@@ -244,7 +245,7 @@ async def _recorded_pages(options, folder):
             if options.only not in name or (kind, peer) == ("extension", "firefox"):
                 continue
             if "janus" not in options.peers or not recorded_others.demos_are_there():
-                print(f"{name}: left out, it needs janus, janus-demos and a private network")
+                print(f"{name}: skipped, it needs janus, janus-demos and a private network")
                 continue
             problems += _tell(
                 name,
@@ -261,13 +262,13 @@ def _tell(name, problems, good):
 
 
 def main():
-    """Runs what the command line asks for; the exit status is 1 when a call failed."""
+    """Runs what the command line selects; the exit status is 1 if a call failed."""
     options = _arguments()
     if options.brief:
         os.environ[BRIEF] = "1"
     namespace.enter()
     adopt_orphans()
-    # An end from outside takes the way of an interrupt, so that no process stays behind.
+    # SIGTERM is handled like an interrupt, so that no process is left behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="retake-interop-"))).resolve()
     try:

@@ -1,4 +1,4 @@
-"""WHIP and WHEP with a stack of others: published and played sessions, recorded and replayed."""
+"""WHIP and WHEP with another stack: sessions published and played, recorded and replayed."""
 
 import asyncio
 import re
@@ -19,16 +19,17 @@ _DESCRIPTION = "application/sdp"
 _FRAGMENT = "application/trickle-ice-sdpfrag"
 _TOKEN = "interop-token"
 
-# What Retake's answer must say of every section, and which way frames go as the peer counts them.
+# The direction that Retake's answer must state in every section, and that of the frames as the peer
+# counts them.
 _KINDS = {"whip": ("recvonly", "out"), "whep": ("sendonly", "in")}
 
 
-# Many publishers, OBS among them, know no codec of video frames but H.264.
+# Many publishers, such as OBS, support only H.264.
 _SESSIONS = [("whip", "vp8"), ("whep", "vp8"), ("whip", "h264")]
 
 
 async def run(program, folder):
-    """Publishes and plays with aiortc; the problems found."""
+    """Publishes and plays with aiortc; returns the problems."""
     problems = []
     for kind, codec in _SESSIONS:
         name = f"{kind}-{codec}"
@@ -38,7 +39,7 @@ async def run(program, folder):
         try:
             async with asyncio.timeout(_SESSION_SECONDS):
                 found = await _session(kind, codec, program, place)
-        except Exception as error:  # a peer's stack may throw anything: the session failed
+        except Exception as error:  # a peer's stack may raise anything: the session failed
             problems.append(f"{name}: {type(error).__name__}: {error}")
             continue
         differences, _ = await replay(program, place / "call.take", place)
@@ -92,7 +93,8 @@ async def _converse(kind, recorder, peer):
 
 
 def _fragment(offer):
-    """The ICE parameters and candidates of an offer's first section, as trickled."""
+    """Returns the trickle fragment with the ICE parameters and candidates of an offer's first
+    section."""
     section = offer[offer.index("m=") :]
     lines = section.split("\r\n")
     kept = [lines[0]]
@@ -116,7 +118,7 @@ async def _wait_for_media(peer, way):
 
 
 def _examine(kind, codec, take):
-    """What the take must hold: the messages, and frames one way only."""
+    """Checks that the take has the messages, and frames in one direction only."""
     problems = []
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         messages = database.execute("SELECT transport, direction, type FROM signaling ORDER BY row")

@@ -1,4 +1,4 @@
-"""Calls with browsers, measured from both ends; with Chromium two voices take turns in it."""
+"""Calls with browsers, measured at both ends; with Chromium, two voices take turns."""
 
 import asyncio
 import json
@@ -17,23 +17,24 @@ from plan import Call
 from processes import Child, ProcessError, end_orphans
 from retake import Recorder, replay
 
-# How often the browser is asked; the last but one report is compared, when all goes on around it.
+# The interval of browser reports; the last but one is compared, so that the call continues around
+# it.
 _SAMPLE_SECONDS = 1.0
-# Packets that left this long before a report may not have arrived, or may not be counted yet.
+# Packets sent this shortly before a report may be in transit, or not yet counted.
 _UNDER_WAY_NS = 80_000_000
 _LOOK_SECONDS = 300
-# Samples of once a second that stand around a time.
+# The distance within which samples made once a second are near a time.
 _NEAR_MS = 1100
 
 
 async def run(program, folder, seconds, peer):
-    """Makes the call with a browser; the problems and the tables."""
+    """Makes the call with a browser; returns the problems and the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         length = max(seconds, 4 * voices.TURN_SECONDS)
         reports, take = await _record(program, folder, length, peer)
         problems, tables = await _look(program, take, folder, reports, peer == "chromium")
-    except Exception as error:  # a browser may fail in any way: the comparison failed
+    except Exception as error:  # a browser may raise anything: the comparison failed
         return [f"{type(error).__name__}: {error}"], []
     found, _ = await replay(program, take, folder)
     return problems + found, tables
@@ -44,7 +45,7 @@ async def _record(program, folder, seconds, peer):
         microphone, sent = voices.make(folder)
         bind, send = "127.0.0.1", str(sent)
     else:
-        # It gathers no loopback addresses, and its microphone is a tone.
+        # Firefox gathers no loopback addresses, and its microphone is a tone.
         bind, send = namespace.address(), "pattern"
     recorder = await Recorder.start(program, folder, bind, send)
     try:
@@ -86,7 +87,7 @@ async def _look(program, take, folder, reports, speaks):
         }
         ours = await _json(program, folder, "stats", take, "--at", f"{at / 1e9:.6f}", "--json")
         mirrored = next(iter(ours.values()))
-        # Whoever looks for the reason of a difference wants both whole.
+        # Both reports are kept complete, for diagnosis.
         (folder / "reports.json").write_text(json.dumps({"peer": last, "retake": mirrored}))
         comparison = members.Comparison(
             members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2),
@@ -115,7 +116,8 @@ async def _look(program, take, folder, reports, speaks):
 
 
 def _nearby(database, reports, member, ssrc, at):
-    """What the receiver of a stream, on either side, said of a member around a time in ms."""
+    """Returns the values that a stream's receiver, at either end, reported for a member around a
+    time in ms."""
     theirs = [
         each[member] for report in reports for each in report
         if each["type"] == "inbound-rtp" and each.get("ssrc") == ssrc and member in each
@@ -130,8 +132,8 @@ def _nearby(database, reports, member, ssrc, at):
 
 
 def _sent_until(database, ssrc, at):
-    """How many packets of a stream were sent until a time, and how many bytes of payload: sizes
-    without the header, its extensions, and what SRTP adds."""
+    """Returns how many packets of a stream were sent before a time, and their payload bytes: sizes
+    without header, extensions and the SRTP tag."""
     packets, size = database.execute(
         "SELECT count(*), sum(size) FROM packet WHERE direction = 'out' AND protocol = 'rtp'"
         " AND ssrc = ? AND at_ns <= ?", (ssrc, at),
@@ -146,16 +148,16 @@ def _sent_until(database, ssrc, at):
     ).fetchone()
     if not packets or not row or not row[1]:
         return packets, None
-    # What a packet has beside its payload is the same for each of a stream, but for a few bytes.
+    # The overhead of a stream's packets differs by a few bytes only.
     overhead = total / count - row[0] / row[1]
     return packets, round(size - packets * overhead)
 
 
 def _path(database, reports, start, at):
-    """The round trip of the path: the least that each side found until then.
+    """Compares the path's round-trip time: the minimum that each end measured so far.
 
-    A single check also has the time that the other side takes to wake, which differs from check to
-    check, and the two sides make different checks.
+    Each check's time includes the time that the other process takes to wake, and the ends make
+    different checks.
     """
     until = [report for report in reports if int(report[0]["timestamp"] * 1e6) - start <= at + 1e6]
     theirs = [
@@ -171,10 +173,10 @@ def _path(database, reports, start, at):
 
 
 def _levels(database, reports, start):
-    """How loud both sides find the same audio: the energy between the first and the last report.
+    """Compares the loudness of the same audio at both ends: the energy between the first and the
+    last report.
 
-    libwebrtc takes the level from peaks, so Retake's column of that kind is what it is compared
-    with.
+    libwebrtc computes the level from peaks; it is compared with Retake's column that does the same.
     """
     lines = []
     for direction, kind in (("in", "media-source"), ("out", "inbound-rtp")):
@@ -200,7 +202,8 @@ def _levels(database, reports, start):
 
 
 def _concealed(database, report, direction):
-    """The share of the received audio that was made up, by Retake (in) or by the browser (out)."""
+    """Returns the share of received audio that was concealed, by Retake (in) or by the browser
+    (out)."""
     if direction == "in":
         return database.execute(
             "SELECT avg(outcome = 'concealed') FROM frame"
@@ -221,7 +224,7 @@ def _decibels(power):
 
 
 def _turns(speaking):
-    """Both voices must be found, each dominant about half of the time, by turns."""
+    """Checks that both voices are found, dominant by turns for about half of the time each."""
     participants = {each["participant"]: each for each in speaking["participants"]}
     spans = [each for each in speaking["times"] if each["what"] == "dominates"]
     problems = []
@@ -236,7 +239,7 @@ def _turns(speaking):
             )
     order = [span["participant"] for span in spans]
     if any(one == other for one, other in zip(order, order[1:])):
-        # A pause within a turn may end a dominance; most changes are between the voices.
+        # A pause within a turn may end a dominance; most changes must be between the voices.
         changes = sum(one != other for one, other in zip(order, order[1:]))
         if changes * 2 < len(order):
             problems.append(f"speakers: the turns are {order}")

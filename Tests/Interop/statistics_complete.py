@@ -1,8 +1,9 @@
-"""Every member of Chromium's report against what Retake knows of it, and why it may differ.
+"""Compares every member of Chromium's report with what Retake knows, unless the article explains a
+difference.
 
-Nothing is left out: a member that no rule here compares, and that neither the list of what only its
-own end knows nor the article on statistics names, is a problem, and so is a difference of more than
-1 % that the article does not explain.
+Nothing is left out: it is a problem if a member is neither compared by a rule here, nor in the list
+of members that only its own end knows, nor in the article on statistics, and if a difference of
+more than 1 % is not explained by the article.
 """
 
 import re
@@ -15,7 +16,8 @@ _ARTICLE = (
 )
 _SHARE = 0.01
 
-# What one side sends, by the names of who sends and of who receives: how much one packet is of it.
+# Members of sent streams: the name at the sender, the name at the receiver, and the value of one
+# packet.
 _SENT = {
     "packetsSent": ("packetsReceived", 1), "bytesSent": ("bytesReceived", 1200),
     "headerBytesSent": ("headerBytesReceived", 300),
@@ -31,14 +33,14 @@ _SENT = {
 }
 _RECEIVED = {ours: (theirs, unit) for theirs, (ours, unit) in _SENT.items()}
 _RECEIVED["framesDecoded"] = ("framesEncoded", 1)
-# Of packets with CE nobody knows how many were sent: on one machine there are no routers.
+# No end counts packets sent with CE, which only routers set: there are none on one machine.
 _NONE_ON_THE_WAY = {"packetsReceivedWithCe"}
 
-# What goes up and down: `statistics_members` looks for the nearest report, and compares energies
-# over the whole call with Retake's column of that kind.
+# Members that rise and fall: `statistics_members` uses the nearest report, and compares energies
+# over the whole call with Retake's libwebrtc-style column.
 _OVER_TIME = {"jitter", "audioLevel", "totalAudioEnergy"}
 
-# What only the end itself can know: how long it worked, waited and concealed, what it decided.
+# Members that only the end itself knows: processing and waiting times, concealment, decisions.
 _OWN = {
     "inbound-rtp": """
         trackIdentifier playoutId concealedSamples silentConcealedSamples concealmentEvents
@@ -79,12 +81,12 @@ _OWN = {
     "codec": "sdpFmtpLine",
     "data-channel": "dataChannelIdentifier",
 }
-# References: that they lead to objects is what looking these up shows.
+# References to other objects: looking those up checks them.
 _REFERENCE = re.compile(r"(Id|^id|^type|^timestamp)$")
 
 
 def explained():
-    """The differences and the absences that the article on statistics explains."""
+    """Returns the differences and absences that the article on statistics explains."""
     found = {}
     for line in _ARTICLE.read_text().split("## Every member")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -94,10 +96,11 @@ def explained():
 
 
 class Everything:
-    """Goes through each object of the peer's report and each of its members."""
+    """Compares each object of the peer's report and each of its members."""
 
     def __init__(self, theirs, ours, under_way, sent_until):
-        """`sent_until(ssrc, ms)` gives the packets and payload bytes that Retake sent by then."""
+        """`sent_until(ssrc, ms)` returns the packets and payload bytes that Retake had sent by
+        then."""
         self._theirs = theirs
         self._ours = ours
         self._under_way = under_way
@@ -142,7 +145,8 @@ class Everything:
         self.lines.append(line)
 
     def _mirror(self, each, other, names, units=1):
-        """Compares members with those of another name in another object; those compared."""
+        """Compares members with those of other names in another object; returns the compared
+        ones."""
         done = set(_NONE_ON_THE_WAY & each.keys())
         for member in done:
             self._add(each, member, each[member], 0, None)
@@ -152,7 +156,7 @@ class Everything:
             done.add(member)
             value = other.get(mirrored) if other else None
             if value is None and each[member] == 0:
-                value = 0  # Who received nothing of it need not have begun to count.
+                value = 0  # a receiver that received none need not report the count
             self._add(each, member, each[member], value, unit and unit * units)
         return done
 
@@ -160,7 +164,7 @@ class Everything:
         return next(
             (o for o in self._ours.values() if o["type"] == kind and o.get("ssrc") == ssrc), None)
 
-    # One method for each type of object.
+    # One method per type of object.
 
     def _outbound_rtp(self, each):
         return self._mirror(
@@ -185,7 +189,7 @@ class Everything:
         return {"packetsLost", "ssrc", "kind"} | _OVER_TIME
 
     def _remote_outbound_rtp(self, each):
-        """What Retake said in its last sender report: what it had sent by then."""
+        """Compares Retake's last sender report with what it had sent by then."""
         packets, octets = self._sent_until(each["ssrc"], each["remoteTimestamp"])
         self._add(each, "packetsSent", each["packetsSent"], packets, 2)
         self._add(each, "bytesSent", each["bytesSent"], octets, 2400)
@@ -193,7 +197,7 @@ class Everything:
         self._add(each, "ssrc", each["ssrc"], other.get("ssrc"), None)
         self._add(each, "kind", each["kind"], other.get("kind"), None)
         last = max((o["timestamp"] for o in self._theirs.values()), default=0)
-        # Reports come every second or so.
+        # Sender reports are sent about once a second.
         self._add(each, "remoteTimestamp", each["remoteTimestamp"], last, 6000)
         return {
             "packetsSent", "bytesSent", "ssrc", "kind", "remoteTimestamp", "reportsSent"
@@ -265,7 +269,7 @@ class Everything:
         return self._packets(each, other) | self._mirror(each, other, names)
 
     def _pair_of(self, each):
-        """Retake's pair between the same two addresses."""
+        """Returns Retake's pair between the same two addresses."""
         ends = [
             _address(self._theirs.get(each[side], {}))
             for side in ("localCandidateId", "remoteCandidateId")]
@@ -283,11 +287,11 @@ class Everything:
         names = {
             "requestsSent": ("requestsReceived", 3), "requestsReceived": ("requestsSent", 3),
             "responsesSent": ("responsesReceived", 3), "responsesReceived": ("responsesSent", 3),
-            # 64 bits, which JavaScript's numbers do not hold to the last.
+            # 64 bits, which JavaScript's numbers do not hold exactly.
             "priority": ("priority", 4096),
         }
         if other is None:
-            # An end may pair addresses that the other one never hears from.
+            # An end may form pairs that the other end never receives a check for.
             return set(names) | {"packetsSent", "packetsReceived", "bytesSent", "bytesReceived"}
         return self._packets(each, other) | self._mirror(each, other, names)
 
@@ -301,7 +305,7 @@ class Everything:
         if other is None:
             return set(names)
         if other.get("candidateType") == "prflx" or each.get("candidateType") == "prflx":
-            # Whoever finds an address in a check has another type and foundation for it.
+            # A candidate discovered by a check has another type and foundation.
             names = {name: names[name] for name in ("port", "protocol")}
             self._mirror(each, other, names)
             return set(each)
@@ -319,7 +323,8 @@ def _address(candidate):
 
 
 def check(theirs, ours, under_way, sent_until):
-    """Compares all; a table of what differs or is explained, with the counts, and the problems."""
+    """Compares everything; returns a table of differences and explanations, with the counts, and
+    the problems."""
     everything = Everything(theirs, ours, under_way, sent_until)
     lines, problems = everything.run()
     _, found = show(lines)

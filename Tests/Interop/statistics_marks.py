@@ -1,5 +1,8 @@
-"""A call with Chromium over a path that marks packets as a congested router does (RFC 3168): what
-Retake read out of IP headers, recorded and counted, against what the path marked."""
+"""A call with Chromium over a path that sets ECN marks like a congested router (RFC 3168).
+
+The marks that Retake read from IP headers, recorded and counted, are compared with those set by the
+path.
+"""
 
 import asyncio
 import socket
@@ -13,18 +16,18 @@ from plan import Call
 from processes import end_orphans
 from retake import Recorder, replay
 
-# Not ECN-capable, ECT(1), ECT(0), congestion experienced, by turns.
+# Not ECN-capable, ECT(1), ECT(0) and CE, in turn.
 _MARKS = [0, 1, 2, 3]
-# What came in the last moment may not be counted by a sample any more.
+# Packets received in the last moment may be missing from the last sample.
 _UNDER_WAY = 40
 
 
 class MarkingPath(LossyPath):
-    """Loses nothing, and sends each packet on with the next mark."""
+    """Loses nothing, and sends each packet with the next mark."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        # Of each end, how many packets of RTP it got with each mark.
+        # For each end, how many RTP packets it was sent with each mark.
         self.marked = [[0] * 4 for _ in range(2)]
         self._turn = 0
 
@@ -40,12 +43,12 @@ class MarkingPath(LossyPath):
 
 
 async def run(program, folder, seconds):
-    """Makes the call; the problems, and words about what was counted."""
+    """Makes the call; returns the problems and a summary of the counts."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         path, take, report = await _record(program, folder, max(seconds, 5))
         problems, words = _compare(take, path.marked, report)
-    except Exception as error:  # a browser may fail in any way: the comparison failed
+    except Exception as error:  # a browser may raise anything: the comparison failed
         return [f"{type(error).__name__}: {error}"], ""
     found, _ = await replay(program, take, folder)
     return problems + found, words
@@ -98,7 +101,7 @@ def _compare(take, marked, report):
         sum(each.get(f"packetsReceivedWith{name}", 0) for each in report
             if each["type"] == "inbound-rtp") for name in ("Ect1", "Ce")
     ]
-    # Not every build of Chromium asks the system for marks: those that do count the same.
+    # Not every build of Chromium reads marks; those that do must count the same.
     for name, told, sent in zip(("ECT(1)", "CE"), theirs, (marked[0][1], marked[0][3])):
         if told and abs(told - sent) > _UNDER_WAY:
             problems.append(f"marks: Chromium counted {told} with {name} of {sent}")

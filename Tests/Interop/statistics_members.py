@@ -1,12 +1,12 @@
-"""What a peer's getStats says of a call against what Retake's mirrored objects say.
+"""Compares a peer's getStats report of a call with Retake's report of the other end.
 
-What one side sends the other receives, so every counter exists twice. Both reports are of the same
+What one end sends the other receives, so every counter exists twice. Both reports are of the same
 instant: Retake's is made by replaying its take to the timestamp of the peer's.
 """
 
 from dataclasses import dataclass
 
-# Counters of packets and frames: they may differ by what was under way.
+# Counters of packets and frames: they may differ by the packets in transit.
 _STREAM_COUNTERS = [
     ("packetsSent", "packetsReceived", 1),
     ("bytesSent", "bytesReceived", 1200),
@@ -19,32 +19,32 @@ _STREAM_COUNTERS = [
     ("pliCount", "pliCount", 1),
     ("firCount", "firCount", 1),
 ]
-# Facts that both sides agree on.
+# Values that must be equal at both ends.
 _STREAM_FACTS = ["kind", "frameWidth", "frameHeight", "mid"]
 _CODEC_FACTS = ["payloadType", "mimeType", "clockRate", "channels"]
 _TRANSPORT_FACTS = ["tlsVersion", "dtlsCipher", "srtpCipher"]
 _JITTER_SECONDS = 0.005
-# On one machine a round trip is the time that two processes take to wake: it grows with the load.
+# On one machine a round trip is mostly the time that two processes take to wake: it grows with
+# load.
 _ROUND_TRIP_SECONDS = 0.01
 _RATE_SHARE = 0.02
 _LEVEL_DECIBELS = 1.0
-# What is allowed besides for each percent of the audio that had to be made up: a microphone that
-# stood still leaves out what the other side then fills in its own way.
+# An additional tolerance per percent of concealed audio, which the ends conceal in different ways.
 _CONCEALED_DECIBELS = 0.25
 
 
 @dataclass
 class Line:
-    """One member on both sides."""
+    """A member at both ends."""
 
     what: str
     theirs: object
     ours: object
-    # The largest difference that is allowed, None for equality.
+    # The largest allowed difference, None for equality.
     allowed: float | None = None
-    # The side that may count less than the other one for a reason: `theirs`, `ours` or none.
+    # The end that may count less than the other, for a known reason: `theirs`, `ours` or none.
     less: str | None = None
-    # Why a difference is no fault; some browsers lack members.
+    # The reason why a difference is accepted, such as a member that a browser lacks.
     excuse: str | None = None
 
     @property
@@ -62,11 +62,12 @@ class Line:
 
 
 class Comparison:
-    """Collects the lines of a comparison between a peer's report and Retake's."""
+    """Compares a peer's report with Retake's, line by line."""
 
     def __init__(self, theirs, ours, under_way, nearby):
-        """`under_way(ssrc)` gives how many packets of a stream may be between the two sides;
-        `nearby(member, ssrc, ms)` what the receiver said of a member around a time in ms."""
+        """`under_way(ssrc)` returns how many packets of a stream may be in transit; `nearby(member,
+        ssrc, ms)` returns the values that the receiver reported for a member around a time in
+        ms."""
         self._nearby = nearby
         self.lines = []
         self._theirs = theirs
@@ -74,7 +75,7 @@ class Comparison:
         self._under_way = under_way
 
     def run(self):
-        """Compares everything that both have; the lines."""
+        """Compares all members that both reports have; returns the lines."""
         for stream in _of_type(self._theirs, "outbound-rtp"):
             self._stream(stream, self._theirs, self._ours, True)
         for stream in _of_type(self._ours, "outbound-rtp"):
@@ -103,15 +104,15 @@ class Comparison:
                     f"{name} {mine}/{mirrored}", sent[mine], received[mirrored], by_them,
                     slack * unit,
                 )
-                # Browsers send old packets again to probe for bandwidth and do not count those.
+                # Browsers retransmit old packets as bandwidth probes and do not count those.
                 if by_them and mine == "retransmittedPacketsSent":
                     line.less = "theirs"
         for fact in _STREAM_FACTS:
             if fact in sent and fact in received:
                 self._pair(f"{name} {fact}", sent[fact], received[fact], by_them)
         if sent.get("framesPerSecond") and received.get("framesPerSecond"):
-            # Both count frames in a second: where that begins decides over one of them, and the
-            # second of the receiver is a later one.
+            # Both count frames within a second: the start of that second decides one of them, and
+            # the receiver's second is later.
             allowed = max(1, sent["framesPerSecond"] * _RATE_SHARE)
             self._pair(
                 f"{name} framesPerSecond", sent["framesPerSecond"],
@@ -131,12 +132,13 @@ class Comparison:
                 self._pair(f"{name} codec.{fact}", mine[fact], mirrored[fact], by_them)
 
     def _reports(self, name, sent, received, sender, receiver, by_them):
-        """What the receiver reported to the sender, and the round trip that both measured."""
+        """Compares what the receiver reported to the sender, and the round-trip times that both
+        measured."""
         report = _find(sender, "remote-inbound-rtp", sent["ssrc"])
         if report is None:
             self._pair(f"{name} remote-inbound-rtp", None, sent["ssrc"], by_them)
             return
-        # The report tells the jitter of the time when it was made, and that goes up and down.
+        # A report has the jitter at the time when it was sent, which rises and falls.
         self._pair(
             f"{name} jitter (reported)", report["jitter"],
             self._nearest("jitter", report, report["timestamp"], received), by_them,
@@ -150,7 +152,7 @@ class Comparison:
         if answered is None:
             self._pair(f"{name} remote-outbound-rtp", sent["ssrc"], None, by_them)
             return
-        # The two ends measure different exchanges, so their last ones need not be alike.
+        # The ends measure different exchanges, so the last values may differ.
         if report.get("roundTripTimeMeasurements") and answered.get("roundTripTimeMeasurements"):
             self._pair(
                 f"{name} roundTripTime (RTCP, mean)", _mean_round_trip(report),
@@ -158,7 +160,8 @@ class Comparison:
             )
 
     def _nearest(self, member, told, at, received):
-        """What the receiver said of a member around a time that is nearest to what was told."""
+        """Returns the receiver's value of a member around a time that is nearest to the reported
+        one."""
         around = self._nearby(member, told["ssrc"], at) or [received[member]]
         return min(around, key=lambda each: abs(each - told[member]))
 
@@ -181,13 +184,13 @@ class Comparison:
             ("requestsSent", "requestsReceived"), ("requestsReceived", "requestsSent"),
             ("responsesSent", "responsesReceived"), ("responsesReceived", "responsesSent"),
         ):
-            # Checks go out several times a second, and both sides count those that were lost.
+            # Checks are sent several times a second, and lost ones are counted by one end only.
             self._add(f"candidate-pair {mine}/{mirrored}", pair.get(mine), own.get(mirrored), 3)
         slack = sum(
             self._under_way(stream["ssrc"]) for report in (self._theirs, self._ours)
             for stream in _of_type(report, "outbound-rtp")
         )
-        # Reports and feedback come on top of the streams.
+        # The pair also counts RTCP packets.
         for mine, mirrored in (
             ("packetsSent", "packetsReceived"), ("packetsReceived", "packetsSent"),
         ):
@@ -202,12 +205,13 @@ class Comparison:
 
 
 def round_trip(what, theirs, ours):
-    """A line for two round trips in seconds."""
+    """Returns a line for two round-trip times in seconds."""
     return Line(what, theirs, ours, _ROUND_TRIP_SECONDS)
 
 
 def level(what, theirs, ours, concealed):
-    """A line for two levels in dB relative to full scale, of audio of which a share was made up."""
+    """Returns a line for two levels in dB relative to full scale, of audio that was partly
+    concealed."""
     allowed = _LEVEL_DECIBELS + _CONCEALED_DECIBELS * 100 * concealed
     return Line(what, round(theirs, 2), round(ours, 2), round(allowed, 2))
 
@@ -217,19 +221,19 @@ def _mean_round_trip(report):
 
 
 def by_id(objects):
-    """A report as a dictionary of its objects."""
+    """Returns a report's objects by id."""
     return {each["id"]: each for each in objects}
 
 
 def excuse(lines, is_firefox):
-    """Leaves unjudged what Firefox does not report: certificates and most counters of pairs."""
+    """Excuses the members that Firefox does not report: certificates and most pair counters."""
     for line in lines:
         if is_firefox and line.theirs in (None, "NONE"):
             line.excuse = "not in Firefox"
 
 
 def show(lines):
-    """The table of all members with both values, and the problems in it."""
+    """Returns the table of all members with both values, and the problems in it."""
     rows = [("member", "peer", "retake", "allowed", "")]
     for line in lines:
         allowed = "equal" if line.allowed is None else _short(line.allowed)

@@ -1,10 +1,10 @@
-"""Loss, packets and jitter of a take's RTP streams as tshark computes them from its packets.
+"""Compares loss, packets and jitter of a take's RTP streams with tshark's counts for its packets.
 
-tshark computes jitter only where it knows the clock of a payload type, which it learns from a
-session description. An exported capture has all streams on one pair of ports; here each stream gets
-ports of its own and a call set-up (SIP) in front that describes it. Its jitter is that of RFC 3550
-after every packet, but the mean that it prints leaves out packets with the marker, which end every
-frame: the mean is taken here in the same way from the packets of the take.
+tshark computes jitter only where a session description states the payload type's clock rate. An
+exported capture has all streams on one pair of ports; here each stream gets separate ports, and a
+SIP call set-up before the packets describes it. tshark computes the jitter of RFC 3550 after every
+packet, but its mean excludes packets with the marker bit, which end every frame; the mean computed
+here excludes them as well.
 """
 
 import shutil
@@ -18,9 +18,9 @@ import tshark
 
 _FIRST_PORT = 20000
 _LOSS_RTP_TYPES = range(64, 96)
-# tshark sees packets at whole microseconds and prints as many digits.
+# tshark rounds times to microseconds, and prints as many digits.
 _JITTER_MS = 0.005
-# What getStats says was rounded to ticks of the RTP clock.
+# getStats values are rounded to ticks of the RTP clock.
 _OWN_JITTER_MS = 0.1
 
 
@@ -33,7 +33,7 @@ class _Stream:
 
 
 def check(program, take, folder):
-    """Compares every stream of the first peer of a take; a table and the problems."""
+    """Compares every stream of a take's first peer; returns a table and the problems."""
     if shutil.which("tshark") is None:
         return "", ["no tshark in PATH: run `make deps-interop`"]
     pcap = folder / "exported.pcap"
@@ -69,7 +69,7 @@ def check(program, take, folder):
 
 
 def _streams(database):
-    """The media streams; those of retransmissions have no steady clock."""
+    """Returns the media streams; retransmission streams have no steady clock."""
     rows = database.execute(
         "SELECT s.direction, s.ssrc, s.payload_type, max(t.clock_rate) FROM stream AS s"
         " JOIN track AS t ON t.peer = s.peer AND t.direction = s.direction"
@@ -80,7 +80,8 @@ def _streams(database):
 
 
 def _ours(database, stream):
-    """Packets and losses as the views have them, and the mean jitter as tshark takes it."""
+    """Returns a stream's packets and losses in the views, and the mean jitter computed as tshark
+    does."""
     packets, lost = database.execute(
         "SELECT packets, lost FROM stream JOIN loss USING (peer, direction, ssrc)"
         " WHERE peer = 1 AND direction = ? AND ssrc = ? AND payload_type = ?",
@@ -91,7 +92,7 @@ def _ours(database, stream):
 
 
 def _packets(database, stream):
-    """Of each packet: arrival in ns, RTP time, marker and row."""
+    """Returns each packet's arrival in ns, RTP time, marker and row."""
     return database.execute(
         "SELECT at_ns, rtp_time, marker, row FROM packet WHERE peer = 1 AND protocol = 'rtp'"
         " AND direction = ? AND ssrc = ? AND payload_type = ? ORDER BY row",
@@ -100,7 +101,7 @@ def _packets(database, stream):
 
 
 def _own(database, streams):
-    """What getStats said last of received streams against their packets up to then."""
+    """Compares the last getStats jitter of received streams with their packets up to then."""
     problems = []
     for stream in streams:
         told = database.execute(
@@ -118,7 +119,8 @@ def _own(database, streams):
 
 
 def _separate(source, target, streams, remotes):
-    """Gives each stream ports of its own, with a description in front."""
+    """Writes a capture with separate ports for each stream, and a description before the
+    packets."""
     ports = {
         (s.direction, s.ssrc, s.payload_type): _FIRST_PORT + 2 * n for n, s in enumerate(streams)
     }

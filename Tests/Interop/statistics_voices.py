@@ -1,11 +1,12 @@
-"""Two voices that take turns, as the microphone of a browser and as the file that Retake sends."""
+"""Two voices that take turns: one is a browser's microphone, the other the file that Retake
+sends."""
 
 import array
 import shutil
 import subprocess
 import wave
 
-# How long each voice has the floor, and the sentence that it says over and over in that time.
+# The length of each turn, and the sentence repeated during it.
 TURN_SECONDS = 3.0
 _VOICES = [
     ("en-us", "The quick brown fox jumps over the lazy dog and runs away through the high grass."),
@@ -14,7 +15,8 @@ _VOICES = [
 
 
 def make(folder):
-    """Writes one file per voice; played in a loop from the same moment on, one speaks at a time."""
+    """Writes a file for each voice; played in a loop from the same moment on, one speaks at a
+    time."""
     program = shutil.which("espeak-ng")
     if program is None:
         raise FileNotFoundError("no espeak-ng in PATH: run `make deps-interop`")
@@ -28,7 +30,7 @@ def _turn(program, folder, number, voice, text):
         rate = source.getframerate()
         samples = array.array("h", source.readframes(source.getnframes()))
     length = int(rate * TURN_SECONDS)
-    # A breath at the end keeps the turns apart.
+    # A pause at the end separates the turns.
     spoken = samples[: int(length * 0.95)]
     turn = spoken + array.array("h", bytes(2 * (length - len(spoken))))
     pause = array.array("h", bytes(2 * length))

@@ -1,4 +1,4 @@
-"""What a take must hold after a call, asked in plain SQL as any user would."""
+"""Checks what a take contains after a call, with plain SQL."""
 
 import json
 import sqlite3
@@ -9,52 +9,52 @@ from dataclasses import dataclass, field
 from reports import DTLS_VERSIONS
 from retake import is_private
 
-# The transitions that every call goes through: a machine and the states of which one must be met.
+# The transitions of every call: a machine, and the states of which it must reach one.
 _STATES = [
     ("ice-connection", {"connected", "completed"}),
     ("dtls", {"connected"}),
     ("connection", {"connected"}),
 ]
-# Loopback may drop a datagram when a busy machine does not read in time, hardly more.
+# Loopback may lose a datagram if a busy machine does not read in time, hardly more.
 _LOSS = 0.02
-# A relay with small socket buffers loses media while it carries data both ways at full speed.
+# A relay with small socket buffers loses media while data channels run at full speed.
 _RELAYED_LOSS = 0.2
 _FEWEST_FRAMES = 10
-# A sample that no noise of a codec reaches.
+# A sample value above any codec's noise.
 _LOUD = 500
 
 
 @dataclass
 class Take:
-    """The facts of a take that are printed and compared."""
+    """A take's facts, for comparison and for the table."""
 
     # Frames by direction (`in`: received by Retake) and kind.
     frames: Counter = field(default_factory=Counter)
-    # The codecs of the video frames, and of the audio.
+    # The codecs of video frames, and those of audio.
     codecs: set[str] = field(default_factory=set)
     sounds: set[str] = field(default_factory=set)
     # RTP packets by direction and SSRC.
     packets: Counter = field(default_factory=Counter)
-    # What Retake says about the handshake: version, profile, role.
+    # Retake's report of the handshake: version, profile, role.
     secured: dict = field(default_factory=dict)
-    # The types of the two candidates that media went between at the end.
+    # The types of the two candidates that media used at the end.
     path: dict = field(default_factory=dict)
-    # How many messages Retake said and got back, when the peer repeats.
+    # How many messages Retake sent and the peer echoed.
     repeated: int = 0
-    # And over how many channels they went.
+    # The number of channels that these used.
     channels: int = 0
-    # The loudest sample received.
+    # The largest received sample.
     peak: int = 0
     problems: list[str] = field(default_factory=list)
 
     @property
     def dtls_version(self):
-        """The version of the handshake as people write it."""
+        """The DTLS version's name."""
         return DTLS_VERSIONS.get(self.secured.get("version"), "")
 
 
 def examine(path, call, report):
-    """Looks into the take of a call and compares it with what the peer counted."""
+    """Checks a call's take, and compares it with the peer's report."""
     take = Take()
     if not path.exists():
         take.problems.append("there is no take")
@@ -76,7 +76,7 @@ def examine(path, call, report):
     if take.codecs - {call.codec}:
         take.problems.append(f"take: video frames of {sorted(take.codecs)}, not {call.codec}")
     expected = {call.audio}
-    # Chromium sends what the offer likes best, whatever it answers.
+    # Chromium sends the offer's preferred codec, whatever it answers.
     if call.peer == "chromium" and call.offerer == "retake":
         expected.add("opus")
     if take.sounds - expected:
@@ -122,7 +122,7 @@ def _read(database, take):
         "SELECT local_type, remote_type FROM selected_pair ORDER BY from_ns DESC LIMIT 1"
     ).fetchone()
     take.path = dict(zip(("retake", "peer"), path or ()))
-    # A peer that only receives gives nothing to count on the way in.
+    # Without received frames there are no inbound statistics.
     for direction in {direction for direction, _ in take.frames}:
         kind = "inbound-rtp" if direction == "in" else "outbound-rtp"
         if database.execute("SELECT count(*) FROM stat WHERE type = ?", (kind,)).fetchone() == (0,):
@@ -130,8 +130,8 @@ def _read(database, take):
 
 
 def _listen(database, call, take):
-    """Every message that Retake said came back on its channel in order, a text with what the peer
-    adds to it; and the channels that were opened for one message are closed."""
+    """Checks that every message sent by Retake was echoed on its channel in order, texts with the
+    peer's prefix, and that the channels opened for one message are closed."""
     if not call.says:
         return
     words = call.abilities.repeats_after.encode()
@@ -152,7 +152,7 @@ def _listen(database, call, take):
             take.problems.append(
                 f"take: of {len(expected)} messages on channel {channel} came back {came} bytes")
     if lengths != [2 * len(call.says)] + [1] * call.says_channels:
-        take.problems.append(f"take: so many messages were said on each channel: {lengths}")
+        take.problems.append(f"take: messages sent on each channel: {lengths}")
     closed = database.execute("SELECT count(*) FROM channel WHERE state = 'closed'").fetchone()[0]
     if closed < call.says_channels:
         take.problems.append(f"take: {closed} of {call.says_channels} channels were closed")
@@ -161,7 +161,8 @@ def _listen(database, call, take):
 
 
 def _compare(take, report, loss):
-    """Both sides tell the same handshake, and every packet that the peer counted has its row."""
+    """Checks that both ends report the same handshake, and that every packet counted by the peer
+    has a row."""
     roles = {take.secured.get("role"), report.dtls_role}
     if roles != {"client", "server"}:
         take.problems.append(f"take: the roles of the handshake are {sorted(map(str, roles))}")
@@ -179,7 +180,7 @@ def _compare(take, report, loss):
 
 
 def _judge_path(take, call):
-    """Audio came through, and media went through a relay where it had to, and only there."""
+    """Checks that audio was received, and that media used a relay exactly where it had to."""
     if "audio" in call.sends and take.peak < _LOUD:
         take.problems.append("take: only silence was received")
     for who, kind in take.path.items():
@@ -188,5 +189,5 @@ def _judge_path(take, call):
 
 
 def _profile(name):
-    """A name of an SRTP profile without what some libraries leave out of it."""
+    """Returns an SRTP profile's name without the parts that some libraries omit."""
     return (name or "").removeprefix("SRTP_").replace("HMAC_", "").upper()

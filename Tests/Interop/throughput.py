@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Compares the throughput of data channels: Retake, aiortc and libwebrtc, each with itself.
+"""Compares the throughput of data channels: Retake, aiortc and libwebrtc, each between two of its
+peers.
 
-All of them send messages of one size over loopback and keep 1 MiB of them waiting. Of several
-rounds the fastest counts, because a machine's other work only ever slows one down.
+All of them send messages of one size over loopback and keep 1 MiB buffered. The fastest of several
+rounds counts, because other work on the machine only slows rounds down.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WARM_UP_SECONDS = 1
-# What Retake should reach, as a multiple of each of the others.
+# Retake's required throughput, as a multiple of each of the others.
 _GOALS = {"aiortc": 5, "libwebrtc": 0.6}
 
 
@@ -42,7 +43,7 @@ def _arguments():
 
 @dataclass
 class Result:
-    """What came from one peer to the other, and what both used of the processors meanwhile."""
+    """The bytes that one peer received from the other, and the processor time of both."""
 
     bytes: int
     seconds: float
@@ -55,12 +56,12 @@ class Result:
 
     @property
     def effort(self):
-        """Seconds of processors for a gigabyte."""
+        """Processor seconds per gigabyte."""
         return self.processorSeconds / max(self.bytes, 1) * 1e9
 
 
 async def _retake(options, *more):
-    """Two peers of Retake, each on a thread."""
+    """Measures two Retake peers, each on its own thread."""
     process = await asyncio.create_subprocess_exec(
         options.retake.resolve().with_name("retake-bench"), "data", "--json",
         "--seconds", str(options.seconds),
@@ -73,7 +74,7 @@ async def _retake(options, *more):
 
 
 async def _others(stack, options, folder):
-    """Two peers of another stack, each in a process."""
+    """Measures two peers of another stack, each in its own process."""
     ends = []
     try:
         for name in ("sender", "receiver"):
@@ -93,14 +94,14 @@ async def _others(stack, options, folder):
 
 
 async def _look(sender, receiver):
-    """What came so far, when that was, and the processors' time of both."""
+    """Returns the bytes received so far, the time, and the processor time of both."""
     received = await receiver.received()
     used = sender.processor_seconds + receiver.processor_seconds
     return received, time.monotonic(), used
 
 
 async def _measure(options, folder):
-    """The best of all rounds, by name."""
+    """Returns the best of all rounds, by name."""
     contenders = {
         "retake": lambda folder: _retake(options),
         "retake, both recorded": lambda folder: _retake(options, "--record"),
@@ -129,7 +130,7 @@ def _show(best, message_size):
 
 
 def main():
-    """Runs all stacks in turns; the exit status is 1 when a goal is not met."""
+    """Runs all stacks in turn; the exit status is 1 if a goal is not met."""
     options = _arguments()
     namespace.enter()
     adopt_orphans()

@@ -1,4 +1,4 @@
-"""tshark's table of RTP streams, and its way to reckon jitter, for packets that a take has."""
+"""tshark's table of RTP streams, and its way of computing jitter."""
 
 import struct
 import subprocess
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stream:
-    """A line of the table."""
+    """A line in the table."""
 
-    # Where it comes from, and where it goes.
+    # The source and destination ports.
     port: int
     destination_port: int
     ssrc: int
     packets: int
     lost: int
-    # In milliseconds; 0 where tshark knows no clock.
+    # In milliseconds; 0 if tshark does not know the clock.
     mean: float
     largest: float
 
 
 def streams(capture):
-    """The streams that tshark finds in a capture."""
+    """Returns the streams that tshark finds in a capture."""
     printed = subprocess.run(
         ["tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams"],
         check=True, capture_output=True, text=True,
@@ -30,7 +30,7 @@ def streams(capture):
 
 
 def row(line):
-    """A line of the table; None for any other line."""
+    """Parses a line of the table; returns None for any other line."""
     fields = line.split()
     place = next((n for n, field in enumerate(fields) if field.startswith("0x")), None)
     percent = next((n for n, field in enumerate(fields) if field.startswith("(")), None)
@@ -44,8 +44,8 @@ def row(line):
 
 
 def jitters(packets, clock):
-    """The jitter in ms after each packet but the first (RFC 3550 section 6.4.1), with the packet,
-    which begins with its arrival in ns and its RTP time."""
+    """Returns the jitter in ms after each packet but the first (RFC 3550 section 6.4.1), with the
+    packet, which starts with its arrival in ns and its RTP time."""
     jitter, last = 0.0, None
     for packet in packets:
         at, time = packet[:2]
@@ -57,10 +57,10 @@ def jitters(packets, clock):
 
 
 def mean_and_largest(packets, clock):
-    """The jitter that the table has of packets, each with its arrival in ns, its RTP time and
-    whether it has the marker.
+    """Returns the mean and maximum jitter as in the table, for packets given by arrival in ns, RTP
+    time and marker.
 
-    One with the marker counts in the number of packets, but moves neither mean nor maximum.
+    Packets with the marker bit are counted, but affect neither mean nor maximum.
     """
     mean = largest = 0.0
     for number, (jitter, packet) in enumerate(jitters(packets, clock), 1):
@@ -71,7 +71,7 @@ def mean_and_largest(packets, clock):
 
 
 def udp(source, target, payload):
-    """An IPv4 packet from 10.0.0.1 to 10.0.0.2."""
+    """Returns an IPv4 packet from 10.0.0.1 to 10.0.0.2."""
     addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
     datagram = struct.pack(">HHHH", source, target, 8 + len(payload), 0) + payload
     header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0x4000, 64, 17, 0)
@@ -79,7 +79,7 @@ def udp(source, target, payload):
 
 
 def invite(payload_type, clock, port):
-    """A call set-up (SIP) that tells tshark the clock of a payload type at a port."""
+    """Returns a SIP call set-up that states the clock rate of a payload type at a port."""
     kind, name = ("audio", "opus") if clock == 48000 else ("video", "VP8")
     body = (
         "v=0\r\no=- 1 1 IN IP4 10.0.0.2\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\n"

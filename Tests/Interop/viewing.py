@@ -1,6 +1,6 @@
-"""The page of a take in browsers: what is drawn, every way to move through it, and who is kept out.
+"""Tests the page of a take in browsers: drawing, navigation, and access control.
 
-Pages are made by the program under test from the captures of the project.
+The program under test makes the pages from the project's captures.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from viewing_query import catalogue, query
 from viewing_served import harmless, live, served, unbroken
 from visit import CAPTURES, Visit
 
-# A check that never ends is a problem; one on a busy machine is none.
+# A check that never ends is a problem; a slow one on a busy machine is not.
 _CHECK_SECONDS = 360
 _BROWSERS = {"chromium": ChromiumViewer, "firefox": FirefoxViewer}
-# Of a machine that does other things besides; the bench has the figure.
+# For a machine with other load; the bench measures the real figure.
 _DRAWING_MILLISECONDS = 60
 
 
 async def run(program, folder, browser):
-    """Looks at pages with one browser; the problems found."""
+    """Checks pages with one browser; returns the problems."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     viewer = await _BROWSERS[browser].start(folder)
@@ -39,7 +39,7 @@ async def run(program, folder, browser):
             try:
                 async with asyncio.timeout(_CHECK_SECONDS):
                     await check(visit)
-            except Exception as error:  # whatever ends a check early is a problem to report
+            except Exception as error:  # an early end of any kind is a problem to report
                 visit.problems.append(f"{type(error).__name__}: {error}")
             finally:
                 await visit.close()
@@ -50,16 +50,17 @@ async def run(program, folder, browser):
 
 
 async def _drawing(visit):
-    """Every lane has something on it, findings stand first, and nothing was refused or thrown."""
+    """Checks that every lane draws something, that findings come first, and that nothing was
+    refused or thrown."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     visit.expect(
-        await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is another"
+        await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is different"
     )
     found = "document.querySelectorAll('.finding, .symptoms li').length"
     visit.expect(await visit.ask(found) >= 4, "findings")
     visit.expect(
         "stood still" in await visit.ask("document.querySelector('.finding').textContent"),
-        "the worst finding is no freeze",
+        "the worst finding is not a freeze",
     )
     numbered = await visit.ask(
         "[...document.querySelectorAll('.finding .go')].map(each => each.textContent)"
@@ -73,7 +74,7 @@ async def _drawing(visit):
     )
     visit.expect(empty == 0, "lanes could not be unfolded")
     await visit.settle()
-    # Pictures come from the browser's decoder, in their time.
+    # Pictures are decoded by the browser, which takes time.
     await visit.until(
         "retake.board.lanes.filter(lane => lane.label === 'seen').every(lane => {"
         " lane.canvas.scrollIntoView(); retake.redraw(); const {width, height} = lane.canvas;"
@@ -100,7 +101,7 @@ async def _drawing(visit):
 
 
 async def _moving(visit):
-    """Wheel, drag, shift-drag and double click do what they say, and quickly."""
+    """Checks that wheel, drag, shift-drag and double click work, and quickly."""
     await visit.page(CAPTURES / "chromium-negotiates.take")
     left, top, width, height = await visit.box("#axis")
     x, y = left + width / 4, top + height / 2
@@ -112,7 +113,7 @@ async def _moving(visit):
     still = after[0] + (after[1] - after[0]) / 4
     visit.expect(after[1] - after[0] < 0.8 * (before[1] - before[0]), "the wheel does not zoom")
     visit.expect(abs(pointed - still) < 0.02 * (after[1] - after[0]), "the zoom leaves the pointer")
-    # The quickest of three: other processes may take the processor in one of them.
+    # The fastest of three, because other processes may use the processor.
     spent = [await visit.ask("retake.drawingTime")]
     for by in (240, -240):
         await visit.viewer.wheel(x, y, by)
@@ -154,7 +155,7 @@ async def _moving(visit):
 
 
 async def _addresses(visit):
-    """A place is a link that leads there again."""
+    """Checks that a place has a link that leads to it again."""
     path = await visit.page(CAPTURES / "virtual-heavy-loss.take")
     await visit.ask("void (retake.show(1, 2), retake.visit(1.5), retake.select(1.2, 1.4))")
     await visit.until("location.hash.includes('t=1')", "the address does not follow")
@@ -175,7 +176,7 @@ async def _addresses(visit):
 
 
 async def _keys(visit):
-    """Everything goes by the keyboard."""
+    """Checks that everything can be done with the keyboard."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     viewer = visit.viewer
     await visit.ask("void document.body.focus()")
@@ -226,7 +227,7 @@ async def _keys(visit):
     await viewer.key("j")
     await visit.settle()
     told = await visit.ask("document.getElementById('said').textContent")
-    visit.expect("Signaling" in told, f"j tells {told}")
+    visit.expect("Signaling" in told, f"j announces {told}")
     await viewer.key("m")
     await visit.until("Boolean(retake.copied)", "m copies nothing")
     copied = await visit.ask("retake.copied")
@@ -241,7 +242,8 @@ async def _keys(visit):
 
 
 async def _exchanges(visit):
-    """Descriptions are folded to what differs; events are found; candidates stand in a grid."""
+    """Checks that descriptions are folded to their differences, that events can be searched, and
+    that candidates form a grid."""
     await visit.page(CAPTURES / "chromium-negotiates.take")
     await visit.ask("void document.getElementById('tab-signaling').click()")
     steps = await visit.ask("document.querySelectorAll('.steps button').length")
@@ -274,23 +276,23 @@ async def _exchanges(visit):
 
 
 async def _values(visit):
-    """Values at the cursor stay inside of their box."""
+    """Checks that values at the cursor stay within their box."""
     await visit.page(CAPTURES / "observed-late.take")
     visit.expect(
         await visit.ask(
             "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)"
             "(document.getElementById('values'))"
         ),
-        "values at the cursor stand out of their box",
+        "values at the cursor overflow their box",
     )
 
 
 async def _accessible(visit):
-    """Axe finds nothing serious in any view and either scheme."""
+    """Checks that axe finds nothing serious in any view and colour scheme."""
     try:
         import axe_selenium_python
     except ImportError:
-        visit.problems.append("axe-selenium-python is not there: make the environment anew")
+        visit.problems.append("axe-selenium-python is missing: recreate the environment")
         return
     source = Path(axe_selenium_python.__file__).with_name("node_modules")
     script = (source / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What single lanes have on pages of takes, and how groups of lanes stand on paper."""
+"""Tests details of single lanes on pages of takes, and groups of lanes in print."""
 
 import shutil
 import sqlite3
@@ -10,7 +10,7 @@ _QUANTISERS = (
     "retake.board.groups.flatMap(group => group.lanes)"
     ".filter(lane => lane.label === 'quantiser').length"
 )
-# Each heading stands with its first lane in something that a page of paper does not cut.
+# Each heading is, with its first lane, in an element that print does not split.
 _HEADINGS = """
 (() => {
   const heads = [...document.querySelectorAll('.group h2')];
@@ -26,7 +26,7 @@ _HEADINGS = """
   return [heads.length, kept.length];
 })()
 """
-# Lanes that take long to draw, and which of them are drawn with which picture of the display.
+# Makes lanes slow to draw, and records which are drawn in which display frame.
 _SLOW_LANES = """
 (() => {
   window.drawn = [];
@@ -63,8 +63,8 @@ retake.board.lanes.filter(lane => lane.isDrawn).every(lane =>
 
 
 async def in_turns(visit):
-    """Lanes that find no time in one picture of the display come with the next; all are described
-    in words when they stay."""
+    """Checks that lanes without time in one display frame are drawn in the next, and that all get a
+    description."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     await visit.ask(_SLOW_LANES)
     await visit.until(_ALL_SHOW_THE_SAME, "a lane was never drawn after a step")
@@ -74,7 +74,7 @@ async def in_turns(visit):
 
 
 async def quantisers(visit):
-    """Quantisers that nobody knows, as those of video that is only passed on, are no lane."""
+    """Checks that unknown quantisers, as of video that is only passed on, make no lane."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     visit.expect(await visit.ask(_QUANTISERS) > 0, "quantisers of VP8 are not shown")
     path = visit.folder / "passed-on.take"
@@ -89,11 +89,11 @@ async def quantisers(visit):
     take.close()
     await visit.page(path)
     shown = await visit.ask(_QUANTISERS)
-    visit.expect(shown == 0, f"{shown} lanes of quantisers that nobody knows")
+    visit.expect(shown == 0, f"{shown} lanes of unknown quantisers")
 
 
 async def headings(visit):
-    """On paper no heading of a group is left alone at the foot of a page."""
+    """Checks that no group's heading is left alone at the bottom of a printed page."""
     await visit.page(CAPTURES / "virtual-heavy-loss.take")
     count, kept = await visit.ask(_HEADINGS)
     visit.expect(count > 4, f"{count} groups")
@@ -101,7 +101,8 @@ async def headings(visit):
 
 
 async def beside(visit):
-    """Two long takes are laid under each other from overviews, and have all values in the end."""
+    """Checks that two long takes are drawn below each other from overviews, and get all values in
+    the end."""
     folder = visit.folder / "long"
     folder.mkdir(exist_ok=True)
     for name in ("a.take", "b.take"):
@@ -112,8 +113,8 @@ async def beside(visit):
         "[...new Set(retake.take.series.filter(each => each.isWaiting)"
         ".map(each => each.peer >= 1000))].sort().join()"
     )
-    visit.expect(waiting == "false,true", f"of two takes, these come as overviews: {waiting}")
-    await visit.until("!retake.hasLateValues()", "values of two takes never come")
+    visit.expect(waiting == "false,true", f"drawn from overviews, of two takes: {waiting}")
+    await visit.until("!retake.hasLateValues()", "values of two takes never arrive")
     await visit.until("retake.isPrepared", "lanes of two takes are never prepared")
     sums = await visit.ask(
         "[0, 1].map(second => retake.take.series.filter(each => each.what === 'packets'"

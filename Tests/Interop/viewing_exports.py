@@ -1,4 +1,4 @@
-"""Files of media that an export copied out of takes: a browser plays them and finds every place."""
+"""Tests media files exported from takes: a browser plays them and seeks in them."""
 
 import asyncio
 import json
@@ -6,14 +6,14 @@ import shutil
 
 from visit import CAPTURES
 
-# One capture for each codec, with the formats that hold it.
+# One capture per codec, with the container formats for it.
 _EXPORTS = {
     "chromium-peer-offers": ("webm", "ogg"),
     "chromium-peer-offers-vp9": ("webm",),
     "chromium-retake-offers-h264": ("mp4",),
 }
 
-# Plays a file for a moment, goes to its middle, and plays it to its end.
+# Plays a file briefly, seeks to its middle, and plays it to its end.
 _WATCHED = """(async () => {
   const media = document.createElement(%s);
   document.body.replaceChildren(media);
@@ -40,7 +40,8 @@ _WATCHED = """(async () => {
 
 
 async def exports(visit):
-    """What was exported without decoding lasts as long as its track, seeks and plays to the end."""
+    """Checks that files exported without decoding last as long as their track, seek, and play to
+    the end."""
     for call, formats in _EXPORTS.items():
         for name in formats:
             if name == "mp4" and shutil.which("ffmpeg") is None:
@@ -59,7 +60,7 @@ async def _watch(visit, call, name):
     files = [each for each in json.loads(output or b'{"files": []}')["files"]
              if each["kind"] == name]
     visit.expect(files, f"{call}: there is no file of {name}")
-    # A file may only load others from its own folder's page.
+    # A file may only be loaded by a page in its own folder.
     page = folder / "page.html"
     page.write_text("<!doctype html><title>media</title><body></body>")
     await visit.viewer.page.load(page.as_uri())

@@ -1,11 +1,12 @@
-"""The page of a long call: drawn from an overview first, then from all values once all is ready."""
+"""Tests the page of a long call: drawn from an overview first, and from all values once they are
+ready."""
 
 import shutil
 import sqlite3
 
 from visit import CAPTURES
 
-# So often the packets and frames of a short call follow each other: more than a page has at first.
+# How often a short call's packets and frames are repeated: more than a page has at first.
 _TIMES = 400
 _PERIOD_NANOSECONDS = 3_000_000_000
 
@@ -14,7 +15,8 @@ _CARRIED = (
     "retake.board.lanes.filter(lane => lane.carried)"
     ".map(lane => Math.round(lane.carried(0, retake.take.seconds + 1)))"
 )
-# Which lanes would have to work out something at once, with each picture until all is prepared.
+# Records, in each display frame until all is prepared, the lanes that would have to compute at
+# once.
 _WATCH = """
 (() => {
   window.watched = new Set();
@@ -34,7 +36,7 @@ _UNREADY = (
 
 
 def long_take(folder, name="long.take"):
-    """A take of twenty minutes, made of one of three seconds."""
+    """Makes a take of twenty minutes from one of three seconds."""
     path = folder / name
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     take = sqlite3.connect(path)
@@ -56,7 +58,7 @@ def long_take(folder, name="long.take"):
 
 
 async def late(visit):
-    """Values take the place of the overview once all that lanes need of them is worked out."""
+    """Checks that values replace the overview once everything that lanes need is computed."""
     address, token = await visit.serve(long_take(visit.folder))
     await visit.viewer.open(f"{address}#token={token}")
     await visit.ask(_WATCH)
@@ -65,18 +67,18 @@ async def late(visit):
     )
     visit.expect(
         "details follow" in await visit.ask("document.getElementById('facts').textContent"),
-        "the page does not tell that details follow",
+        "the page does not say that details follow",
     )
     overview = await visit.ask(_CARRIED)
     await visit.until("!retake.hasLateValues()", "values never take the place of the overview")
     await visit.until("retake.isPrepared", "lanes are never prepared")
     unready = await visit.ask("[...window.watched]")
-    visit.expect(not unready, f"values came before what is worked out of them: {unready}")
+    visit.expect(not unready, f"values arrived before what is computed from them: {unready}")
     unready = await visit.ask(_UNREADY)
     visit.expect(not unready, f"lanes are not prepared: {unready}")
     carried = await visit.ask(_CARRIED)
     visit.expect(carried == overview, f"an overview of {overview} bytes and values of {carried}")
     visit.expect(
         "follow" not in await visit.ask("document.getElementById('facts').textContent"),
-        "details still follow when they came",
+        "details still follow after they arrived",
     )

@@ -1,15 +1,16 @@
-"""Media in the page of a take: played in step with the clock, its pictures on lanes, and paper."""
+"""Tests media in the page of a take: playback in step with the clock, pictures on lanes, and
+print."""
 
 from visit import CAPTURES
 
-# Every codec that a browser plays, as browsers and other stacks sent it.
+# A call for every codec that browsers play, sent by browsers and other stacks.
 _CALLS = {
     "firefox-peer-offers": "VP8", "chromium-peer-offers-vp9": "VP9",
     "chromium-retake-offers-h264": "H.264",
 }
 _IN_STEP_SECONDS = 0.3
 
-# Plays from where all media have begun, and once more when the take came to its end meanwhile.
+# Plays from where all media have started, again if the take has ended meanwhile.
 _PLAYING = """(() => {
   const play = document.getElementById("play");
   const all = retake.mediaTimes();
@@ -25,7 +26,8 @@ _PLAYING = """(() => {
     each.isPlaying && Math.abs(each.time - now) < %s && (each.kind === "audio" || each.width > 0));
 })()""" % _IN_STEP_SECONDS
 
-# Of some pictures of each video: what another player shows at their time, at worst a frame beside.
+# Compares some pictures of each video with another player's frame at the same time, or its
+# neighbour.
 _PICTURES = """(async () => {
   const found = { count: 0, late: [], other: [], moving: 0 };
   const pixels = (source, { width, height }) => {
@@ -96,10 +98,10 @@ _BEFORE_PAPER = """void window.addEventListener("beforeprint", () => {
 
 
 async def playing(visit):
-    """Audio and video of every codec play in step with the cursor, and stop with it."""
+    """Checks that audio and video of every codec play in step with the cursor, and stop with it."""
     for call, codec in _CALLS.items():
         await visit.page(CAPTURES / f"{call}.take")
-        # A person's click: without one, browsers play nothing that is heard.
+        # A user's click: without one, browsers play no audio.
         left, top, width, height = await visit.box("#play")
         await visit.viewer.click(left + width / 2, top + height / 2)
         await visit.until(_PLAYING, f"{codec} does not play in step with the cursor")
@@ -113,7 +115,7 @@ async def playing(visit):
 
 
 async def pictures(visit):
-    """The pictures on a lane are those of the time that they stand at, near and from afar."""
+    """Checks that a lane's pictures are those at their time, zoomed in and out."""
     await visit.page(CAPTURES / "chromium-negotiates.take")
     await visit.ask(
         "void document.querySelectorAll('.screen .load').forEach(each => each.click())"
@@ -132,11 +134,12 @@ async def pictures(visit):
         visit.expect(found["count"] >= 4, f"only {found['count']} pictures")
         visit.expect(not found["late"], f"pictures are of another time: {found['late']}")
         visit.expect(not found["other"], f"pictures are of another frame: {found['other']}")
-        visit.expect(found["moving"] > 0, "too much stands still to tell")
+        visit.expect(found["moving"] > 0, "too few moving pictures to tell")
 
 
 async def printing(visit):
-    """On paper the page is light and has every lane whole; after that it is as before."""
+    """Checks that the printed page is light and has every lane whole, and is restored
+    afterwards."""
     path = await visit.page(CAPTURES / "virtual-heavy-loss.take")
     await visit.viewer.open(f"{path.as_uri()}#scheme=dark")
     lanes = "[retake.board.lanes.length, document.getElementById('axis').clientWidth]"
@@ -144,8 +147,8 @@ async def printing(visit):
     await visit.ask(_BEFORE_PAPER)
     paper = visit.folder / "paper.pdf"
     await visit.viewer.paper(paper)
-    visit.expect(paper.read_bytes().startswith(b"%PDF-"), "what is printed is no PDF")
-    await visit.until("window.onPaper !== undefined", "the page does not hear of paper")
+    visit.expect(paper.read_bytes().startswith(b"%PDF-"), "the printed file is not a PDF")
+    await visit.until("window.onPaper !== undefined", "the page is not informed of printing")
     printed = await visit.ask("window.onPaper ?? {}")
     if printed:
         visit.expect(printed["isLight"], "dark colours are printed")
@@ -155,5 +158,5 @@ async def printing(visit):
     await visit.until(
         f"JSON.stringify({lanes}) === '{str(before).replace(' ', '')}'"
         " && document.documentElement.style.colorScheme === 'dark'",
-        "the page is another one after it was printed",
+        "the page has changed after it was printed",
     )

@@ -1,4 +1,4 @@
-"""The SQL tab and the catalogue of a page that a server has, by keyboard where that is possible."""
+"""Tests the SQL tab and the catalogue of a served page, with the keyboard where possible."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _TAKE = "virtual-heavy-loss.take"
 
 
 async def query(visit):
-    """A query has the schema beside it, examples, a history and a file; errors leave no answer."""
+    """Checks a query's schema, examples, history and file; errors leave no answer behind."""
     path = visit.folder / _TAKE
     shutil.copyfile(CAPTURES / _TAKE, path)
     address, token = await visit.serve(path)
@@ -21,7 +21,7 @@ async def query(visit):
     await visit.ask("void document.body.focus()")
     await visit.viewer.key("7")
     await visit.until(
-        "document.querySelectorAll('#schema-list > details').length > 30", "no schema comes"
+        "document.querySelectorAll('#schema-list > details').length > 30", "no schema is shown"
     )
     await _schema(visit)
     await _run(visit, "SELECT 1 AS one UNION ALL SELECT 2")
@@ -44,10 +44,10 @@ async def query(visit):
         "an error leaves the answer of another question",
     )
     note = await visit.ask("document.getElementById('query-note').textContent")
-    visit.expect("nowhere" in note, f"of an error it says {note}")
+    visit.expect("nowhere" in note, f"for an error it shows {note}")
     await _examples(visit)
     await _file(visit, address, token)
-    # A page of the same address knows what was asked.
+    # A page at the same address has the query history.
     await visit.viewer.open(f"{address}?again#token={token}&view=sql")
     kept = await visit.ask(
         "[...document.querySelectorAll('#query-history li')].map(each => each.textContent)"
@@ -60,7 +60,7 @@ async def query(visit):
 
 
 async def _schema(visit):
-    """Tables and views with their comments; a search; a click inserts a name."""
+    """Checks tables and views with their comments, the search, and that a click inserts a name."""
     packet = await visit.ask(
         "document.querySelector('[data-relation=packet]').textContent"
     )
@@ -94,7 +94,7 @@ async def _schema(visit):
 
 
 async def _run(visit, sql):
-    """Types a query and runs it by keys."""
+    """Types a query and runs it with the keyboard."""
     await visit.ask(
         f"void (document.getElementById('query').value = {json.dumps(sql)},"
         " document.getElementById('query').focus(),"
@@ -108,7 +108,7 @@ async def _run(visit, sql):
 
 
 async def _examples(visit):
-    """Every example has an answer."""
+    """Checks that every example has an answer."""
     count = await visit.ask("document.querySelectorAll('#query-examples li').length")
     visit.expect(count >= 8, f"{count} examples")
     for place in range(count):
@@ -124,7 +124,8 @@ async def _examples(visit):
 
 
 async def _file(visit, address, token):
-    """The file has the whole answer, as RFC 4180 has it; what cannot be answered is no file."""
+    """Checks that the file has the complete answer in the format of RFC 4180, and that a failed
+    query makes no file."""
     await visit.ask("void document.getElementById('csv-query').click()")
     await visit.until(
         "document.getElementById('query-note').textContent.startsWith('saved as ')", "no file"
@@ -155,7 +156,7 @@ async def _file(visit, address, token):
 
 
 async def catalogue(visit):
-    """Takes are narrowed down by what they are, and the choice is a part of the address."""
+    """Checks that takes can be filtered, and that the filter is part of the address."""
     folder = visit.folder / "catalogue"
     folder.mkdir(exist_ok=True)
     names = [_TAKE, "chromium-retake-offers.take", "observed-clear-h264.take"]
@@ -187,16 +188,16 @@ async def catalogue(visit):
     same = f"{shown}.join() === {json.dumps(','.join(chosen))}"
     await visit.until(same, "a link leads elsewhere")
     await visit.ask("void document.getElementById('no-facets').click()")
-    visit.expect(len(await visit.ask(shown)) == 3, "all takes do not come back")
+    visit.expect(len(await visit.ask(shown)) == 3, "not all takes are listed again")
     await visit.ask(
         "void (document.getElementById('take-words').value = 'h264',"
         " document.getElementById('take-words').dispatchEvent(new Event('input')))"
     )
     visit.expect(await visit.ask(shown) == [names[2]], "words do not find a codec")
-    # By keys alone: a menu opens, is left by Escape, and has the focus then.
+    # With the keyboard alone: a menu opens, gets the focus, and is closed by Escape.
     await visit.ask("void document.querySelector('[data-facet=codec] summary').focus()")
     if visit.viewer.name == "firefox":
-        # Without a window that has the focus, its elements do nothing by Enter.
+        # In a window without focus, Enter has no effect on elements.
         await visit.ask("void document.activeElement.click()")
     else:
         await visit.viewer.key("Enter")
@@ -211,7 +212,7 @@ async def catalogue(visit):
 
 
 async def _choose(visit, facet, value):
-    """Chooses a value of a facet, or takes the choice back."""
+    """Selects a facet's value, or deselects it."""
     await visit.ask(
         f"void [...document.querySelectorAll('[data-facet={facet}] label')].find(each =>"
         f" each.textContent.trim().split(' ')[0] === {json.dumps(value)})"

@@ -1,4 +1,4 @@
-"""Pages that a server has, that are recorded meanwhile, and that want to do harm."""
+"""Tests served pages, pages of running recordings, and pages of malicious takes."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ _HARM = (
 
 
 def _harmed(folder):
-    """A take whose every text wants to be markup."""
+    """Makes a take whose every text contains markup."""
     path = folder / "harm.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     take = sqlite3.connect(path)
@@ -35,7 +35,7 @@ def _harmed(folder):
 
 
 async def harmless(visit):
-    """Nothing in a take runs, or becomes an element of the page."""
+    """Checks that nothing in a take runs, or becomes an element of the page."""
     await visit.page(_harmed(visit.folder))
     for tab in ("events", "signaling", "connection", "packets", "stats", "sql", "call"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
@@ -44,10 +44,10 @@ async def harmless(visit):
     await visit.settle()
     visit.expect(await visit.ask("window.harmed === undefined"), "a text of the take ran")
     strange = await visit.ask("document.querySelectorAll('img, iframe, object, embed').length")
-    visit.expect(strange == 0, f"{strange} elements came out of texts")
+    visit.expect(strange == 0, f"{strange} elements were made from texts")
     visit.expect(
         _HARM in await visit.ask("document.getElementById('title').textContent"),
-        "the label is not shown as it is",
+        "the label is not shown unchanged",
     )
     inserted = await visit.ask(
         "(() => { const script = document.createElement('script');"
@@ -58,11 +58,11 @@ async def harmless(visit):
     loaded = await visit.ask(
         "fetch('http://127.0.0.1:9/').then(() => 'loaded', () => 'refused')"
     )
-    visit.expect(loaded == "refused", "the page may ask others")
+    visit.expect(loaded == "refused", "the page may reach other hosts")
 
 
 def _unbroken(folder):
-    """A take whose texts are words longer than any screen is wide."""
+    """Makes a take whose texts are words wider than any screen."""
     path = folder / "unbroken.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     word = "unbroken" * 60
@@ -78,7 +78,7 @@ def _unbroken(folder):
     return path, word
 
 
-# The innermost elements whose text is wider than they are and is not cut, and the page itself.
+# The innermost elements whose text is wider than they are and not clipped, and the page itself.
 _WIDER = """(() => {
   const wider = [document.documentElement, ...document.body.querySelectorAll('*')]
     .filter(each => each.clientWidth > 4 && each.scrollWidth > each.clientWidth + 1
@@ -91,12 +91,12 @@ _WIDER = """(() => {
 
 
 async def unbroken(visit):
-    """A word without a break stays inside of what it stands in."""
+    """Checks that a long word stays within its element."""
     path, word = _unbroken(visit.folder)
     address, token = await visit.serve(path)
     await visit.viewer.open(f"{address}#token={token}")
     await visit.until(
-        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings are shown"
     )
     for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
@@ -122,7 +122,8 @@ async def unbroken(visit):
 
 
 async def served(visit):
-    """`retake open`: a catalogue, packets down to their fields, SQL as a lane, and pictures."""
+    """Checks `retake open`: the catalogue, packets down to their fields, SQL as a lane, and
+    pictures."""
     folder = visit.folder / "takes"
     folder.mkdir(exist_ok=True)
     names = ["virtual-heavy-loss.take", "chromium-retake-offers.take", "observed-clear-vp8.take"]
@@ -137,12 +138,12 @@ async def served(visit):
         "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
     )
     worst = await visit.ask("document.querySelector('#takes').textContent")
-    visit.expect("high: loss" in worst, "the catalogue does not tell the worst finding")
+    visit.expect("high: loss" in worst, "the catalogue does not show the worst finding")
     heads = await visit.ask(
         "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
         " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
     )
-    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue stand elsewhere")
+    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue are misplaced")
     await visit.viewer.open(f"{address}?2#token={token}&take={names[0]}&with={names[1]}")
     visit.expect(
         await visit.ask("document.querySelectorAll('#comparison tbody tr').length") > 4,
@@ -152,7 +153,7 @@ async def served(visit):
     visit.expect(peers == 3, f"lanes of {peers} peers of two takes")
     await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
     await visit.until(
-        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings come"
+        "document.querySelectorAll('.finding, .symptoms li').length > 3", "no findings are shown"
     )
     await visit.ask("void document.getElementById('tab-packets').click()")
     await visit.until("document.querySelectorAll('#packets .line').length > 10", "no packets")
@@ -164,7 +165,7 @@ async def served(visit):
         "[...document.querySelectorAll('#packets .line:not(.head)')].length > 3"
         " && [...document.querySelectorAll('#packets .line:not(.head)')]"
         ".every(each => each.textContent.includes('stun'))",
-        "the filter lets others through",
+        "the filter lets other packets through",
     )
     await visit.ask(
         "void [...document.querySelectorAll('#packets .line:not(.head)')]"
@@ -192,7 +193,7 @@ async def served(visit):
     )
     await visit.ask("void document.getElementById('tab-sql').click()")
     await visit.ask("void document.getElementById('run-query').click()")
-    await visit.until("document.querySelectorAll('#answer td').length > 1", "no answer comes")
+    await visit.until("document.querySelectorAll('#answer td').length > 1", "no answer is shown")
     await visit.ask("void (document.getElementById('query').value = 'SELECT nothing FROM nowhere')")
     await visit.ask("void document.getElementById('run-query').click()")
     await visit.until(
@@ -218,7 +219,8 @@ async def served(visit):
 
 
 async def _refusals(visit, address, token):
-    """Nobody asks without the token, under another name, or from another page."""
+    """Checks that requests without the token, under another host name, or from another page are
+    rejected."""
     good = {"Authorization": f"Bearer {token}"}
     cases = [
         ({}, 401), ({"Authorization": "Bearer 0"}, 401), (good, 200),
@@ -242,7 +244,7 @@ async def _refusals(visit, address, token):
 
 
 async def live(visit):
-    """The page of a take that is being recorded goes along with it."""
+    """Checks that the page of a running recording follows it."""
     take = visit.folder / "live.take"
     recorder = await visit.start("record", "demo", "--seconds", "600", "--out", take)
     for _ in range(1200):
@@ -254,7 +256,7 @@ async def live(visit):
     await visit.viewer.open(f"{address}#token={token}")
     first = await visit.ask("retake.take.seconds")
     await visit.until(f"retake.take.seconds > {first} + 1.5", "the page does not follow")
-    visit.expect(not await visit.ask("retake.take.isComplete"), "the end shows before it came")
+    visit.expect(not await visit.ask("retake.take.isComplete"), "the end is shown too early")
     visit.expect(await visit.ask("retake.clock.to >= retake.take.seconds - 0.6"), "the view stays")
     await recorder.finish(_END_SECONDS, signal.SIGINT)
     await visit.until("retake.take.isComplete", "the end does not show")

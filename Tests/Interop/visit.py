@@ -1,4 +1,4 @@
-"""One look at pages of takes with a browser: what is asked of them, and what was found wrong."""
+"""A test's visit to pages of takes with a browser, and the problems it finds."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
 
 
 class Visit:
-    """One look at pages, with what was found wrong."""
+    """A visit to pages, with the problems found."""
 
     def __init__(self, program, folder, viewer):
         self.program = program
@@ -22,23 +22,23 @@ class Visit:
         self._children = []
 
     def expect(self, holds, what):
-        """Notes a problem unless something holds."""
+        """Records a problem unless `holds` is true."""
         if not holds:
             self.problems.append(what)
 
     async def ask(self, expression):
-        """The value of an expression in the page."""
+        """Returns the value of an expression in the page."""
         return await self.viewer.page.evaluate(expression)
 
     async def until(self, expression, what):
-        """Waits for something in the page; a problem when it does not come."""
+        """Waits until an expression holds in the page; records a problem if it does not in time."""
         try:
             await self.viewer.page.until(expression, _CONDITION_SECONDS)
         except TimeoutError:
             self.problems.append(what)
 
     async def page(self, take, *options):
-        """Makes the page of a take and opens it."""
+        """Makes a take's page and opens it."""
         path = self.folder / f"{Path(take).stem}.html"
         process = await asyncio.create_subprocess_exec(
             self.program, "page", take, "--out", path, "--force", *options,
@@ -50,7 +50,7 @@ class Visit:
         return path
 
     async def serve(self, path):
-        """Starts `retake open`; its address and its token."""
+        """Starts `retake open`; returns its address and its token."""
         child = await Child.start(
             [self.program, "open", path, "--json"], self.folder / f"open-{Path(path).name}.log"
         )
@@ -59,13 +59,13 @@ class Visit:
         return line.group(1), line.group(2)
 
     async def start(self, *arguments):
-        """Starts Retake with some arguments, to be ended with this visit."""
+        """Starts Retake with some arguments; it ends with this visit."""
         child = await Child.start([self.program, *arguments], self.folder / "started.log")
         self._children.append(child)
         return child
 
     async def box(self, selector):
-        """Where an element is, after it was brought into sight: left, top, width, height."""
+        """Scrolls to an element; returns its left, top, width and height."""
         return await self.ask(
             f"(() => {{ const each = document.querySelector({json.dumps(selector)});"
             " each.scrollIntoView({block: 'center'});"
@@ -78,6 +78,6 @@ class Visit:
         await self.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
 
     async def close(self):
-        """Ends what was started."""
+        """Ends the started processes."""
         for child in self._children:
             await child.finish(20, signal.SIGINT)

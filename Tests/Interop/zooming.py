@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What each step of a zoom through the page of a long call costs, from its opening until all of its
-values are there and worked out, and beyond: no step may take longer than a picture of the display.
+"""Measures each step of zooming through the page of a long call.
+
+It starts when the page opens and continues after all values are loaded and prepared: no step may
+take longer than a display frame.
 """
 
 import argparse
@@ -16,7 +18,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _MOST_MILLISECONDS = 16
 _TOLD_MILLISECONDS = 10
 _END_SECONDS = 180
-# Before the modules of the page: what is done while nothing else is to do, and for how long.
+# Runs before the page's modules: records the work done in idle callbacks, and its duration.
 _BEFORE = """
 window.pieces = [];
 const idle = window.requestIdleCallback.bind(window);
@@ -26,7 +28,7 @@ window.requestIdleCallback = (work, options) => idle((deadline) => {
   window.pieces.push([begin, performance.now() - begin]);
 }, options);
 """
-# Turns the wheel with each picture of the display, further in and less far, here and there.
+# Turns the wheel in each display frame, zooming in and out at different places.
 _ZOOM = """
 (() => {
   const steps = [];
@@ -104,7 +106,7 @@ def _arguments():
 
 
 async def _round(options, folder, viewer):
-    """One page from its opening on; whether no step took too long."""
+    """Measures one page from its opening; returns whether no step took too long."""
     from processes import Child
 
     server = await Child.start(
@@ -138,7 +140,7 @@ async def _round(options, folder, viewer):
 
 
 async def _measure(options, folder):
-    # Only now: the modules need the packages of the virtual environment.
+    # Imported here, because these modules need the virtual environment's packages.
     from peers.viewer import ChromiumViewer
 
     good = True
@@ -153,7 +155,7 @@ async def _measure(options, folder):
 
 
 def main():
-    """Prints each round; 1 when a step took too long."""
+    """Prints each round; the exit status is 1 if a step took too long."""
     options = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="retake-zooming-"))
     try:

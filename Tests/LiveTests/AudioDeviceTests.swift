@@ -122,7 +122,7 @@ import Wire
   }
 
   /// A track source sends the audio that a session captures.
-  @Test func aSourceOfTracksTakesWhatTheSessionCaptures() async throws {
+  @Test func aTrackSourceSendsWhatTheSessionCaptures() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: PacedAudioDevice.tone(hertz: 440))
     let blocks = Blocks()
@@ -139,7 +139,7 @@ import Wire
     (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
   }
 
-  @Test func aManualDeviceDecidesWhatIsRefused() async throws {
+  @Test func aManualDeviceRefusesChosenOperations() async throws {
     let session = try Session()
     let device = ManualAudioDevice()
     let audio = try session.makeAudioSession(device: device)
@@ -246,7 +246,7 @@ import Wire
   // MARK: The machine's audio
 
   /// Replaces PulseAudio's tools by scripts: a recorder that hums, and a player that listens.
-  @Test func theDeviceOfAMachineIsPulseAudiosWhereItIsThere() async throws {
+  @Test func theDefaultDeviceIsPulseAudiosIfInstalled() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     // 500 Hz in samples of 8000 and -8000.

@@ -14,7 +14,7 @@ struct CapturerTests {
   private let format = VideoFormat(
     width: 16, height: 8, framesPerSecond: 15, pixelFormat: .bgra)
 
-  @Test func whatIsPushedComesBetweenStartAndStop() throws {
+  @Test func pushedFramesAreDeliveredBetweenStartAndStop() throws {
     let capturer = PushedVideoCapturer(supportedFormats: [format])
     let consumer = KeepingConsumer()
     #expect(!capturer.push(try shade(1)))
@@ -138,7 +138,7 @@ struct CapturerTests {
     #expect(abs(consumer.frames.count - 2 * wanted) <= 1, "\(consumer.frames.count)")
   }
 
-  @Test func whileAFrameIsUnderWayNoOtherIsMade() throws {
+  @Test func noFrameIsMadeWhileAnotherIsInProgress() throws {
     let timer = ManualTimer()
     let count = Mutex(0)
     let capturer = ScreenVideoCapturer(width: 16, height: 8, timer: timer) {
@@ -164,7 +164,7 @@ struct CapturerTests {
     }
   }
 
-  @Test func filtersChangeFramesOnTheirWayAndNobodyElses() throws {
+  @Test func filtersChangeOnlyFramesOnTheirPath() throws {
     let pushed = PushedVideoCapturer(supportedFormats: [format], isScreencast: true)
     let capturer = FilteredVideoCapturer(pushed, filters: [Brighter(), Brighter()])
     #expect(capturer.isScreencast && capturer.supportedFormats == [format])
@@ -268,13 +268,13 @@ struct CapturerTests {
     let nothing = MediaProgram(path: folder + "/none")
     let missing = ProcessVideoCapturer.wholeScreen(
       display: ":7", fittedInto: format, program: nothing)
-    #expect(missing.obstacleNow?.contains("none is no program") == true)
+    #expect(missing.obstacleNow?.contains("none is not a program") == true)
   }
 
   // TW17: the ffmpeg arguments for a camera, checked with a script that records them and outputs a
   // picture.
   @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
-  func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
+  func aCameraIsOpenedByItsDeviceSizeAndRate(position: CameraPosition) async throws {
     let folder = try Self.standIn()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let device = folder + "/video"
@@ -371,7 +371,7 @@ struct CapturerTests {
   }
 
   /// A child may never receive the request to end: signals blocked in its parent are blocked there.
-  @Test(.timeLimit(.minutes(1))) func aChildThatTakesNoSignalEnds() throws {
+  @Test(.timeLimit(.minutes(1))) func aChildThatReceivesNoSignalEnds() throws {
     let ready = try ChildPipe()
     let child = try ChildProcess(
       "/bin/sh", ["-c", "trap '' TERM; echo ready; exec sleep 1000"],

@@ -80,7 +80,7 @@ import Wire
     try await call.session.finish()
   }
 
-  @Test func messagesThatNobodyReadsWaitAndAnEndedConnectionEndsThem() async throws {
+  @Test func unreadMessagesWaitUntilTheConnectionEnds() async throws {
     let call = try LoopbackCall()
     let channel = try await call.caller.createDataChannel("chat")
     try await call.connect()

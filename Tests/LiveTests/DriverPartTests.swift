@@ -21,7 +21,7 @@ struct DriverPartTests {
 
   // MARK: Queued inputs
 
-  @Test func inputsLeaveInTheOrderInWhichTheyCame() {
+  @Test func inputsLeaveInTheOrderOfArrival() {
     var queue = InputQueue()
     #expect(queue.isEmpty && queue.popFirst() == nil)
     queue.append(.answer(.socketFailed(id: 1, code: 5)))
@@ -51,7 +51,7 @@ struct DriverPartTests {
 
   // MARK: Calls
 
-  @Test func aReplyGoesToTheCallThatItNames() {
+  @Test func aReplyReachesTheCallThatItNames() {
     var calls = PendingCalls()
     let heard = Collector<String>()
     let first = calls.begin { _ in heard.append("first") }
@@ -66,7 +66,7 @@ struct DriverPartTests {
     #expect(heard.all == ["second"] && calls.completed.isEmpty)
   }
 
-  @Test func callsThatAreGivenUpAreThoseWithoutAReply() {
+  @Test func abandonedCallsAreThoseWithoutAReply() {
     var calls = PendingCalls()
     let heard = Collector<Int>()
     for number in 1...3 { _ = calls.begin { _ in heard.append(number) } }

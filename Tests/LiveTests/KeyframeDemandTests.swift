@@ -7,7 +7,7 @@ import Wire
 @testable import Live
 
 struct KeyframeDemandTests {
-  @Test func demandsForKeyFramesAreCountedOfWhatIsSent() {
+  @Test func keyFrameRequestsAreCountedForSentVideo() {
     var demand = KeyframeDemand()
     func note(_ type: String, _ ssrc: UInt32, isInbound: Bool = true) {
       demand.observe(RTCPRecord(isInbound: isInbound, type: type, ssrc: ssrc, fields: "{}"))

@@ -65,7 +65,7 @@ struct LocalInterfaceTests {
     #expect(BindPolicy.automatic.present(among: none, after: loopback) == loopback)
   }
 
-  @Test func namedAddressesCountWhileTheyAreThere() throws {
+  @Test func namedAddressesAreUsedWhileTheyExist() throws {
     let named = try ["192.0.2.1", "127.0.0.9"].map { try #require(IPAddress($0)) }
     let policy = BindPolicy.addresses(named)
     let network = try LocalInterfaceTests.interfaces([("eth0", 2, "192.0.2.1")])
@@ -85,7 +85,7 @@ struct LocalInterfaceTests {
     ("1", "DEVTYPE=bluetooth\n", false, .bluetooth), ("772", "", false, .unknown),
     ("", "", false, .unknown),
   ])
-  func theKernelTellsOfWhatKindANetworkIs(
+  func theKernelReportsTheTypeOfANetwork(
     type: String, events: String, hasRadio: Bool, kind: NetworkType
   ) throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)

@@ -112,7 +112,7 @@ struct LoopbackCall {
     #expect(sources.synchronization.count == 1 && sources.contributing.isEmpty)
     await call.caller.close()
     #expect(call.caller.connectionState == .closed)
-    // The goodbye reaches the other side.
+    // The remote peer receives the DTLS closure alert.
     for await states in call.callee.stateChanges where states.dtls == .closed { break }
     try await call.session.finish()
   }
@@ -190,7 +190,7 @@ struct LoopbackCall {
       #expect(summary.steps > 100)
       #expect(summary.packets > 50)
       #expect(summary.bytes > 10_000)
-      // The same path cannot be recorded over.
+      // An existing take is not overwritten.
       #expect(throws: SessionError.self) { try LoopbackCall(take: path) }
     }
   }

@@ -19,7 +19,7 @@ struct MailboxTests {
     #expect(mailbox.removeAll().isEmpty)
   }
 
-  @Test func aClosedMailboxGivesWhatWaitsAndTakesNothing() throws {
+  @Test func aClosedMailboxDeliversWhatWaitsAndAcceptsNothing() throws {
     let mailbox = try Mailbox<Int>()
     #expect(mailbox.post(1))
     #expect(mailbox.close() == [1])

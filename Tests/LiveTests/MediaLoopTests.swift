@@ -113,7 +113,7 @@ final class ToyEngine: PeerEngine {
     try await session.finish()
   }
 
-  @Test func aDatagramThatTheSystemRefusesComesBackAsAnInput() async throws {
+  @Test func aDatagramThatTheSystemRefusesBecomesAnInput() async throws {
     let session = try MediaLoopTests.session("127.0.0.1")
     let (peer, events) = session.makeObservedPeer(label: "peer")
     _ = await MediaLoopTests.endPoint(peer, events)
@@ -256,7 +256,7 @@ final class ToyEngine: PeerEngine {
     try await session.finish()
   }
 
-  @Test func aCancelledWaitSaysThatItWasCancelled() async throws {
+  @Test func aCancelledWaitThrowsACancellation() async throws {
     let session = try MediaLoopTests.session("127.0.0.1")
     let peer = session.makePeer(label: "peer")
     let waiting = Task { () -> String in

@@ -6,7 +6,7 @@ import Wire
 
 struct NameResolverTests {
   /// Answers from the local link do not free a slot for the system's look-ups.
-  @Test func noMoreRunThanMayHoweverManyAnswersCame() {
+  @Test func lookUpsStayWithinTheirLimitHoweverManyAnswersArrive() {
     let resolver = NameResolver()
     for _ in 0..<1000 { resolver.finished() }
     let isAsking = Atomic(true)

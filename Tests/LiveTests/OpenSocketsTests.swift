@@ -29,7 +29,7 @@ struct OpenSocketsTests {
     #expect(tags == [8, 9])
   }
 
-  @Test func aDatagramLeadsToTheSocketThatItCameTo() throws {
+  @Test func aDatagramLeadsToTheSocketThatReceivedIt() throws {
     var open = OpenSockets(poller, after: 2)
     let sockets = [try UDPSocket(on: loopback), try UDPSocket(on: loopback)]
     var tags: [Poller.Tag] = []
@@ -69,7 +69,7 @@ struct OpenSocketsTests {
   }
 
   /// A tag is used only once, even if its descriptor could not be watched.
-  @Test func whatCannotBeWatchedIsNotKept() throws {
+  @Test func aDescriptorThatCannotBeWatchedIsNotKept() throws {
     var open = OpenSockets(poller, after: 2)
     let socket = try UDPSocket(on: loopback)
     _ = try open.add(OpenSocket(socket: socket, resident: resident(0)))

@@ -40,7 +40,7 @@ import Wire
     #expect(times.contains { $0 < .milliseconds(200) }, "\(times)")
   }
 
-  @Test func namesOfTheOwnSessionAreResolved() async throws {
+  @Test func namesOfTheSameSessionAreResolved() async throws {
     var configuration = PeerConfiguration()
     configuration.iceAddressPrivacy = .names
     let call = try LoopbackCall(configuration: configuration)

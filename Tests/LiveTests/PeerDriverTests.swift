@@ -12,7 +12,7 @@ struct PeerDriverTests {
     #expect(fixture.engine.inputs == ["0 genesis", "0 interfaces [127.0.0.1]"])
   }
 
-  @Test func whatFollowsFromAStepComesAfterAllItsOutputsAndInOrder() {
+  @Test func effectsOfAStepFollowAllItsOutputsInOrder() {
     let fixture = DriverFixture { _, input, _, outbox in
       guard case .interfaces = input else { return }
       outbox.append(.request(.bindSocket(id: 7, DriverFixture.local.ip)))
@@ -171,7 +171,7 @@ struct PeerDriverTests {
     #expect(replies.all.count == 2)
   }
 
-  @Test func aCallerHearsOfItsReplyAfterEverythingElseOfTheStep() {
+  @Test func aCallerGetsItsReplyAfterAllOtherOutputsOfTheStep() {
     let fixture = DriverFixture { _, input, _, outbox in
       guard case .call(let id, _) = input else { return }
       outbox.append(.reply(id: id, .done))

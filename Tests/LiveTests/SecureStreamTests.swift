@@ -108,7 +108,7 @@ import Wire
   }
 
   @Test(arguments: [("other.example", true), ("turn.example", false)])
-  func aServerThatNobodyVouchesForIsLeft(name: String, isTrusted: Bool) throws {
+  func aServerWithAnUntrustedCertificateIsLeft(name: String, isTrusted: Bool) throws {
     let server = try Server()
     let client = try StreamSocket(
       to: target(server, name), authorities: isTrusted ? server.certificate : nil)

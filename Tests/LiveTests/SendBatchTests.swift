@@ -67,7 +67,7 @@ import Wire
   }
 
   /// Routers set marks (RFC 3168): here the sender sets them in the IP header.
-  @Test(arguments: [false, true]) func eachDatagramComesWithItsMark(isIPv6: Bool) throws {
+  @Test(arguments: [false, true]) func eachDatagramHasItsMark(isIPv6: Bool) throws {
     let address =
       isIPv6 ? IPAddress(ipv6High: 0, low: 1) : SendBatchTests.loopback
     // Without IPv6 on this machine, there is nothing to read.

@@ -13,7 +13,7 @@ struct StrayTests {
       bytes: bytes)
   }
 
-  @Test func someOfThemAreGivenAndTheRestIsCounted() {
+  @Test func someAreDeliveredAndTheRestIsCounted() {
     var filter = StrayFilter()
     func admits(_ byte: UInt8, from port: UInt16, isRecognized: Bool = false) -> Bool {
       filter.admits(Self.datagram([byte], port: port)) { isRecognized }

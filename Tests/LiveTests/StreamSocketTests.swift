@@ -124,14 +124,14 @@ import Wire
     #expect(messages == [[1, 2, 3]] && code == ECONNRESET)
   }
 
-  @Test func theLastWordsOfAnEndAreHeardThoughNothingCanBeSentToIt() throws {
+  @Test func theLastMessagesOfAResetConnectionAreReceived() throws {
     // If an end closes with unread data, the system resets the connection.
     let client = try forsaken(after: [4, 5, 6], unread: [1, 2, 3])
     for _ in 0..<3 { client.send([7]) }
     #expect(try end(of: client).messages == [[4, 5, 6]])
   }
 
-  @Test func whatAnEndDoesNotReadIsBounded() throws {
+  @Test func unreadDataIsBounded() throws {
     let (client, server, _) = try connected()
     let message = [UInt8](repeating: 1, count: 60_000)
     // Far more than the system's buffers hold: the rest is dropped, not kept.

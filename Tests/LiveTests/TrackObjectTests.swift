@@ -62,7 +62,7 @@ import Wire
   }
 
   // A publisher recognizes its own stream, sent back by a server, by its name.
-  @Test func aLocalStreamThatComesBackIsNotAReceiverStream() async throws {
+  @Test func aLocalStreamThatIsEchoedIsNotAReceiverStream() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("mine"))
     try await call.callee.add(try stream("mine"))
@@ -186,7 +186,7 @@ import Wire
       let pattern = TestPattern(width: 64, height: 48)
       for number in 0... {
         guard !Task.isCancelled else { return }
-        // Frames that arrive faster than the encoder takes them are dropped.
+        // Frames that arrive faster than the encoder processes them are dropped.
         source.capture(pattern.videoFrame(Int64(number)))
         await Task.yield()
       }
@@ -231,7 +231,7 @@ import Wire
   }
 
   // SO13, GU22: each refusal to mute says why.
-  @Test func theWaysOfNotSendingAreRefusedForAReason() async throws {
+  @Test func refusalsToMuteHaveAReason() async throws {
     let call = try FactoryCall()
     func refusal(_ connection: PeerConnection, _ kind: MediaKind) async -> MuteError? {
       do throws(MuteError) {

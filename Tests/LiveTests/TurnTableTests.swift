@@ -64,14 +64,14 @@ struct TurnTableTests {
   }
 
   /// A delayed loop runs the peer with the earliest deadline first, and lets each catch up.
-  @Test mutating func whoWasDueFirstHasTheFirstTurnWhenManyAreLate() {
+  @Test mutating func theEarliestDeadlineRunsFirstWhenManyAreLate() {
     advance(to: 36)
     #expect(order.all == [1, 1, 2, 0])
     advance(to: 100)
     #expect(order.all == [1, 1, 2, 0, 2, 0])
   }
 
-  @Test mutating func whatWasTouchedHasATurnAtOnce() throws {
+  @Test mutating func aTouchedPeerRunsImmediately() throws {
     table.touch(try #require(peers[0]))
     #expect(table.earliestNanoseconds == 0)
     advance(to: 5)

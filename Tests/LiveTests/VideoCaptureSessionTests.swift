@@ -57,7 +57,7 @@ import Wire
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func whatCannotStartIsReportedToWhoeverWaits() async throws {
+  @Test func aFailureToStartIsReportedToWaiters() async throws {
     let capturer = Stubborn()
     let source = VideoCaptureSession(capturer)
     async let isStarted = source.start()
@@ -70,7 +70,7 @@ import Wire
   }
 
   /// KA2: permission is requested once, and the take records the refusal.
-  @Test func aCameraThatIsDeniedDoesNotStartAndTheTakeSaysSo() async throws {
+  @Test func aDeniedCameraDoesNotStartAndTheTakeRecordsIt() async throws {
     try await LoopbackCall.inFolder { path in
       let call = try LoopbackCall(take: path)
       let video = try await call.caller.addTrack(.video, source: .application)

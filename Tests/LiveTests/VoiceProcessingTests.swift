@@ -70,7 +70,7 @@ import Testing
 
   /// KA11: for voice, the loudspeaker's echo is reduced by 15 dB or more.
   @Test(arguments: [(16_000, 1, 160), (48_000, 2, 480), (44_100, 1, 333)])
-  func theEchoOfTheLoudspeakerIsTakenOut(rate: Int, channels: Int, chunk: Int) {
+  func theEchoOfTheLoudspeakerIsRemoved(rate: Int, channels: Int, chunk: Int) {
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: rate), controlsGain: false)
     let (heard, left) = echo(processor, rate: rate, channels: channels, chunk: chunk)
@@ -80,7 +80,7 @@ import Testing
     #expect(power(left.suffix(last)) * 30 < power(heard.suffix(last)))
   }
 
-  @Test func whoSpeaksHereIsHeardBesideTheEcho() {
+  @Test func theLocalSpeakerIsSentDespiteTheEcho() {
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: 16_000), controlsGain: false)
     _ = echo(processor)
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: [AudioProcessingProfile.music, .custom(1)])
-  func otherProfilesLeaveTheMicrophoneAsItIs(_ profile: AudioProcessingProfile) {
+  func otherProfilesLeaveTheMicrophoneUnchanged(_ profile: AudioProcessingProfile) {
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: 16_000), controlsGain: false)
     processor.set(profile)
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// KA11: automatic gain makes a quiet voice louder; without it, the voice is unchanged.
-  @Test func aQuietVoiceIsMadeLouderWhereThatIsAskedFor() {
+  @Test func aQuietVoiceIsAmplifiedOnRequest() {
     func left(_ controlsGain: Bool) -> Double {
       let processor = VoiceProcessor(renderFormat: nil, controlsGain: controlsGain)
       processor.set(.music)
@@ -121,7 +121,7 @@ import Testing
     #expect(left(true) > 4 * left(false))
   }
 
-  @Test func whatCannotBeProcessedIsLeftToTheSession() {
+  @Test func audioThatCannotBeProcessedIsLeftToTheSession() {
     let processor = VoiceProcessor(renderFormat: AudioFormat(), controlsGain: true)
     for format in [
       AudioFormat(sampleRate: 1), AudioFormat(channels: 0), AudioFormat(samples: .s16be),

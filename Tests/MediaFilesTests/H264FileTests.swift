@@ -24,7 +24,7 @@ struct H264FileTests {
     return videoFrame.bytes.dropLast().last.map { Int($0) - 100 }
   }
 
-  @Test func videoFramesComeAtTheirPaceAndOverAndOver() async throws {
+  @Test func videoFramesAreReadAtTheirRateAndRepeated() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(file(6)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true, framesPerSecond: 50)
@@ -68,11 +68,11 @@ struct H264FileTests {
   @Test(arguments: [
     ("clip.h264", MediaFileFormat.h264), ("a.b/c.264", .h264), ("X.Y4M", .y4m), ("s.wav", .wav),
   ])
-  func theNameTellsTheFormat(path: String, format: MediaFileFormat) {
+  func theNameSelectsTheFormat(path: String, format: MediaFileFormat) {
     #expect(MediaFileFormat(path: path) == format)
     #expect(format.kind == (format == .wav ? .audio : .video))
   }
 
   @Test(arguments: ["clip", "clip.mp4", "h264", "a.h264/clip", ""])
-  func otherNamesTellNone(path: String) { #expect(MediaFileFormat(path: path) == nil) }
+  func otherNamesSelectNone(path: String) { #expect(MediaFileFormat(path: path) == nil) }
 }

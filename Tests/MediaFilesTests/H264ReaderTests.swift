@@ -146,7 +146,7 @@ struct H264ReaderTests {
       ])
   }
 
-  @Test func aSetThatChangesGoesWithTheNextVideoFrame() throws {
+  @Test func aChangedParameterSetIsSentWithTheNextVideoFrame() throws {
     let other = Units.sequence(columns: 8)
     let found = try videoFrames(
       Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
@@ -157,7 +157,7 @@ struct H264ReaderTests {
   }
 
   @Test(arguments: [0x42c01e, 0x64001f] as [UInt32], [false, true])
-  func parametersTellSizeAndPace(profile: UInt32, hasTiming: Bool) throws {
+  func parametersStateSizeAndRate(profile: UInt32, hasTiming: Bool) throws {
     let unit = Units.sequence(
       profile, columns: 20, rows: 12, timing: hasTiming ? (1001, 60_000) : nil, number: 3)
     let read = try H264SequenceParameters(parsing: unit.span.bytes)
@@ -172,7 +172,7 @@ struct H264ReaderTests {
     }
   }
 
-  @Test func whatCannotBeSentIsReportedInOneSentence() {
+  @Test func unsendableFilesAreReportedInOneSentence() {
     let front = Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
     let cases: [([UInt8], H264Error)] = [
       ([], .noByteStream), (Array("ftypisom".utf8), .noByteStream), ([0, 0, 0], .noByteStream),
@@ -221,7 +221,7 @@ struct H264ReaderTests {
 
   // MARK: Sending
 
-  @Test func whatComesEncodedIsPassedOnFromAKeyFrameOn() throws {
+  @Test func encodedVideoIsPassedOnFromAKeyFrameOn() throws {
     var capture = StreamCapture(of: .h264, at: .zero + .seconds(1))
     func take(_ stream: [UInt8], _ milliseconds: Int64) -> EncodedFrame? {
       let verdict = capture.accept(stream, at: .zero + .milliseconds(milliseconds))

@@ -21,7 +21,7 @@ import Testing
       + (0..<count).flatMap { [0, 0, 1] + ($0 == 0 ? [0x65, 0xb0] : [0x41, 0xe0]) + [9, 0x80] }
   }
 
-  @Test func whatIsNoFileToReadOverAndOverIsRefused() async throws {
+  @Test func filesThatCannotBeReadRepeatedlyAreRefused() async throws {
     try await MediaFileTests.inFolder { path in
       let missing = error { () throws(MediaFileError) in
         _ = try H264FileSource(path: path, loops: true)
@@ -31,7 +31,7 @@ import Testing
       let pipe = error { () throws(MediaFileError) in
         _ = try WAVFileSource(path: path, loops: true)
       }
-      #expect(pipe?.cause == .content && pipe?.reason.contains("no regular file") == true)
+      #expect(pipe?.cause == .content && pipe?.reason.contains("not a regular file") == true)
       let folder = error { () throws(MediaFileError) in
         _ = try Y4MFileSource(path: String(path.dropLast("/media".count)), loops: true)
       }
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatBecomesEmptyEndsWithAWord() async throws {
+  @Test func aFileThatBecomesEmptyEndsWithAnError() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatLosesItsKeyFrameEndsWithAWord() async throws {
+  @Test func aFileThatLosesItsKeyFrameEndsWithAnError() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)

@@ -28,7 +28,7 @@ import Wire
     return videoFrame.samples.first
   }
 
-  @Test func videoFramesComeInOrderWithTheirTimesAndOverAndOver() async throws {
+  @Test func videoFramesAreReadInOrderWithTheirTimesAndRepeated() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(MediaFileTests.y4m(count: 3, rate: "25:1")).write(to: URL(filePath: path))
       var once = try Y4MFileSource(path: path, loops: false)
@@ -59,7 +59,7 @@ import Wire
     }
   }
 
-  @Test func audioComesInBlocksOfTwentyMilliseconds() async throws {
+  @Test func audioIsReadInBlocksOfTwentyMilliseconds() async throws {
     try await MediaFileTests.inFolder { path in
       let samples = (0..<2400).map { Int16($0) }
       let format = WAVFormat(channels: 1, sampleRate: 48_000)
@@ -111,7 +111,7 @@ import Wire
     }
   }
 
-  @Test func aLongPauseIsLeftOutBeyondItsBudget() async throws {
+  @Test func aLongPauseIsOmittedBeyondItsBudget() async throws {
     try await MediaFileTests.inFolder { path in
       let file = try MediaFile(path, for: .writing)
       var writer = VideoWriter(
@@ -139,7 +139,7 @@ import Wire
     }
   }
 
-  @Test func longSilenceIsLeftOutBeyondItsBudget() async throws {
+  @Test func longSilenceIsOmittedBeyondItsBudget() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = AudioWriter(
         try MediaFile(path, for: .writing), gaps: GapBudget(nanoseconds: 1_000_000_000))

@@ -61,7 +61,7 @@ import Testing
     #expect(found.allSatisfy { $0.samples == 960 })
   }
 
-  @Test func timesThatBeginAnewGoByTheClock() throws {
+  @Test func restartedTimesFollowTheClock() throws {
     var line = OpusTimeline()
     let found = try pieces(
       [
@@ -77,7 +77,7 @@ import Testing
         == [0, 960])
   }
 
-  @Test func whatComesTwiceOrLateOrIsNoPacketIsLeftOut() throws {
+  @Test func duplicateLateAndInvalidPacketsAreOmitted() throws {
     var line = OpusTimeline()
     let found = try pieces(
       [
@@ -99,7 +99,7 @@ import Testing
 }
 
 @Suite struct AV1FileTests {
-  @Test func aSequenceHeaderTellsWhatADecoderNeeds() {
+  @Test func aSequenceHeaderStatesWhatADecoderNeeds() {
     let header: [UInt8] = [0x0a, 0x0b, 0, 0, 0, 0x24, 0xc4, 0xff, 0xdf, 0, 0x68, 0x02, 0x10]
     let unit: [UInt8] = [0x12, 0] + header + [0x32, 2, 1, 2]
     #expect(AV1File.configuration(unit) == [0x81, 0x04, 0x0c, 0] + header)

@@ -1,4 +1,4 @@
-// Times in words, round times, and the clock that all lanes share.
+// Tests times in words, round times, and the clock that all lanes share.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import {
@@ -22,7 +22,7 @@ test("times have as many decimals as their step", () => {
   assert.equal(timeText(1.25, 0.01), "10:39:01.75");
 });
 
-test("ticks are round, inside, and about as many as are wanted", () => {
+test("ticks are round, inside the range, and about as many as requested", () => {
   for (const [from, to] of [[0, 1], [0.1234, 0.1239], [17, 900], [3600, 90_000]]) {
     const { step, at } = ticks(from, to, 8);
     assert.ok(at.length >= 2 && at.length <= 16, `${at.length}`);
@@ -33,7 +33,7 @@ test("ticks are round, inside, and about as many as are wanted", () => {
   }
 });
 
-test("the view stays inside of the take", () => {
+test("the view stays inside the take", () => {
   show(-5, 3);
   assert.deepEqual([clock.from, clock.to], [0, 8]);
   show(8, 20);
@@ -49,7 +49,7 @@ test("a zoom leaves the time where it is, a step moves by a part of what is show
   assert.deepEqual([clock.from, clock.to], [2, 7]);
 });
 
-test("a held cursor moves only when it is held anew", () => {
+test("a held cursor moves only when it is set again", () => {
   let count = 0;
   onClock("cursor", () => { count += 1; });
   point(3, true);

@@ -1,4 +1,4 @@
-// Descriptions of sessions: where they stand in messages, their sections, what differs.
+// Tests session descriptions: finding them in messages, their sections, their differences.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -8,7 +8,7 @@ import {
 const sdp = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n"
   + "a=sendonly\r\nm=video 0 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=sendrecv\r\n";
 
-test("a description is found in whatever words a server has around it", () => {
+test("a description is found in whatever message a server wraps it", () => {
   assert.equal(description({ message: sdp }), sdp);
   assert.equal(description({ message: JSON.stringify({ type: "offer", sdp }) }), sdp);
   const wrapped = { janus: "event", jsep: { type: "answer", sdp }, list: [1, null] };
@@ -27,7 +27,7 @@ test("a description has a section for the session and one for each of its media"
   assert.equal(wayOf(sections[2]), "rejected");
 });
 
-test("differences are as few as can be", () => {
+test("differences are minimal", () => {
   const changes = (before, after) => differences(before, after).map(({ change }) => change);
   assert.deepEqual(changes(["a", "b", "c"], ["a", "x", "c"]), ["same", "gone", "added", "same"]);
   assert.deepEqual(changes([], ["a"]), ["added"]);

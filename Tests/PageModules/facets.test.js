@@ -1,4 +1,4 @@
-// What a catalogue is narrowed down by.
+// Tests the facets that filter a catalogue.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -22,7 +22,7 @@ const counts = (id, chosen = choice("")) => Object.fromEntries(
   countsOf(facets.find((facet) => facet.id === id), takes, chosen)
     .map(({ value, count }) => [value, count]));
 
-test("one of several values of a facet will do, and each facet counts", () => {
+test("any selected value of a facet matches, and every facet must match", () => {
   assert.deepEqual(names(choice("")), ["good", "lossy", "unread"]);
   assert.deepEqual(names(choice("codec=vp8,h264")), ["good", "lossy"]);
   assert.deepEqual(names(choice("codec=vp8,h264&finding=loss")), ["lossy"]);
@@ -30,7 +30,7 @@ test("one of several values of a facet will do, and each facet counts", () => {
   assert.deepEqual(names(choice(""), "LOSSY h264"), ["lossy"]);
 });
 
-test("values stand in bands; what is not known is in none", () => {
+test("values are grouped into bands; unknown values are in none", () => {
   assert.deepEqual(counts("loss"),
     { none: 1, "below 1 %": 0, "1 to 5 %": 0, "5 % and more": 1 });
   assert.equal(counts("trip")["300 ms and more"], 1);
@@ -39,14 +39,14 @@ test("values stand in bands; what is not known is in none", () => {
   assert.equal(counts("concealed")["1 to 5 %"], 1);
 });
 
-test("a facet counts what it would show beside the choices of the others", () => {
+test("a facet counts the matches within the other facets' selections", () => {
   const chosen = choice("codec=vp8");
   assert.deepEqual(counts("codec", chosen), { opus: 2, h264: 1, vp8: 1 });
   assert.deepEqual(counts("finding", chosen), {});
   assert.deepEqual(counts("finding"), { freeze: 1, loss: 1 });
 });
 
-test("a choice is a part of an address, whatever its values are", () => {
+test("a selection is part of the address, whatever its values", () => {
   const chosen = choice("");
   chosen.get("codec").add("a,b & c=%");
   chosen.get("loss").add("5 % and more");

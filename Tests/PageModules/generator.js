@@ -1,10 +1,10 @@
-/** Whole numbers that are the same each time (Park, Miller 1988). */
+/** Whole numbers that are the same in every run (Park, Miller 1988). */
 export function generator(seed) {
   let state = seed;
   return () => (state = (state * 48271) % 2147483647);
 }
 
-/** Numbers as a column has them: zigzag varints, or with 1 for a coding their differences. */
+/** Encodes a column's numbers: zigzag varints, of the differences if the coding is 1. */
 export function column(values, coding = 0) {
   const bytes = [];
   let last = 0;
@@ -21,7 +21,7 @@ export function column(values, coding = 0) {
   return bytes;
 }
 
-/** The facts and bytes of a series with some columns; times are in 10 µs. */
+/** Returns the facts and bytes of a series with some columns; times are in 10 µs. */
 export function seriesOfColumns(facts, columns) {
   const bytes = [];
   const places = {};

@@ -1,4 +1,4 @@
-// Rates, freezes and delays, worked out of packets and frames.
+// Tests rates, freezes and delays computed from packets and frames.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { delays, waits } from "../../Sources/Take/Page/Document/measures/delays.js";
@@ -14,7 +14,7 @@ import { seriesOfColumns } from "./generator.js";
 
 const series = (facts, columns) => new Series(...seriesOfColumns(facts, columns));
 
-/** A thousand bytes each 10 ms. */
+/** A thousand bytes every 10 ms. */
 const steady = () => series({ what: "packets", protocol: "other" }, {
   at: Array.from({ length: 1000 }, (_, index) => index * 1000), size: Array(1000).fill(1000),
 });
@@ -34,7 +34,7 @@ test("the window of a rate is never less than three pixels", () => {
   assert.equal(rateWindow(600, 1), 3);
 });
 
-/** Flags of frames: the outcome times two, and whether it is a key frame. */
+/** Flags of frames: the outcome times two, plus one for a key frame. */
 const [decoded, notDecoded, key] = [2, 10, 1];
 
 test("over a freeze no frames are counted", () => {
@@ -50,7 +50,7 @@ test("over a freeze no frames are counted", () => {
   assert.equal(frameRate(frames, 2.2, 2.8), 0);
 });
 
-test("flags say what became of a frame", () => {
+test("flags state a frame's outcome", () => {
   assert.equal(outcomeOf(decoded), "decoded");
   assert.equal(outcomeOf(notDecoded + key), "not decoded");
   assert.equal(outcomeOf(99), "other");
@@ -63,11 +63,11 @@ const way = (at, sequence, more = {}) => ({
   ...more,
 });
 
-test("delays of both ends go by sequence numbers, over their end", () => {
+test("delays between both ends are matched by sequence number, across wraps", () => {
   const count = 40;
   const numbers = Array.from({ length: count }, (_, index) => (65_520 + index) % 65_536);
   const sent = way(Array.from({ length: count }, (_, index) => index * 2000), numbers);
-  // The tenth is lost, all others take 30 ms and the last one 80.
+  // The tenth is lost, the others take 30 ms, except the last with 80.
   const came = [...Array(count).keys()].filter((index) => index !== 10);
   const received = way(came.map((index) => index * 2000 + (index === count - 1 ? 8000 : 3000)),
     came.map((index) => numbers[index]));
@@ -77,11 +77,11 @@ test("delays of both ends go by sequence numbers, over their end", () => {
   assert.ok(Math.abs(value.at(-1) - 80) < 1e-6);
 });
 
-test("delays of one end are told by how much they are more than the least", () => {
+test("delays at one end are given relative to the smallest", () => {
   const received = way([0, 2000, 4500, 6000], [1, 2, 3, 4]);
   received.packets[0] = series({ what: "packets", protocol: "rtp", ssrc: 7 }, {
     at: [0, 2000, 4500, 6000], size: [1, 1, 1, 1], sequence: [1, 2, 3, 4],
-    // Timestamps wrap (RFC 3550 section 5.1).
+    // Timestamps wrap around (RFC 3550 section 5.1).
     rtpTime: [2 ** 32 - 1800, 0, 1800, 3600],
   });
   const { value } = finished(delays({ received, clockRate: 90_000 }));

@@ -1,4 +1,4 @@
-// The SQL tab: history, the search in the schema, answers as lanes.
+// Tests the SQL tab: history, search in the schema, results as lanes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHistory } from "../../Sources/Take/Page/Document/sql/history.js";
@@ -27,7 +27,7 @@ test("a history has each query once, the latest first, and outlives its page", (
   assert.equal(kept.values.size, 0);
 });
 
-test("keys go back through a history, and again to what was typed", () => {
+test("keys move back through the history, and return to the typed text", () => {
   const history = createHistory(storage());
   history.add("SELECT 1");
   history.add("SELECT 2");
@@ -37,11 +37,11 @@ test("keys go back through a history, and again to what was typed", () => {
   assert.equal(history.step(-1, "SELECT 1"), "SELECT 2");
   assert.equal(history.step(-1, "SELECT 2"), "typed");
   assert.equal(history.step(-1, "typed"), null);
-  // What was run just now is shown already.
+  // The query just run is already listed.
   assert.equal(history.step(1, "SELECT 2"), "SELECT 1");
 });
 
-test("whatever a storage has, or none, a history works", () => {
+test("a history works with any storage content, or without storage", () => {
   for (const text of ["no JSON", "{}", "[1, null, \"SELECT 3\"]"]) {
     createHistory(storage(text)).add("SELECT 4");
   }

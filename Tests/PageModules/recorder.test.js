@@ -1,5 +1,5 @@
-// What the script that records a page computes: what changed in statistics, and what waits for the
-// recorder over lost connections and reloads.
+// Tests the script that records a page: changes in statistics, and messages kept for the recorder
+// across lost connections and reloads.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { plain, withoutCredentials } from "../../Sources/Live/PageRecording/Scri
 
 // MARK: Statistics
 
-/** Folds a report into what is known, as the recorder does. */
+/** Applies a report to the known objects, as the recorder does. */
 function fold(known, { form, timestamp, objects }) {
   const next = form === "whole" ? {} : { ...known };
   for (const [id, members] of Object.entries(objects)) {
@@ -25,13 +25,13 @@ function fold(known, { form, timestamp, objects }) {
   return next;
 }
 
-/** Objects without the times of those that did not change, which are not said again. */
+/** Objects without the timestamps of unchanged ones, which are not sent again. */
 function withoutTimes(objects) {
   return Object.fromEntries(
     Object.entries(objects).map(([id, { timestamp: _, ...rest }]) => [id, rest]));
 }
 
-test("changes of statistics fold into the report that they were made of", () => {
+test("changes in statistics add up to the report that they came from", () => {
   let state = 7;
   const random = (limit) => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -61,7 +61,7 @@ test("changes of statistics fold into the report that they were made of", () => 
   }
 });
 
-test("what did not change is not said again", () => {
+test("unchanged values are not sent again", () => {
   const now = { a: { type: "codec", timestamp: 1, mimeType: "audio/opus" } };
   assert.deepEqual(changes(now, { a: { ...now.a, timestamp: 2 } }).objects, {});
 });
@@ -97,7 +97,7 @@ test("one report is read at a time, and one requested meanwhile is read after it
 
 // MARK: The link
 
-/** A link with sockets, time and storage of a test; the recorder is `received`. */
+/** A link with simulated sockets, time and storage; `received` is what the recorder got. */
 function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
   const tasks = [];
   let names = storage.size;
@@ -127,10 +127,10 @@ function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
     onStop: (reason) => stops.push(reason),
   });
   const run = () => { for (const { work } of tasks.splice(0)) work(); };
-  /** Greets a socket as the recorder does. */
+  /** Greets a socket, as the recorder does. */
   const greet = (socket) => socket.onmessage({ data: JSON.stringify(
     { isNew: Object.keys(recorder.received).length === 0, received: recorder.received }) });
-  /** The recorder reads what was sent, and says so unless the connection is lost before. */
+  /** Lets the recorder read what was sent, and acknowledge it if the connection is open. */
   const read = (socket, isLost = false) => {
     for (const data of socket.sent.splice(0)) {
       const [head, ...lines] = String(data).split("\n");
@@ -144,7 +144,7 @@ function setting(storage = new Map(), recorder = { received: {}, seen: [] }) {
   return { link, sockets, stops, run, greet, read, recorder, storage, tasks };
 }
 
-test("what is reported before there is a connection arrives in order", () => {
+test("reports made before there is a connection arrive in order", () => {
   const { link, sockets, run, greet, read, recorder } = setting();
   link.connect();
   for (let value = 0; value < 5; value += 1) link.report("event", null, value);
@@ -156,7 +156,7 @@ test("what is reported before there is a connection arrives in order", () => {
   assert.equal(link.units.length, 0);
 });
 
-test("what a lost connection may have swallowed is sent again, and counts once", () => {
+test("messages that a lost connection may have dropped are sent again, and count once", () => {
   const { link, sockets, run, greet, read, recorder } = setting();
   link.connect();
   greet(sockets[0]);
@@ -169,7 +169,8 @@ test("what a lost connection may have swallowed is sent again, and counts once",
       if (each % 2 === 0) run();
     }
     run();
-    // Some is read without a receipt, some is lost with the socket, some arrives.
+    // Some messages are read without an acknowledgement, some are lost with the socket, some
+    // arrive.
     if (round % 4 === 1) read(socket, true);
     if (round % 4 === 3) read(socket);
     if (round % 3 === 2) {
@@ -184,7 +185,7 @@ test("what a lost connection may have swallowed is sent again, and counts once",
   assert.deepEqual(recorder.seen, Array.from({ length: last }, (_, place) => place));
 });
 
-test("a page after a reload goes on with the session, and sends what the first one left", () => {
+test("a reloaded page continues the session, and sends what the first one left", () => {
   const first = setting();
   first.link.connect();
   first.greet(first.sockets[0]);
@@ -204,7 +205,7 @@ test("a page after a reload goes on with the session, and sends what the first o
   assert.deepEqual(first.recorder.seen, ["before", "at the end", "after"]);
 });
 
-test("what waits is bounded: statistics and frames are left out first, and it is said", () => {
+test("waiting messages are bounded: statistics and frames are dropped first, and reported", () => {
   const { link, sockets, run, greet, read, recorder } = setting();
   const large = "x".repeat(100_000);
   let count = 0;
@@ -231,7 +232,7 @@ test("what waits is bounded: statistics and frames are left out first, and it is
   assert.equal(recorder.seen.at(-2).samples, 1);
 });
 
-test("a recorder that was started anew gets everything that goes on, without old changes", () => {
+test("a restarted recorder receives the current state, without old changes", () => {
   const { link, sockets, run, greet, read, recorder } = setting();
   link.connect();
   greet(sockets[0]);
@@ -250,7 +251,7 @@ test("a recorder that was started anew gets everything that goes on, without old
   assert.deepEqual(recorder.seen, ["again", "meanwhile"]);
 });
 
-test("a recorder that wants no more is not called again", () => {
+test("a recorder that refuses further reports is not called again", () => {
   const { link, sockets, stops, run, greet, tasks } = setting();
   link.connect();
   greet(sockets[0]);
@@ -264,7 +265,7 @@ test("a recorder that wants no more is not called again", () => {
   assert.equal(tasks.length, 0);
 });
 
-// MARK: The functions of the browser
+// MARK: The browser's functions
 
 test("a function that is observed behaves as before", async () => {
   const calls = [];
@@ -295,13 +296,13 @@ test("a function that is observed behaves as before", async () => {
   ]);
 });
 
-test("what goes wrong in the recorder does not reach the page", () => {
+test("errors in the recorder do not reach the page", () => {
   const api = { call: () => "fine" };
   observe(api, "call", { begin: () => { throw new Error("ours"); } });
   assert.equal(api.call(), "fine");
 });
 
-test("a failure that nobody handles stays one", () => {
+test("an unhandled failure remains unhandled", () => {
   const module = new URL(
     "../../Sources/Live/PageRecording/Script/natives.js", import.meta.url);
   const run = (use) => spawnSync(process.execPath, ["--input-type=module", "--eval", `
@@ -313,7 +314,7 @@ test("a failure that nobody handles stays one", () => {
   assert.equal(run("api.call().catch(() => {});").status, 0);
 });
 
-test("what cannot be replaced is left alone", () => {
+test("functions that cannot be replaced are left alone", () => {
   const api = Object.freeze({ call: () => 1 });
   replace(api, "call", () => () => 2);
   replace(api, "missing", () => () => 2);
@@ -322,7 +323,7 @@ test("what cannot be replaced is left alone", () => {
 
 // MARK: Values
 
-test("values are written down without credentials, functions and rings", () => {
+test("values are serialized without credentials, functions and cycles", () => {
   const ring = { name: "ring", call() {} };
   ring.self = ring;
   assert.equal(plain(ring).name, "ring");

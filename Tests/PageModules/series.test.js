@@ -1,4 +1,4 @@
-// The columns of a take, and the series made of them.
+// Tests the columns of a take, and the series made of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
@@ -6,7 +6,7 @@ import { finished, numbers, unpacked } from "../../Sources/Take/Page/Document/ta
 import { Series } from "../../Sources/Take/Page/Document/take/series.js";
 import { column, generator, seriesOfColumns } from "./generator.js";
 
-test("a column gives the numbers that were written", () => {
+test("a column returns the numbers that were written", () => {
   const next = generator(11);
   const values = [0, -1, 1, 63, -64, 64, 8191, -8192, 8192, 2 ** 31, -(2 ** 40), 2 ** 45 + 1,
     ...Array.from({ length: 2000 }, () =>
@@ -18,7 +18,7 @@ test("a column gives the numbers that were written", () => {
   }
 });
 
-test("a column that is cut leaves zeros, and nothing is read behind it", () => {
+test("a truncated column has zeros, and nothing is read beyond it", () => {
   const bytes = Uint8Array.from([...column([1000, 2000]), 99]);
   const read = finished(numbers(bytes, [0, bytes.length - 1, 0], 4));
   assert.deepEqual([...read], [1000, 2000, 0, 0]);
@@ -57,7 +57,7 @@ test("packets of RTP share a column of their size with the marker", () => {
   assert.equal(series.before(2), 1);
 });
 
-test("a series grows by what came since", () => {
+test("a series grows by the new values", () => {
   const facts = { what: "packets", protocol: "stun" };
   const series = new Series(...seriesOfColumns(facts, { at: [1, 2], size: [10, 20] }));
   assert.deepEqual([...series.sums], [0, 10, 30]);
@@ -67,7 +67,7 @@ test("a series grows by what came since", () => {
   assert.ok(series.hasGrown);
 });
 
-test("an overview stands for values that are still to come", () => {
+test("an overview replaces values that have not arrived", () => {
   const [facts, values] = seriesOfColumns({ what: "packets", protocol: "other" },
     { at: [10_000, 20_000, 120_000], size: [100, 200, 400] });
   const bins = [column([0, 2], 0), column([300, 400], 0)];

@@ -1,4 +1,4 @@
-// Sorted values, and the greatest of many.
+// Tests searches in sorted values, and the largest of many.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extent, peaksOf, quantile } from "../../Sources/Take/Page/Document/measures/peaks.js";
@@ -21,7 +21,7 @@ test("bounds are where a walk finds them", () => {
   assert.equal(lowerBound([], 1), 0);
 });
 
-test("peaks of any run are those of a look at each value", () => {
+test("peaks of any range equal those of a scan over each value", () => {
   const next = generator(5);
   const values = Float64Array.from({ length: 5000 }, () => next() % 997);
   const [high, low] = [peaksOf(values), peaksOf(values, -1)];
@@ -31,12 +31,12 @@ test("peaks of any run are those of a look at each value", () => {
     const run = values.subarray(first, last);
     assert.equal(values[high.place(first, last)], Math.max(...run));
     assert.equal(values[low.place(first, last)], Math.min(...run));
-    // Of several the first.
+    // The first of several equal ones.
     assert.equal(high.place(first, last), first + run.indexOf(Math.max(...run)));
   }
 });
 
-test("the extent of a curve is that of what is between two times", () => {
+test("the extent of a curve is that of its values between two times", () => {
   for (const length of [100, 6000]) {
     const at = Float64Array.from({ length }, (_, index) => index / 10);
     const value = at.map((time) => Math.sin(time));

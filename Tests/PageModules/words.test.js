@@ -1,11 +1,11 @@
-// Numbers, times and names in words.
+// Tests numbers, times and names in words.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   bitRate, byteCount, counted, digits, duration, percent, possessive, shellWord,
 } from "../../Sources/Take/Page/Document/shared/words.js";
 
-test("numbers have as many digits as mean something", () => {
+test("numbers have only meaningful digits", () => {
   assert.equal(digits(0.012345), "0.012");
   assert.equal(digits(1.2345), "1.23");
   assert.equal(digits(123.45), "123");
@@ -14,7 +14,7 @@ test("numbers have as many digits as mean something", () => {
   assert.equal(digits(-Infinity), "–");
 });
 
-test("durations are told in the unit that fits", () => {
+test("durations are in the unit that fits", () => {
   assert.equal(duration(0.0035), "3.5\u00a0ms");
   assert.equal(duration(0.3456), "346\u00a0ms");
   assert.equal(duration(2.42), "2.42\u00a0s");
@@ -40,7 +40,7 @@ test("counts have their nouns, names their genitive", () => {
   assert.equal(possessive("Smiths"), "Smiths'");
 });
 
-test("a shell takes a name as it is", () => {
+test("a shell gets a name unchanged", () => {
   assert.equal(shellWord("a/b-1.take"), "a/b-1.take");
   assert.equal(shellWord("two words; rm 'x'"), "'two words; rm '\\''x'\\'''");
 });

@@ -66,7 +66,7 @@ struct PacketFieldsTests {
     #expect(packet.layers[1].fields.first?.from == 4)
   }
 
-  @Test func aRecordAndAChunkSayWhatTheyAre() throws {
+  @Test func recordsAndChunksHaveTheirTypes() throws {
     let hello = try bytes("16fefd0000000000000007000c 02 000000 0001 000000 000000")
     #expect(PacketFields.line(hello, kind: "dtls") == "ServerHello (2)")
     let data = try bytes("13881388 00000001 00000002 00030014 00000007 0001 0002 00000033 68690000")
@@ -75,7 +75,7 @@ struct PacketFieldsTests {
     #expect(value("TSN", packet) == "7" && value("payload protocol", packet) == "51")
   }
 
-  @Test func whatEndsEarlySaysSo() throws {
+  @Test func truncatedPacketsAreReported() throws {
     let packet = PacketFields(try bytes("8060 0001 0000"), kind: "rtp")
     #expect(packet.layers[0].fields.last?.name == "cut short")
     #expect(PacketFields([], kind: "rtp").layers.isEmpty)

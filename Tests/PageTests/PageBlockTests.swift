@@ -4,7 +4,7 @@ import Testing
 @testable import Tape
 
 struct PageBlockTests {
-  @Test func blocksOfADeviceComeAtOnceHoweverManyThereAre() throws {
+  @Test func manyBlocksOfADeviceAreReadQuickly() throws {
     try PageSample.withTake { path in
       let take = try SQLiteConnection(path: path, mode: .readWrite)
       try take.execute("UPDATE format SET kind = 'pcm' WHERE kind = 'audio'")

@@ -13,7 +13,7 @@ struct PageColumnTests {
     #expect(PageData.numbers(series, "a", in: column.bytes) == numbers)
   }
 
-  @Test func aDrainedColumnBeginsAnew() {
+  @Test func aDrainedColumnRestarts() {
     var column = PageColumn(.steps)
     column.append(1000)
     let drained = column.drain()
@@ -58,7 +58,7 @@ struct LossLogTests {
     #expect(!isOther)
   }
 
-  @Test func numbersAndTimesGoOnOverTheirEnds() {
+  @Test func numbersAndTimesContinueAcrossWraps() {
     var log = LossLog()
     log.came(sequence: 65_534, rtpTime: 4_294_966_000, at: 1)
     log.came(sequence: 1, rtpTime: 1704, at: 2)
@@ -70,7 +70,7 @@ struct LossLogTests {
   }
 
   /// Losses before and after a small restart are counted, and fill no other gap.
-  @Test func aBeginningByAFewNumbersIsNoLoss() {
+  @Test func aRestartByAFewNumbersIsNoLoss() {
     var log = LossLog()
     let numbers = [Int64](0..<100) + [Int64](40..<160)
     for (place, number) in numbers.enumerated() where place != 50 && place != 130 {

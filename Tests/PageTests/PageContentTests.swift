@@ -89,7 +89,7 @@ struct PageContentTests {
     overview[name].map { PageData.numbers(at: $0, in: reading.columns) } ?? []
   }
 
-  @Test func whatAnObserverSawOfOneEndTheOtherGot() throws {
+  @Test func packetsObservedFromOneEndReachTheOther() throws {
     let path = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
       .appendingPathComponent("Captures/observed-firefox.take").path
@@ -121,7 +121,7 @@ struct PageContentTests {
     #expect(counted == packets.count)
   }
 
-  @Test func whatIsMissingIsWhatTheViewSays() throws {
+  @Test func thePagesLossesAreThoseOfTheView() throws {
     try PageSample.withTake { path in
       let (data, columns) = try read(path)
       let take = try TakeFile.openForQueries(path)
@@ -199,7 +199,7 @@ struct PageContentTests {
     }
   }
 
-  @Test func aConnectionThatNeverCameAboutWasNotLostAndItsChannelsDidNotOpen() throws {
+  @Test func aConnectionThatWasNeverEstablishedWasNotLostAndItsChannelsDidNotOpen() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let recorded = try PageSample.begun(path)
@@ -218,7 +218,7 @@ struct PageContentTests {
 
   /// Another thread writes the steps, so a reading may fall between them: a referenced row is in
   /// the same transaction, perhaps committed between two queries of one reading.
-  @Test func aTakeThatGrowsIsReadFromWhereItWasLeft() throws {
+  @Test func aGrowingTakeIsReadFromThePreviousPosition() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let recorded = try PageSample.begun(path)
@@ -252,7 +252,7 @@ struct PageContentTests {
   }
 
   /// All connections of one reading see the same moment, however the take grows meanwhile.
-  @Test func aReadingIsOfOneMoment() throws {
+  @Test func aReadingIsConsistent() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let recorded = try PageSample.begun(path)
@@ -290,7 +290,7 @@ struct PageContentTests {
     ].map { Int(try take.integer($0) ?? 0) }
   }
 
-  @Test func aBriefReadingGoesOnWithPacketsFramesAndStates() throws {
+  @Test func aBriefReadingContinuesPacketsFramesAndStates() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let recorded = try PageSample.begun(path)

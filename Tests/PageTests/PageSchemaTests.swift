@@ -38,7 +38,7 @@ struct PageSchemaTests {
     }
   }
 
-  @Test func commentsOfTheSchemaStandBesideWhatTheyAreAbout() throws {
+  @Test func schemaCommentsAreBesideTheirColumns() throws {
     let relations = try relations()
     func relation(_ name: String) throws -> Relation {
       try #require(relations.first { $0.name == name })

@@ -86,7 +86,7 @@ struct PageScriptTests {
     ("export const { a } = {};", "main.js exports in another form"),
     ("export default 1;", "main.js exports in another form"),
   ])
-  func whatCannotBeJoinedIsNamed(line: String, problem: String) {
+  func modulesThatCannotBeJoinedAreNamed(line: String, problem: String) {
     let script = PageScript(
       of: "main.js",
       in: ["main.js": line + "\n", "b.js": "import { a } from \"./main.js\";\n"])

@@ -28,8 +28,8 @@ import Wire
 
   @Test(arguments: [
     ("size>x", "size takes a whole number"), ("colour=red", "no field colour"),
-    ("quickly", "is no word of a packet"), ("ssrc", "ssrc takes a number"),
-    ("size><1", "is no comparison"), ("bytes=1", "no field bytes"),
+    ("quickly", "is not a word for packets"), ("ssrc", "ssrc takes a number"),
+    ("size><1", "is not a comparison"), ("bytes=1", "no field bytes"),
     ("ssrc 1;DROP", "ssrc takes a whole number"),
   ])
   func otherWordsAreRefusedInASentence(text: String, reason: String) {
@@ -58,7 +58,7 @@ import Wire
     return try JSONDecoder().decode(Detail.self, from: Data(json.utf8))
   }
 
-  @Test func aPacketComesWithWhatAnswersIt() throws {
+  @Test func aPacketIsShownWithItsResponses() throws {
     try PageSample.withTake { path in
       let connection = try TakeFile.openForQueries(path)
       let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
@@ -75,7 +75,7 @@ import Wire
     }
   }
 
-  @Test func aListGoesToTheTimeThatIsAskedFor() throws {
+  @Test func aListStartsAtTheRequestedTime() throws {
     try PageSample.withTake { path in
       let connection = try TakeFile.openForQueries(path)
       let rows = try PagePackets.rows(try PacketFilter(""), connection)
@@ -116,7 +116,7 @@ import Wire
   }
 
   /// Video that was passed on undecoded has no size in any row; browsers need one.
-  @Test func videoThatWasPassedOnHasTheSizeThatItsFramesTell() throws {
+  @Test func videoThatWasPassedOnHasTheSizeInItsFrames() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     var configuration = PeerConfiguration()
@@ -150,7 +150,7 @@ import Wire
     #expect(file.indices.contains { file[$0...].starts(with: size) })
   }
 
-  @Test func aCatalogueNamesATakeAndWhatIsNone() throws {
+  @Test func aCatalogueListsTakesAndUnreadableFiles() throws {
     try PageSample.withTake { path in
       let list = TakeList(present: [path, path + ".nowhere"])
       // A reading with named rules leaves no file behind.

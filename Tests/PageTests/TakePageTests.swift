@@ -25,7 +25,7 @@ struct TakePageTests {
     }
   }
 
-  @Test func nothingInATakeEndsThePageEarlyOrLoadsSomething() throws {
+  @Test func nothingInATakeEndsThePageEarlyOrLoadsAResource() throws {
     let hostile = "</script><img src=http://203.0.113.1/>{{script}}{{data}}<!--"
     try PageSample.withTake(label: hostile) { path in
       let html = try TakePage(path: path).html
@@ -55,7 +55,7 @@ struct TakePageTests {
     }
   }
 
-  @Test func whatShallNotLeaveStaysAtHome() throws {
+  @Test func excludedPartsAreNotInThePage() throws {
     try PageSample.withTake { path in
       var options = TakePage.Options()
       options.keepsMessages = false
@@ -88,7 +88,7 @@ struct AddressCoverTests {
     "2026-11-21T10:39:00.123Z", "version 1.2.3", "AB:CD:EF:01:02", "a::b(c)", "1.2.3.400",
     "x192.0.2.7", "10.0.0.1.2", "dead:beef", "é 12:34",
   ])
-  func whatIsNoAddressStays(text: String) {
+  func otherTextsThanAddressesStay(text: String) {
     var cover = AddressCover()
     let result = cover.covered(text)
     #expect(result == text || text == "a::b(c)")

@@ -1,4 +1,4 @@
-"""What the tests of the package share: the executable, and a small corpus made with it."""
+"""The tests' common fixtures: the executable, and a small corpus made with it."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Sources/Python"))
-# Also for processes that tests and farms start.
+# Also for processes started by tests and farms.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "Sources/Python"), os.environ.get("PYTHONPATH", "")])
 SITES = ("berlin", "osaka", "lima")
@@ -32,7 +32,7 @@ CAPTURES = ROOT / "Captures"
 
 
 def demo(path: Path, seed: int, *words: str, loss: int = 0, seconds: str = "1.5") -> Path:
-    """A short call in virtual time."""
+    """Returns a short call in virtual time."""
     subprocess.run(
         [RETAKE, "record", "demo", "--seconds", seconds, "--seed", str(seed), "--loss", str(loss),
          "--jitter", "30", "--delay", "20", "--size", "64x64", "--frame-rate", "10",
@@ -43,7 +43,7 @@ def demo(path: Path, seed: int, *words: str, loss: int = 0, seconds: str = "1.5"
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Takes of calls with and without loss, tagged, and of a room and of other people's calls."""
+    """Returns tagged takes of calls with and without loss, of a room, and of observed calls."""
     folder = tmp_path_factory.mktemp("corpus")
     for number in range(8):
         demo(
@@ -58,7 +58,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lake(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus, published with packets."""
+    """Returns the corpus published with packets."""
     place = tmp_path_factory.mktemp("lake")
     assert fleet("publish", corpus, "--to", place, "--packets")["added"] == 11
     return place
@@ -74,14 +74,14 @@ def fleet_text(*words: object, status: int = 0) -> subprocess.CompletedProcess[s
 
 
 def fleet(*words: object, status: int = 0) -> dict:
-    """The same with --json."""
+    """Runs retake-fleet with --json and returns its parsed output."""
     import json
 
     return json.loads(fleet_text(*words, "--json", status=status).stdout)
 
 
 def retake_json(*words: object) -> object:
-    """What the executable itself prints."""
+    """Returns the executable's own output."""
     import json
 
     done = subprocess.run(

@@ -1,8 +1,8 @@
-"""Measures a fleet: publishing, asking, re-running on processes and on Ray, and what-if.
+"""Measures a fleet: publishing, querying, replaying on processes and on Ray, and what-if.
 
     make fleet TAKES=2000
 
-Prints each figure as it was measured, with the load of the machine beside it.
+Prints each figure as it is measured, with the machine's load.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def say(what: str, value: str) -> None:
 
 
 def fleet(*words: object, program: str) -> tuple[dict, float, float]:
-    """The result of a command, the seconds it took, and those of the processors."""
+    """Returns a command's result, the elapsed seconds, and the processor seconds."""
     before = os.times()
     began = time.monotonic()
     done = subprocess.run(
@@ -146,7 +146,7 @@ def asking_what_if(takes: Path, count: int, program: str) -> None:
 
 
 def lossy(takes: Path, program: str) -> list[str]:
-    """The takes that lost packets."""
+    """Returns the takes with lost packets."""
     done = subprocess.run(
         [program, "sql", str(takes),
          "SELECT take FROM take WHERE packets_lost > 0 ORDER BY take", "--json"],

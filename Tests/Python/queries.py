@@ -1,4 +1,4 @@
-"""Fifty queries of a take, which have to give the same rows from published tables."""
+"""Fifty queries of a take, which must return the same rows from published tables."""
 
 QUERIES = [
     "SELECT label, start_utc, start_unix_ns, format, tool_version, redaction, keeps_media "
@@ -62,7 +62,7 @@ QUERIES = [
     "WHERE s.machine = 'dtls'",
 ]
 
-# What is published on request.
+# Tables that are published on request.
 PACKET_QUERIES = [
     "SELECT protocol, direction, count(*), sum(size) FROM packet GROUP BY protocol, direction",
     "SELECT * FROM rtcp",
@@ -73,7 +73,7 @@ PACKET_QUERIES = [
     "SELECT * FROM loss_burst",
 ]
 
-# Ten questions to a fleet, which have to be answered in less than a second each.
+# Ten queries of a fleet, each of which must be answered within a second.
 FLEET_QUERIES = {
     "worst audio by day":
         "SELECT day, max(concealed_share) AS worst, arg_max(take, concealed_share) AS take "

@@ -1,4 +1,4 @@
-"""What the package asks the executable."""
+"""Tests how the package runs the executable."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_takes_are_verified(tmp_path: Path) -> None:
     assert result.results[0]["result"] == "passed"
 
 
-def test_what_if_gives_numbers() -> None:
+def test_what_if_returns_numbers() -> None:
     result = retake.whatif(LOSSY, jitter_buffer=300)
     numbers = {
         outcome.name: outcome.numbers for outcome in result.peers[0].outcomes if outcome.numbers}
@@ -49,7 +49,7 @@ def test_a_capture_becomes_a_tagged_take(tmp_path: Path) -> None:
     assert refused.value.status != 0 and str(out) in str(refused.value)
 
 
-def test_failures_are_the_sentences_of_the_command(tmp_path: Path) -> None:
+def test_errors_have_the_executables_messages(tmp_path: Path) -> None:
     with pytest.raises(retake.CommandError) as missing:
         retake.findings(tmp_path / "missing.take")
     assert missing.value.status == 66 and "missing.take" in str(missing.value)

@@ -1,4 +1,4 @@
-"""Thousands of takes in batches: nothing is lost, and nothing counts twice."""
+"""Tests thousands of takes in batches: none is lost, and none counts twice."""
 
 import functools
 import json
@@ -29,7 +29,7 @@ def echo(sources: Sequence[Source]) -> list[str]:
 
 
 def fatal(folder: str, sources: Sequence[Source]) -> list[str]:
-    """Dies once in the middle, as a process does that the system ends."""
+    """Ends its process once, in the middle, as if the system had killed it."""
     mark = os.path.join(folder, "died")
     if any(source.name == "take-0021" for source in sources) and not os.path.exists(mark):
         open(mark, "w").close()
@@ -48,7 +48,7 @@ def results(done: list) -> list[str]:
     return sorted(name for one in done if one.result is not None for name in one.result)
 
 
-def test_every_take_is_worked_on_once() -> None:
+def test_every_take_is_processed_once() -> None:
     done = list(farm.LocalFarm(3).run(named(200), echo, 0.05))
     assert results(done) == echo(named(200))
     assert all(one.result is not None for one in done)
@@ -61,14 +61,14 @@ def test_a_process_that_dies_loses_nothing(tmp_path: Path) -> None:
     assert results(done) == echo(named(60))
 
 
-def test_what_always_dies_is_said_and_ends() -> None:
+def test_a_take_that_always_kills_its_process_is_reported() -> None:
     done = list(farm.LocalFarm(1).run(named(8), always_fatal, 0.001))
     failed = [source.name for one in done if one.result is None for source in one.sources]
     assert "take-0003" in failed
     assert sorted(results(done) + failed) == echo(named(8))
 
 
-def test_batches_become_as_long_as_wanted() -> None:
+def test_batches_reach_the_requested_duration() -> None:
     queue = farm.Queue(named(1000), 5, 2)
     first = queue.next()
     assert first is not None and len(first.sources) == 4
@@ -81,7 +81,7 @@ def test_batches_become_as_long_as_wanted() -> None:
     assert sum(sizes) == 946 and sizes[-1] == 1
 
 
-def test_shards_are_all_of_it() -> None:
+def test_shards_cover_everything() -> None:
     sources = named(23)
     shards = [storage.shard_of(sources, f"{number}/5") for number in range(1, 6)]
     assert Counter(source.name for shard in shards for source in shard) == Counter(echo(sources))
@@ -134,7 +134,7 @@ class Cluster:
         self.nodes: list[set[int]] = []
         self.environment = {
             **os.environ, "RAY_USAGE_STATS_ENABLED": "0",
-            # Nodes and drivers of a cluster have one token.
+            # A cluster's nodes and drivers share a token.
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
         self.folder = folder
@@ -161,12 +161,12 @@ class Cluster:
         self.nodes.append(raylets() - before)
 
     def kill(self, number: int) -> None:
-        """Ends a node as a machine ends that loses its power."""
+        """Kills a node as if its machine lost power."""
         for process in self.nodes[number]:
             os.kill(process, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ends what it started, and nothing else."""
+        """Ends the processes that it started, and no others."""
         for process in children_of(self.folder):
             try:
                 os.kill(process, signal.SIGKILL)
@@ -189,7 +189,7 @@ def raylets() -> set[int]:
 
 
 def children_of(folder: Path) -> list[int]:
-    """The processes of a cluster: all of them name its folder."""
+    """Returns a cluster's processes: their command lines contain its folder."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
@@ -207,7 +207,7 @@ def test_a_node_that_is_killed_loses_nothing(tmp_path_factory: pytest.TempPathFa
     takes = tmp_path_factory.mktemp("takes")
     for number in range(30):
         demo(takes / f"{number:02d}.take", number, seconds="1")
-    # Sockets of Ray stand in its folder, and their names must be short.
+    # Ray's sockets are in its folder, and their paths must be short.
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
         cluster = Cluster(Path(folder))
         try:
@@ -216,7 +216,7 @@ def test_a_node_that_is_killed_loses_nothing(tmp_path_factory: pytest.TempPathFa
                  cluster.address, "--batch-seconds", "0.5", "--json"],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 env=cluster.environment)
-            # By then some batches came back and others run, on both nodes.
+            # By then some batches are done and others run, on both nodes.
             time.sleep(8)
             cluster.kill(2)
             output, errors = process.communicate(timeout=300)

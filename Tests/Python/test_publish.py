@@ -1,4 +1,4 @@
-"""Takes published as tables: the same answers, once each, wherever they are."""
+"""Tests takes published as tables: the same results, without duplicates, at any destination."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from retake_takes.fleet import reading, storage, tables
 
 
 def plain(rows: list) -> list:
-    """Rows without the difference between 1 and 1.0, in an order of their own."""
+    """Converts rows so that 1 equals 1.0, and sorts them."""
     def cell(value: object) -> object:
         if isinstance(value, bool) or value is None or isinstance(value, str):
             return value
@@ -56,7 +56,7 @@ def test_fifty_queries_of_a_take_give_the_same_rows(corpus: Path, lake: Path) ->
 
 
 def columns(duck: object, query: str) -> str:
-    """The query with the columns of the lake where it has a star: a take has bytes as well."""
+    """Replaces the star of a query by the lake's columns: a take also has columns of bytes."""
     if not query.startswith("SELECT * FROM "):
         return query
     names = [row[0] for row in duck.execute(f"DESCRIBE {query}").fetchall()]
@@ -124,7 +124,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
         assert len(takes_of) == len(labels)
 
 
-def test_what_was_killed_in_the_middle_goes_on(corpus: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_continues(corpus: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     words = [sys.executable, "-m", "retake_takes.fleet.cli", "publish", str(corpus), "--to",
              str(lake), "--commit-takes", "2", "--jobs", "1", "--batch-seconds", "0.01"]
@@ -148,7 +148,7 @@ def test_what_was_killed_in_the_middle_goes_on(corpus: Path, tmp_path: Path) -> 
 
 def test_two_writers_at_once_leave_each_take_once(corpus: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    # Made before, so that both find its tables.
+    # Created first, so that both find its tables.
     lakes.Lake(str(lake), create=True).close()
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(
@@ -159,7 +159,7 @@ def test_two_writers_at_once_leave_each_take_once(corpus: Path, tmp_path: Path) 
             "SELECT count(*), count(DISTINCT take) FROM take").fetchone() == (11, 11)
 
 
-def test_damaged_takes_cost_themselves(corpus: Path, tmp_path: Path) -> None:
+def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
     takes = tmp_path / "takes"
     takes.mkdir()
     shutil.copy(corpus / "call-1.take", takes)
@@ -231,7 +231,7 @@ def test_a_lake_of_an_older_version_is_migrated(corpus: Path, tmp_path: Path) ->
     assert "version 99" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_lake_that_is_not_there_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_lake_is_reported_in_one_sentence(tmp_path: Path) -> None:
     done = fleet_text("sql", tmp_path / "nothing", "SELECT 1", status=1)
     assert "there is no lake" in done.stderr and len(done.stderr.splitlines()) == 1
     done = fleet_text("publish", tmp_path / "nothing", "--to", tmp_path / "lake", status=1)
@@ -243,7 +243,7 @@ def test_a_lake_that_is_not_there_is_said_in_one_sentence(tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, str]]:
-    """A server of S3 on this machine, with an empty bucket."""
+    """Returns an S3 server on this machine, with an empty bucket."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -304,13 +304,13 @@ def binaries() -> str:
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of PostgreSQL for these tests alone."""
+    """Returns a PostgreSQL server for these tests only."""
     programs = binaries()
     folder = tmp_path_factory.mktemp("postgres")
     data = folder / "data"
     prefix: list[str] = []
     if os.geteuid() == 0:
-        # It refuses to run as root.
+        # PostgreSQL refuses to run as root.
         shutil.chown(folder, "nobody")
         for parent in list(folder.parents)[:2]:
             parent.chmod(0o755)

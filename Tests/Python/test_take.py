@@ -1,4 +1,4 @@
-"""Takes read without the executable."""
+"""Tests reading takes without the executable."""
 
 import shutil
 import sqlite3
@@ -48,7 +48,7 @@ def _plain(row: dict) -> dict:
         for name, value in row.items()}
 
 
-def test_packets_and_frames_come_one_by_one() -> None:
+def test_packets_and_frames_are_read_one_by_one() -> None:
     with retake.open(CAPTURES / "chromium-peer-offers.take") as take:
         packets = list(take.packets("protocol = 'rtp' AND direction = 'in'"))
         assert packets and all(len(packet.bytes) == packet.size for packet in packets)
@@ -59,12 +59,12 @@ def test_packets_and_frames_come_one_by_one() -> None:
         assert take.value("SELECT count(*) FROM frame") == sum(1 for _ in take.frames())
 
 
-def test_data_frames_of_both_kinds_are_alike() -> None:
+def test_data_frames_of_both_kinds_are_equal() -> None:
     with retake.open(CAPTURES / "chromium-peer-offers.take") as take:
         for query in ("bitrate", "SELECT peer, to_state FROM state ORDER BY row"):
             one, other = take.pandas(query), take.polars(query)
             assert list(one.columns) == other.columns
-            # What is NULL is NaN in one and null in the other.
+            # NULL is NaN in one and null in the other.
             assert len(one) == len(other) > 0
             assert one.iloc[0].tolist()[0] == other.row(0)[0]
         statistics = take.statistics("inbound-rtp", peer=1)
@@ -80,7 +80,7 @@ def test_tags_are_read(corpus: Path) -> None:
         assert take.start.isoformat() == "2026-01-01T00:00:00+00:00"
 
 
-def test_views_that_somebody_put_into_the_file_are_not_believed(tmp_path: Path) -> None:
+def test_views_in_the_file_are_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "altered.take"
     shutil.copy(CAPTURES / "virtual-loss.take", path)
     base = sqlite3.connect(path)
@@ -94,7 +94,7 @@ def test_views_that_somebody_put_into_the_file_are_not_believed(tmp_path: Path) 
             take.rows("DELETE FROM source.state")
 
 
-def test_what_is_no_take_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_other_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
     nonsense = tmp_path / "text.take"
     nonsense.write_text("this is no take" * 100)
     other = tmp_path / "other.take"

@@ -1,4 +1,4 @@
-"""What would have been, over a corpus."""
+"""Tests what-if runs over a corpus."""
 
 import random
 from pathlib import Path
@@ -10,7 +10,7 @@ from retake_takes.fleet import bootstrap, cli, whatif
 from retake_takes.fleet.storage import FleetError
 
 
-def test_it_repeats_bit_for_bit_and_is_that_of_each_take(corpus: Path, tmp_path: Path) -> None:
+def test_it_repeats_bit_for_bit_and_equals_each_takes_result(corpus: Path, tmp_path: Path) -> None:
     words = ("whatif", corpus, "--jitter-buffer", "60,300", "--seed", "7")
     one = fleet_text(*words, "--json", "--jobs", "2", "--out", tmp_path / "rows.parquet").stdout
     other = fleet_text(*words, "--json", "--jobs", "1", "--batch-seconds", "0.01").stdout
@@ -36,7 +36,7 @@ def test_it_repeats_bit_for_bit_and_is_that_of_each_take(corpus: Path, tmp_path:
         sum(pair[1] for pair in delays if pair) / len(delays))
 
 
-def test_the_table_says_what_changes_and_how_sure_it_is(corpus: Path) -> None:
+def test_the_table_has_changes_and_their_confidence(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "300", "--grep",
                   "label LIKE 'call%'")
     assert found["takes"] == 8
@@ -50,11 +50,11 @@ def test_the_table_says_what_changes_and_how_sure_it_is(corpus: Path) -> None:
     assert "95 % bootstrap interval" in text and "Open loop" in text
 
 
-def test_what_is_not_run_is_counted(corpus: Path) -> None:
+def test_omitted_takes_are_counted(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "200", "--grep",
                   "label NOT LIKE 'call%'")
     assert found["takes"] == 3
-    # Of a call between others no stack runs; of a room its connection does, and it does not.
+    # Observed calls run no stack; in a room, only its connection runs.
     assert found["left_out"]["no endpoint is in it, whose stack would run: observer"] == 1
     assert found["left_out"]["a machine beside the endpoints is not run: room"] == 1
     assert {line["takes"] for line in found["lines"]} <= {1, 2, 3}
@@ -75,12 +75,12 @@ def test_a_build_is_compared_with_another_one(corpus: Path) -> None:
     (("--jitter-buffer", "60", "--grep", "duration_ns < 0"), "none of 11 takes"),
     (("--jitter-buffer", "60", "--shard", "4/3"), "--shard"),
 ])
-def test_what_nobody_means_is_refused(corpus: Path, words: tuple[str, ...], part: str) -> None:
+def test_invalid_values_are_refused(corpus: Path, words: tuple[str, ...], part: str) -> None:
     done = fleet_text("whatif", corpus, *words, status=1)
     assert part in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-def test_intervals_hold_what_they_promise() -> None:
+def test_intervals_have_their_coverage() -> None:
     chance = random.Random(4)
     held = 0
     for number in range(120):
@@ -94,7 +94,7 @@ def test_intervals_hold_what_they_promise() -> None:
     assert bootstrap.Bootstrap(1).mean([5.0]) == bootstrap.Interval(5, 5, 5)
 
 
-def test_conditions_are_of_a_take_alone() -> None:
+def test_conditions_apply_to_single_takes() -> None:
     rows = [{"take": "a", "relay": 1, "round_trip_ms": 10.0, "jitter_ms": 0.0, "loss_share": 0.02,
              "concealed_share": None, "frozen_ns": 0},
             {"take": "b", "relay": 0, "round_trip_ms": 250.0, "jitter_ms": 0.0, "loss_share": 0.5,

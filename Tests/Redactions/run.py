@@ -1,4 +1,4 @@
-"""Redacts every capture in each way, and holds each new take to its promise."""
+"""Redacts every capture in each way, and checks what is promised for each new take."""
 
 import argparse
 import json
@@ -11,13 +11,13 @@ WAYS = ["media", "keys", "addresses", "names", "messages", "media,keys,addresses
 
 
 def run(tool, *words):
-    """The exit status, the output and the errors of a command."""
+    """Runs a command; returns its exit status, output and errors."""
     done = subprocess.run([tool, *words], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
 def check(tool, take, way, folder):
-    """What becomes of a take in one way: `executed`, `facts`, or what is wrong."""
+    """Redacts a take in one way and checks it; returns `executed`, `facts`, or what is wrong."""
     out = str(folder / "new.take")
     pathlib.Path(out).unlink(missing_ok=True)
     status, text, errors = run(tool, "redact", take, "--out", out, "--remove", way, "--json")
@@ -28,12 +28,12 @@ def check(tool, take, way, folder):
     if status != 0:
         return f"replay: {text.strip()} {errors.strip()}"
     if made["executed"] != ("identical" in text):
-        return f"replay says something else than redact: {text.strip()}"
+        return f"replay and redact disagree: {text.strip()}"
     return "executed" if made["executed"] else f"facts: {made['reason']}"
 
 
 def main():
-    """Goes through all captures; the exit status is 1 where one breaks its promise."""
+    """Checks all captures; the exit status is 1 if one breaks its promise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--retake", default=".build/debug/retake")
     parser.add_argument("--way", action="append", choices=WAYS)

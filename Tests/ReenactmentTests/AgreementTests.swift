@@ -6,12 +6,12 @@ import Wire
 
 @testable import Reenactment
 
-/// What a live client agrees on, and recorded packets as it gets them.
+/// What is negotiated with a live client, and the recorded packets rewritten for it.
 struct AgreementTests {
   private static let sequenceURI = HeaderExtensionURI.transportSequence.rawValue
   private static let midURI = HeaderExtensionURI.mid.rawValue
 
-  /// A plan of video with retransmissions, redundancy and corrections, made by hand.
+  /// Returns a hand-made plan: video with retransmissions, redundancy and forward error correction.
   private static func plan(_ packets: [[UInt8]] = []) throws -> ReenactmentPlan {
     var plan = try ReenactmentPlan(
       take: PlanTests.folder + "virtual-heavy-loss.take", peer: 1)
@@ -35,7 +35,7 @@ struct AgreementTests {
     return plan
   }
 
-  /// A packet with a transport-wide number and the mid `v`.
+  /// Returns a packet with a transport-wide sequence number and the mid `v`.
   private static func packet(
     _ type: UInt8, ssrc: UInt8 = 1, sequence: UInt8, number: UInt8, _ payload: [UInt8]
   ) -> [UInt8] {
@@ -63,7 +63,7 @@ struct AgreementTests {
     let plan = try Self.plan(packets)
     let agreement = try Agreement(plan, with: try Self.offer(Self.video), answersOffer: false)
     var rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: false)
-    // The client has the SSRC 1 itself.
+    // The client itself uses the SSRC 1.
     #expect(agreement.ssrcs[1] == 3)
     let media = try #require(rewriter.rewrite(plan.packets[0])?.bytes)
     let header = try RTPHeader(parsing: media.span.bytes)
@@ -80,14 +80,14 @@ struct AgreementTests {
     let answer = agreement.answer(to: try Self.offer(Self.video), plan)
     #expect(answer.sections[0].formats == ["100", "101"])
     #expect(answer.sections[0].direction == .sendonly)
-    // Media first, though what came first was a retransmission.
+    // The media stream is first, although the plan lists its retransmissions first.
     #expect(answer.sections[0].ssrcGroups.map(\.ssrcs) == [[3, 2]])
     #expect(answer.sections[0].ssrcs.map(\.ssrc) == [3, 2])
     let sources = plan.offer.sections[0].ssrcs.map(\.ssrc)
     #expect(sources == [1, 2])
   }
 
-  @Test func whatAClientWithoutRetransmissionsAndRedundancyGets() throws {
+  @Test func aClientWithoutRetransmissionAndRedundancyGetsPlainMedia() throws {
     let packets = [
       Self.packet(118, sequence: 5, number: 10, [96, 1, 2]),
       Self.packet(118, sequence: 6, number: 11, [120, 5, 5]),
@@ -100,8 +100,8 @@ struct AgreementTests {
     var rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: false)
     let sent = plan.packets.compactMap { rewriter.rewrite($0)?.bytes }
     let headers = try sent.map { try RTPHeader(parsing: $0.span.bytes) }
-    // The media out of the redundancy, padding in place of a correction, and what came again as it
-    // was the first time.
+    // The primary data without redundancy, padding in place of an FEC packet, and a retransmission
+    // under its original header.
     #expect(headers.map(\.payloadType) == [100, 100, 100])
     #expect(headers.map(\.sequence) == [5, 6, 4])
     #expect(headers.map { $0.payload.count } == [2, 0, 2])
@@ -118,7 +118,7 @@ struct AgreementTests {
     #expect(RedundantBlocks([0x80 | 111, 0, 3, 255, 96, 8]).lastStart == nil)
   }
 
-  @Test func whatStaysOutLeavesNoGapInTransportNumbers() throws {
+  @Test func omittedPacketsLeaveNoGapInTransportNumbers() throws {
     let packets = [
       Self.packet(96, sequence: 1, number: 10, [1]),
       Self.packet(97, ssrc: 2, sequence: 1, number: 11, [0, 1, 1]),
@@ -140,7 +140,7 @@ struct AgreementTests {
     for packet in plan.packets.prefix(3) { try record(rewriter.rewrite(packet)?.bytes) }
     try record(rewriter.repeated(packets[0])?.bytes)
     try record(rewriter.rewrite(plan.packets[3])?.bytes)
-    // 11 stays out; what is sent again comes after 13, and what is late keeps its place.
+    // 11 is omitted: 13 is renumbered 12, the retransmission is 13, and the late 12 becomes 11.
     #expect(numbers == [10, 12, 13, 11])
   }
 

@@ -6,13 +6,13 @@ import Wire
 
 @testable import Reenactment
 
-/// Plans of takes: what a recorded receiver got, and when.
+/// Plans made from takes: what a recorded receiver received, and when.
 struct PlanTests {
   static let folder =
     URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path + "/Captures/"
 
-  /// The SSRCs, sequence numbers and times of the packets of a query.
+  /// Returns the SSRC, sequence number and time of each packet that a query selects.
   private static func rows(_ take: String, _ query: String) throws -> [[Int64]] {
     let connection = try TakeFile.openForQueries(take)
     let statement = try connection.prepare(query)
@@ -46,7 +46,7 @@ struct PlanTests {
     #expect(plan.messages.count == 2 && plan.channels.map(\.isRemote) == [false])
   }
 
-  @Test func whatOnlyTheSenderOfATakeHasCanBeSentAgain() throws {
+  @Test func packetsThatOnlyTheRecordedSenderHasCanBeRetransmitted() throws {
     let take = Self.folder + "virtual-heavy-loss.take"
     let plan = try ReenactmentPlan(take: take, peer: 1, hasSpares: true)
     let lost = try Self.rows(

@@ -12,7 +12,7 @@ import Wire
 
 @testable import Reenactment
 
-/// Recorded calls once more, over sockets, to a client that is Retake itself.
+/// Recorded calls sent again over sockets to a Retake client.
 @Suite(.serialized)
 struct PlayingTests {
   private static let source = PlanTests.folder + "virtual-heavy-loss.take"
@@ -48,14 +48,14 @@ struct PlayingTests {
       connection = client.makePeer(label: "client")
     }
 
-    /// The client's description, with all candidates.
+    /// Returns the client's description, with all candidates.
     func described() async throws -> SessionDescription {
       try await connection.setLocalDescription()
       try await connection.waitForGatheringComplete()
       return try #require(try await connection.localDescription)
     }
 
-    /// Waits for the end of what is played, and completes both takes.
+    /// Waits for the end of the re-enactment, and completes both takes.
     func finish() async throws -> ReenactmentReport {
       for await _ in service.finished { break }
       let outcome = try #require(await service.outcome)
@@ -81,18 +81,18 @@ struct PlayingTests {
   private static let messages =
     "SELECT sum(size) FROM message WHERE peer = 1 AND direction = 'in'"
 
-  @Test func aPlayerGetsWhatTheRecordedReceiverGot() async throws {
+  @Test func aPlayerReceivesWhatTheRecordedReceiverReceived() async throws {
     let stage = try Stage(.asRecorded)
     defer { stage.remove() }
     for kind in [MediaKind.audio, .video] {
       try await stage.connection.addTransceiver(kind, direction: .recvonly)
     }
-    // The recorded receiver opened this channel; the messages that came over it come again.
+    // The recorded receiver opened this channel; the messages received on it are sent again.
     _ = try await stage.connection.createDataChannel("chat")
     let opened = try await stage.service.open(.whep, offer: try await stage.described().sdp)
     try await stage.connection.setRemoteDescription(
       SessionDescription(type: .answer, sdp: opened.answer))
-    // It is served once.
+    // A re-enactment serves one client.
     await #expect(throws: CallRefusal.self) { try await stage.service.makeOffer() }
     let report = try await stage.finish()
     #expect(report.isComplete && report.packetsSent == stage.plan.mediaPackets)
@@ -121,7 +121,8 @@ struct PlayingTests {
     try await stage.service.accept(answer: try await stage.described().sdp, call: offer.id)
     let report = try await stage.finish()
     #expect(report.packetsRepaired > 10)
-    // What the recorded sender sent again came as it was asked for then, and now for this client.
+    // Recorded retransmissions, which the recorded receiver requested, are replaced by those that
+    // this client requests.
     #expect(report.packetsLeftOut > 0)
     #expect(
       try Self.number(stage.received, Self.frames) > Self.number(Self.source, Self.frames))

@@ -7,9 +7,9 @@ import Testing
 
 @testable import Relaying
 
-/// A relay as a proxy: what it leaves alone, and what it does not let pass.
+/// The relay as a proxy: which messages it forwards unchanged, and which it rejects.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct ProxyTests {
-  @Test func otherBodiesAndFieldsPassAsTheyAre() async throws {
+  @Test func otherBodiesAndFieldsAreForwardedUnchanged() async throws {
     let big = [UInt8]((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
     let rig = try await RelayRig { request in
       var response = HTTPResponse(type: "image/png", body: big)
@@ -55,7 +55,7 @@ import Testing
     try await rig.finish()
   }
 
-  @Test func pagesOfOthersAndOtherNamesAreRefused() async throws {
+  @Test func otherOriginsAndHostNamesAreRefused() async throws {
     let rig = try await RelayRig(
       respond: { request in
         HTTPResponse(json: "{\"origin\":\"\(request.header("Origin") ?? "")\"}")
@@ -68,10 +68,10 @@ import Testing
     #expect(try await status([("Origin", "https://evil.example")]).status == 403)
     #expect(try await status([("Origin", "null")]).status == 403)
     #expect(try await status([("Origin", "https://app.example")]).status == 200)
-    // A page of the relay itself is one of the server for the server.
+    // The proxy replaces its own origin with the server's before it forwards a request.
     let own = try await status([("Origin", rig.proxy.url)])
     #expect(own.text.contains(rig.server.url))
-    // A page of the server became a foreign one, and may read on.
+    // A page of the server is cross-origin to the relay, and is allowed.
     let servers = try await status([("Origin", rig.server.url)])
     #expect(servers.header("Access-Control-Allow-Origin") == rig.server.url)
     let preflight = try await status(
@@ -84,7 +84,7 @@ import Testing
     let raw = try await RawClient.exchange(
       rig.proxy.port, "GET / HTTP/1.1\r\nHost: rebound.example\r\n\r\n")
     #expect(raw.hasPrefix("HTTP/1.1 421 "))
-    // Whoever runs the relay reads why, and the way out.
+    // The notice names the refused origin and the option that allows it.
     #expect(rig.said.contains { $0.contains("evil.example") && $0.contains("--allow-origin") })
     try await rig.finish()
   }
@@ -106,7 +106,7 @@ import Testing
         + "\r\n\r\n", "431"
     ),
   ])
-  func requestsThatNobodyMeansReachNoServer(request: String, status: String) async throws {
+  func invalidRequestsReachNoServer(request: String, status: String) async throws {
     let rig = try await RelayRig { _ in HTTPResponse(status: 204) }
     let response = try await RawClient.exchange(rig.proxy.port, request)
     #expect(response.hasPrefix("HTTP/1.1 \(status) "), "\(response.prefix(200))")
@@ -139,10 +139,10 @@ import Testing
         head + "Content-Length: 20000\r\n\r\n"
           + String(repeating: "x", count: 20_000)
       ).hasPrefix("HTTP/1.1 413 "))
-    // An answer that is too long to be looked into passes, and that is said.
+    // A response too long to be searched is forwarded unchanged, with a notice.
     let long = try await HTTPClient().get(rig.proxy.url + "/long")
     #expect(long.body.count == 20_002)
-    #expect(rig.said.contains { $0.contains("as it is") })
+    #expect(rig.said.contains { $0.contains("forwarded unread") })
     try await rig.finish()
   }
 
@@ -196,7 +196,7 @@ import Testing
     try await socket.send(.text("over both"))
     #expect(await socket.receive() == .text("over both"))
     await socket.close()
-    // Without its authority, the server is nobody to talk to.
+    // Without its authority, the server's certificate is rejected.
     settings.authorities = nil
     let strict = try await ProxyServer.listen(settings, notice: { _ in }) { _ in .unchanged }
     let refused = try await client.get(strict.url + "/")
@@ -208,7 +208,7 @@ import Testing
 
   // MARK: WebSockets
 
-  /// Repeats what comes, and closes when it is told to.
+  /// Echoes messages, and closes on `bye`.
   private static let echo = WebSocketRoute(path: "/echo", subprotocols: ["talk"]) { socket, _ in
     while let frame = await socket.receive() {
       if case .text("bye") = frame {
@@ -237,7 +237,7 @@ import Testing
     try await rig.finish()
   }
 
-  @Test func webSocketsOfOthersAndHugeFramesAreRefused() async throws {
+  @Test func webSocketsOfOtherOriginsAndHugeFramesAreRefused() async throws {
     let rig = try await RelayRig(
       sockets: [Self.echo], proxied: { $0.limits.bodyBytes = 100_000 })
     let url = "ws" + rig.proxy.url.dropFirst("http".count) + "/echo"
@@ -262,7 +262,7 @@ import Testing
   }
 }
 
-/// Files with a certificate for localhost and 127.0.0.1, signed by itself; its key guards nothing.
+/// A self-signed certificate for localhost and 127.0.0.1; its key protects nothing.
 private final class TestCertificate: Sendable {
   private static let certificate = """
     -----BEGIN CERTIFICATE-----
@@ -302,14 +302,14 @@ private final class TestCertificate: Sendable {
   deinit { try? FileManager.default.removeItem(at: folder) }
 }
 
-/// A value that a server's handler needs before it is known.
+/// A value that a server's handler reads, set once it is known.
 private final class Box: Sendable {
   private let text = Mutex("")
   var value: String { text.withLock { $0 } }
   func set(_ new: String) { text.withLock { $0 = new } }
 }
 
-/// Sends bytes as they are and returns all that comes back until the connection ends.
+/// Sends raw bytes and returns everything received until the connection ends.
 private enum RawClient {
   static func exchange(_ port: Int, _ request: String) async throws -> String {
     try await withCheckedThrowingContinuation { continuation in

@@ -12,10 +12,10 @@ import Wire
 
 @testable import Relaying
 
-/// An application's server that answers offers with a connection of its own, a relay before it, and
+/// An application's server that answers offers with a local connection, a relay in front of it, and
 /// the take that the relay records.
 ///
-/// Nothing but the relay's address tells the two ends of it.
+/// Both ends know only the relay's address.
 final class RelayRig: Sendable {
   let server: HTTPServer
   let proxy: ProxyServer
@@ -26,7 +26,7 @@ final class RelayRig: Sendable {
   private let seen = Seen()
   private let box = NoticeBox()
 
-  /// What the server responds, if it is not the answer to an offer.
+  /// A response that replaces the answer to an offer; nil answers it.
   typealias Respond = @Sendable (HTTPRequest) async -> HTTPResponse?
 
   static func options(take: String? = nil) -> Session.Options {
@@ -67,10 +67,10 @@ final class RelayRig: Sendable {
 
   /// The requests that arrived at the server.
   var arrived: [HTTPRequest] { seen.all }
-  /// What the proxy had to say.
+  /// The proxy's notices.
   var said: [String] { box.all }
 
-  /// Posts the offer of a connection to the relay, and sets what comes back.
+  /// Posts a connection's offer to the relay, and applies the answer.
   func call(_ offerer: PeerConnection, path: String = "/offer") async throws {
     try await offerer.setLocalDescription()
     try await offerer.waitForGatheringComplete()
@@ -106,7 +106,7 @@ final class RelayRig: Sendable {
     }
   }
 
-  /// Ends the ends, the relay and its take.
+  /// Ends both connections, the relay and its take.
   @discardableResult
   func finish() async throws -> TakeSummary? {
     try await ends.finish()
@@ -115,7 +115,7 @@ final class RelayRig: Sendable {
     return try await relay.finish().summary
   }
 
-  /// A path in a folder of its own that is removed when the closure returns.
+  /// Returns the closure's result for a path in a folder that is removed afterwards.
   static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.path + "/relay-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -123,7 +123,7 @@ final class RelayRig: Sendable {
     return try await body(folder + "/call.take")
   }
 
-  /// Returns once a peer has decoded so many video frames and blocks of audio.
+  /// Waits until a peer has decoded the given numbers of video frames and audio blocks.
   static func receive(videoFrames: Int, blocks: Int, of peer: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
     let counts = Mutex((videoFrames: 0, blocks: 0))
@@ -149,7 +149,7 @@ private final class Seen: Sendable {
   func append(_ request: HTTPRequest) { requests.withLock { $0.append(request) } }
 }
 
-/// Sentences of a proxy.
+/// Collects a proxy's notices.
 private final class NoticeBox: Sendable {
   private let sentences = Mutex<[String]>([])
   var all: [String] { sentences.withLock { $0 } }

@@ -14,7 +14,7 @@ import Wire
 
 @testable import Relaying
 
-/// Calls of two connections that talk through a relay without knowing of it.
+/// Calls between two connections through a relay that neither knows of.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct RelayedCallTests {
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
@@ -45,7 +45,7 @@ import Wire
       let messages = channel.messages.makeAsyncIterator()
       try await channel.send("through both legs")
       #expect(await messages.next() == .text("through both legs"))
-      // Whoever answers sees the relay's address alone.
+      // The answerer receives the relay's credentials instead of the offerer's.
       let request = try #require(rig.arrived.first)
       let offer = try #require(try await offerer.localDescription)
       let own = try SDPDocument(parsing: offer.sdp)
@@ -56,7 +56,7 @@ import Wire
       #expect(summary.packets > 100)
       try checkReplay(path)
       try checkRows(path)
-      // What is given away has nothing of the packets in the clear.
+      // A redacted copy is searched for the packets' plaintext.
       let redacted = try Redactor.run(
         path: path, output: path + ".redacted", parts: .all,
         secret: [UInt8](repeating: 7, count: 32))
@@ -64,7 +64,7 @@ import Wire
     }
   }
 
-  /// Each machine of the take comes to the same again.
+  /// Checks that every machine in the take replays identically.
   private func checkReplay(_ path: String) throws {
     let replayer = try Replayer(
       path: path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) })
@@ -72,7 +72,7 @@ import Wire
     if case .identical = verdict {} else { Issue.record("\(verdict)") }
   }
 
-  /// Legs and ends have rows of their own, and the observer those of both ends.
+  /// Checks the rows of both legs and both observed ends.
   private func checkRows(_ path: String) throws {
     let labels = try Self.texts(path, "SELECT label FROM peer ORDER BY peer")
     #expect(labels == ["near 1", "far 1", "near end 1", "far end 1"])
@@ -93,7 +93,7 @@ import Wire
     return texts
   }
 
-  @Test func anEndThatLeavesEndsTheCallOfTheOther() async throws {
+  @Test func anEndThatLeavesEndsTheOtherLeg() async throws {
     let rig = try await RelayRig()
     let offerer = rig.ends.makePeer(label: "offerer")
     try await addMedia([offerer, rig.answerer])

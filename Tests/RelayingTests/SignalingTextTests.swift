@@ -5,7 +5,7 @@ import Wire
 
 @testable import Relaying
 
-/// Where descriptions and candidates are found in messages, and that nothing else changes.
+/// Descriptions and candidates are found in messages, and nothing else changes.
 struct SignalingTextTests {
   private static let sdp = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n"
   private static let candidate = "candidate:1 1 udp 2122260223 192.0.2.7 5000 typ host ufrag abcd"
@@ -37,7 +37,7 @@ struct SignalingTextTests {
   private static func json(_ text: String) -> String { JSONText.text(text).text }
 
   @Test func descriptionsAreFoundInJSONHoweverDeep() async throws {
-    // Spaces, numbers that doubles cannot hold, and the order of members stay.
+    // Spaces, numbers that doubles cannot represent, and the members' order are kept.
     let before = "{ \"a\": 12345678901234567890,\t\"jsep\" : {\"type\":\"offer\", \"sdp\":"
     let after = "} ,\"z\":[1.0e5, null,true] }\n"
     let (text, parts) = try await Self.replaced(before + Self.json(Self.sdp) + after)
@@ -76,7 +76,7 @@ struct SignalingTextTests {
     #expect(
       text == "{\"candidate\":{\"candidate\":\"candidate:relay\",\"sdpMid\":\"0\","
         + "\"sdpMLineIndex\":0,\"usernameFragment\":\"wxyz\"}}")
-    // Another member of that name that is empty is no candidate.
+    // An empty member of the same name is not a candidate.
     #expect(try await Self.replaced("{\"candidate\":\"\",\"vote\":3}").parts.isEmpty)
   }
 
@@ -96,7 +96,7 @@ struct SignalingTextTests {
         == [.fragment("a=mid:0\r\n")])
   }
 
-  @Test func rulesNameWhatIsNotFoundByItsLooks() async throws {
+  @Test func rulesNameDescriptionsThatAreNotDetected() async throws {
     let rules = try SDPRules(
       parsing: """
         [{"description": "body.*.blob", "type": "kind", "encoding": "base64"},
@@ -124,7 +124,7 @@ struct SignalingTextTests {
     "[{\"description\": \"a\", \"encoding\": \"rot13\"}]", "[{\"description\": 5}]",
     "[{\"description\": \"a\", \"where\": \"b\"}]",
   ])
-  func rulesThatNobodyMeansAreRefused(text: String) {
+  func invalidRulesAreRefused(text: String) {
     #expect(throws: SignalingRefusal.self) { try SDPRules(parsing: text) }
   }
 
@@ -151,7 +151,7 @@ struct SignalingTextTests {
   }
 }
 
-/// Base64 for the tests.
+/// Encodes Base64 for the tests.
 enum Data64 {
   static func encoded(_ text: String) -> String {
     let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
@@ -169,7 +169,7 @@ enum Data64 {
   }
 }
 
-/// The words of faults.
+/// Parses faults.
 struct RelayFaultTests {
   @Test func pathsByNameAreSeveralFaults() throws {
     for name in RelayFault.presets {
@@ -193,7 +193,7 @@ struct RelayFaultTests {
     "", "drip", "delay", "delay 80", "rate", "rate 5bps", "drop 101%", "drop -1%", "drop nan%",
     "drop every=0", "drop ssrc=x", "drop type=300", "delay 61s", "wifi cellular", "wifi 5%",
   ])
-  func whatIsNoFaultIsRefused(text: String) {
+  func invalidFaultsAreRefused(text: String) {
     #expect(throws: SignalingRefusal.self) { try RelayFault.list(parsing: text) }
   }
 }

@@ -68,7 +68,7 @@ struct AV1ReplayTests {
   }
 
   /// Lost packets: incomplete frames are not delivered, and the call continues with a key frame.
-  @Test func whatIsLostIsAskedForAgainAndReplays() throws {
+  @Test func lostFramesAreRequestedAgainAndReplay() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }
     var configuration = PeerConfiguration()

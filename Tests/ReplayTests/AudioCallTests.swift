@@ -223,7 +223,7 @@ struct AudioCallTests {
     // The track was disabled for a third of the time.
     let silent = try #require(try take.integer(sent + " AND audio_level = 127"))
     #expect(silent > 600)
-    // The volume is the timeline's: 1, 4.5, nothing heard, 0.
+    // The volume follows the timeline: 1, 4.5, disabled, 0.
     let plain = try energy(take, 9_000...11_000)
     #expect(plain.least > 1_000_000)
     #expect(try energy(take, 18_000...21_000).least > 15 * plain.least)

@@ -100,7 +100,7 @@ struct AudioSessionReplayTests {
       ])
   }
 
-  @Test func anActivationOfTheSystemThatComesLate() throws {
+  @Test func aLateActivationByTheSystem() throws {
     let scenario = try AudioScenario { session in
       session.call(.useManualAudio(true))
       session.call(.openConnection(1, sends: true, receives: true))
@@ -286,7 +286,7 @@ struct AudioSessionReplayTests {
 
   // MARK: Changed takes
 
-  @Test func aChangedTakeEndsInAVerdictOrASentence() throws {
+  @Test func aChangedTakeGivesAVerdictOrAnError() throws {
     let scenario = try plain()
     let base = try MutableTake(path: scenario.path)
     let unfit: [Mutation.Kind] = [.datagramByte, .setting]

@@ -5,7 +5,7 @@ import Testing
 @testable import Replay
 
 struct BoundedQueueTests {
-  @Test func elementsComeInOrderAndTheEndAfterThem() {
+  @Test func elementsAreInOrderAndTheEndFollows() {
     let queue = BoundedQueue<Int>(depth: 3)
     for number in 1...3 { #expect(queue.put(number)) }
     queue.finish()
@@ -30,14 +30,14 @@ struct BoundedQueueTests {
     while let number = queue.dequeue() {
       #expect(number == taken)
       taken += 1
-      // The producer holds one element that it makes, besides the queued ones.
+      // Besides the queued elements, the producer holds the one that it is making.
       let ahead = given.withLock { $0 } - taken
       if ahead > 5 { Issue.record("\(ahead) elements are ahead") }
     }
     #expect(taken == 1_000)
   }
 
-  @Test func whoWaitsForRoomIsInformedThatNobodyWantsMore() {
+  @Test func aWaitingProducerIsInformedThatTheConsumerStopped() {
     let queue = BoundedQueue<Int>(depth: 1)
     #expect(queue.put(1))
     let isOver = DispatchSemaphore(value: 0)

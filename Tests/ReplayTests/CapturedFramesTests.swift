@@ -113,7 +113,7 @@ struct CapturedFramesTests {
     #expect(call.call(0, .setParameters(transceiver: 1, parameters)).error == nil)
   }
 
-  @Test func aSenderWithoutAWordGivesNothingUp() throws {
+  @Test func aSenderWithoutAHintMakesNoTradeOff() throws {
     let (rate, widths) = try starved { try limit($0, nil) }
     #expect(rate > 19 && widths == [128])
   }

@@ -1,7 +1,8 @@
 import Tape
 import Wire
 
-/// A machine used only in these tests: it adds numbers, and rings when left alone.
+/// A machine used only in these tests: it adds numbers, and sets a deadline until its limit is
+/// reached.
 final class Counter: RecordedMachine {
   enum Input: RecordedInput {
     case genesis(limit: Int)

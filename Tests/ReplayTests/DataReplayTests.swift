@@ -47,7 +47,7 @@ struct DataReplayTests {
     return try body(folder)
   }
 
-  @Test func aDivergenceTellsWhatARecordOfDataCarries() throws {
+  @Test func aDivergenceNamesTheContentOfADataRecord() throws {
     try inFolder { folder in
       let path = try record(keepsMedia: true, in: folder)
       let step = try #require(

@@ -82,7 +82,7 @@ struct DivergenceTests {
     #expect(found.inside.allSatisfy { $0.name != "outputs" || $0.isEqual })
   }
 
-  @Test func whatGoesThroughATURNServerIsDecoded() {
+  @Test func mediaThroughATURNServerIsDecoded() {
     // A Send indication with XOR-PEER-ADDRESS, LIFETIME and a Binding request in DATA.
     let inner: [UInt8] = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 7, count: 12)
     let head: [UInt8] = [0, 0x16, 0, 48, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 5, count: 12)
@@ -111,7 +111,7 @@ struct DivergenceTests {
     #expect(found.field == "sequence")
   }
 
-  @Test func aProtectedByteIsNamedAsSuch() throws {
+  @Test func aProtectedByteIsNamedAsProtected() throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'rtp' AND direction = 'out' AND size > 60"
     ) { flipping(50, of: 128..<192, at: $0) }

@@ -52,7 +52,7 @@ struct H264ReplayTests {
     try judge(recording.call, try TakeFile.open(path))
   }
 
-  @Test func encodedVideoFramesAreSentAsTheyAreAndReplay() throws {
+  @Test func encodedVideoFramesAreSentUnchangedAndReplay() throws {
     try recorded("H264") { call, take in
       // Nothing is sent before the first key frame.
       let sent = call.frames(of: 0, kind: .video, isInbound: false)
@@ -72,7 +72,7 @@ struct H264ReplayTests {
   /// Video of 1.2 Mbit/s, which cannot be re-encoded, over a path of 300 kbit/s or to a peer with
   /// such a limit.
   @Test(arguments: [true, false])
-  func whatIsTooMuchIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
+  func excessVideoIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }
     var narrow = LinkSettings()
@@ -108,7 +108,7 @@ struct H264ReplayTests {
       "SELECT count(*) FROM stat WHERE type = 'outbound-rtp'"
         + " AND members ->> 'qualityLimitationReason' = 'bandwidth'")
     #expect(limitations ?? 0 > 5, "\(limitations ?? -1)")
-    // All but those offered before there was a connection.
+    // All except those offered before the connection existed.
     let came = try take.integer(
       "SELECT max(members ->> 'frames') FROM stat WHERE type = 'media-source'")
     #expect(came ?? 0 > 490)

@@ -78,7 +78,7 @@ struct H264SendingTests {
 
   /// The peer offers H.264 alone, in packetization mode 0 or 1.
   @Test(arguments: ["0", "1"])
-  func itIsSentWhereThePeerTakesNothingElse(mode: String) throws {
+  func h264IsSentIfThePeerAcceptsNothingElse(mode: String) throws {
     let (call, path) = try recorded(
       preferring: codecs(["H264", "rtx"], mode: mode),
       source: .pattern(width: 640, height: 360, framesPerSecond: 15)
@@ -94,7 +94,7 @@ struct H264SendingTests {
   }
 
   /// The application may switch between raw and encoded frames during the call.
-  @Test func framesAreEncodedOrPassedOnAsTheyCome() throws {
+  @Test func framesAreEncodedOrPassedOn() throws {
     let encoder = try LibraryCodecs().videoEncoder(
       track: "1",
       VideoSettings(codec: .h264, width: 320, height: 180, framesPerSecond: 10, bitrate: 300_000))

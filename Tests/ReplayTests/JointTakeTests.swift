@@ -89,7 +89,7 @@ struct JointTakeTests {
     #expect(walk.divergence == nil)
   }
 
-  @Test func joiningBothHalvesGivesTheWholeAgain() throws {
+  @Test func joiningBothHalvesRestoresTheWhole() throws {
     let ends = try Ends()
     defer { ends.remove() }
     let path = try ends.join(.zero)
@@ -102,7 +102,7 @@ struct JointTakeTests {
     }
   }
 
-  @Test func delaysOfEveryPacketAreThere() throws {
+  @Test func everyPacketHasADelay() throws {
     let ends = try Ends()
     defer { ends.remove() }
     let merged = try MergedTakes(first: ends.first, second: ends.second)

@@ -48,7 +48,7 @@ struct MachineTests {
     #expect(try take.integer(covered) == 1_050_000_000)
   }
 
-  @Test func whatARecorderThatWasKilledHasWrittenReplays() async throws {
+  @Test func theTakeOfAKilledRecorderReplays() async throws {
     let folder = try Folder()
     let driver = CounterDriver(try folder.writer("a.take"))
     let counter = driver.add("sum", limit: 10)
@@ -89,7 +89,7 @@ struct MachineTests {
     ("coverage", "DELETE FROM coverage", 5),
     ("call_request", "UPDATE call_request SET arguments = '9' WHERE arguments = '2'", 3),
   ])
-  func whatIsTamperedWithIsFoundAtItsStep(table: String, sql: String, step: Int) throws {
+  func alterationsAreFoundAtTheirStep(table: String, sql: String, step: Int) throws {
     let folder = try Folder()
     let path = try recorded(folder)
     try SQLiteConnection(path: path, mode: .readWrite).execute(sql)
@@ -118,7 +118,7 @@ struct MachineTests {
     #expect((state.snapshot as? Counter.Snapshot)?.total == 15)
   }
 
-  @Test func aTakeIsMadeAnewAndComparedWithItself() throws {
+  @Test func aTakeIsUpgradedAndComparedWithItself() throws {
     let folder = try Folder()
     let path = try recorded(folder)
     let redrive = try Redrive(
@@ -136,7 +136,7 @@ struct MachineTests {
     #expect(different.steps == 1 && different.difference != nil)
   }
 
-  @Test func aKindThatNobodyKnowsIsReportedInOneSentence() throws {
+  @Test func anUnknownKindIsReportedInOneSentence() throws {
     let folder = try Folder()
     let path = try recorded(folder)
     let error = #expect(throws: TapeError.self) { try replay(path, kinds: MachineKinds()) }
@@ -172,7 +172,7 @@ struct MachineTests {
     #expect(totals == [15, 35])
   }
 
-  @Test(arguments: [1, 2]) func eachOfThemReplaysAlone(actor: UInt32) throws {
+  @Test(arguments: [1, 2]) func eachMachineReplaysAlone(actor: UInt32) throws {
     let folder = try Folder()
     let reader = try TapeReader(path: try pair(folder))
     let copy = try TakeCopy(path: folder.file("alone.take"), header: reader.header)

@@ -39,7 +39,7 @@ struct MachineVerbTests {
     withExtendedLifetime(folder) {}
   }
 
-  @Test func upgradeMakesTheTakeAnew() throws {
+  @Test func upgradeRecreatesTheTake() throws {
     let (folder, path) = try counted()
     let upgrade = try Upgrade(path: path, output: folder.file("b.take"), kinds: Counter.kinds())
     #expect(upgrade.steps == 7 && upgrade.firstDifference == nil && upgrade.misses.isEmpty)
@@ -58,7 +58,7 @@ struct MachineVerbTests {
     withExtendedLifetime(folder) {}
   }
 
-  @Test func diffTellsTwoTakesApart() throws {
+  @Test func diffDistinguishesTwoTakes() throws {
     let (folder, path) = try counted()
     let same = try TakeDiff(path, path, alignment: .start)
     #expect(same.differences.isEmpty && same.common.steps == 7)
@@ -68,7 +68,7 @@ struct MachineVerbTests {
   }
 
   /// Only endpoints have packets that can be changed; for other machines, whatif says so.
-  @Test func whatIfSaysThatItLeavesItOut() throws {
+  @Test func whatIfReportsThatTheMachineIsOmitted() throws {
     let (folder, path) = try counted()
     let run = try FreeRun(path: path, changes: FreeRun.Changes(), codecs: { LibraryCodecs() })
     #expect(try run.run().isEmpty)

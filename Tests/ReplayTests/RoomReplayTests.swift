@@ -10,7 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// A room in a take: recorded in virtual time, replayed, and queried by person.
+/// A room in a take: recorded in virtual time, replayed, and queried by participant.
 @Suite struct RoomReplayTests {
   private static let kinds = {
     var kinds = MachineKinds()
@@ -90,7 +90,7 @@ import Wire
     #expect(try take.integer("SELECT count(*) FROM actor WHERE kind = 'room'") == 1)
   }
 
-  @Test func theTimelineTellsWhatHappened() throws {
+  @Test func theTimelineListsWhatHappened() throws {
     let scenario = try Scenario(meeting)
     let timeline = try Timeline(path: scenario.path)
     let told = timeline.entries.map(\.text)
@@ -105,7 +105,7 @@ import Wire
     }
   }
 
-  @Test func aPersonHasANumberOverAllConnections() throws {
+  @Test func aParticipantHasOneNumberOverAllConnections() throws {
     let scenario = try Scenario(meeting)
     let take = try TakeFile.openForQueries(scenario.path)
     var people = try take.prepare(
@@ -149,7 +149,7 @@ import Wire
     "UPDATE carriage SET participant = 1", "DELETE FROM carriage",
     "UPDATE signaling SET message = message || ' ' WHERE direction = 'in'",
   ])
-  func whatIsTamperedWithIsFound(sql: String) throws {
+  func alterationsAreFound(sql: String) throws {
     let scenario = try Scenario(meeting)
     try SQLiteConnection(path: scenario.path, mode: .readWrite).execute(sql)
     guard case .altered = try scenario.replay().verdict else {

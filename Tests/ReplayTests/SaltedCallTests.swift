@@ -11,7 +11,7 @@ import Wire
 
 @testable import Replay
 
-/// Redacted takes of endpoints, some behind TURN, have nothing left of the secrets in them.
+/// Redacted takes of endpoints, some behind TURN, contain none of the call's secrets.
 struct SaltedCallTests {
   @Test(arguments: [false, true], [false, true])
   func nothingOfASaltedCallIsLeft(isRelayed: Bool, isOverIPv6: Bool) throws {
@@ -176,7 +176,8 @@ private struct SecretSearch {
     bytes.reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Adds what a call draws for itself: passwords, names, keys, certificates, seeds, and its media.
+  /// Adds the secrets that a call generates: passwords, names, keys, certificates, seeds, and its
+  /// media.
   mutating func addOwnSecrets(of take: String) throws {
     let connection = try TakeFile.open(take)
     for query in [
@@ -247,7 +248,8 @@ private struct SecretSearch {
     return names
   }
 
-  /// The addresses that a STUN message has in it, masked or not, also within what TURN carries.
+  /// Returns the addresses in a STUN message, masked or not, including those in data that TURN
+  /// carries.
   private func masked(in bytes: [UInt8]) -> [String] {
     guard let message = try? STUNMessage(bytes) else { return [] }
     return message.attributes.flatMap { attribute -> [String] in

@@ -103,7 +103,7 @@ struct SettingsReplayTests {
 
   private static let text = "candidate:7 1 udp 2122260223 10.0.0.9 4711 typ host"
 
-  @Test func candidatesThatAreTakenBackAreForgotten() throws {
+  @Test func removedCandidatesAreForgotten() throws {
     try inTake { recording in
       let call = recording.call
       call.addMedia()

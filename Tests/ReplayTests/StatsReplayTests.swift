@@ -34,7 +34,7 @@ struct StatsReplayTests {
     }
   }
 
-  @Test func anInstantBetweenTwoSamplesHasStatsOfItsOwn() throws {
+  @Test func anInstantBetweenTwoSamplesHasItsOwnStats() throws {
     let call = try RecordedCall.shared.get()
     func received(_ milliseconds: Int64) throws -> Int64 {
       let found = try stats(call.path, until: .time(.zero + .milliseconds(milliseconds)))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Steps read ahead of their turn.
+/// Steps read ahead of the thread that replays them.
 @Suite struct StepSourceTests {
   private func source(_ count: Int, fault: TapeFault? = nil) -> StepSource {
     var given = 0
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func nothingIsSkippedAndNothingComesTwice() throws {
+  @Test func nothingIsSkippedOrRepeated() throws {
     let source = source(3)
     var seen = 0
     source.onlooker = { _ in seen += 1 }
@@ -33,7 +33,7 @@ import Testing
     #expect(seen == 3)
   }
 
-  @Test func aFaultComesAfterTheStepsBeforeIt() throws {
+  @Test func aFaultFollowsTheStepsBeforeIt() throws {
     let source = source(
       1, fault: .unreadable(TapeError(path: "a.take", place: "", reason: "it ends here")))
     #expect(source.lookAhead())

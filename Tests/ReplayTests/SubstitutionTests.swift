@@ -67,7 +67,7 @@ struct SubstitutionTests {
     }
   }
 
-  @Test func whatAnotherSRTPLibraryProtectedIsComparedInTheClear() throws {
+  @Test func packetsOfAnotherSRTPLibraryAreComparedDecrypted() throws {
     try inFolder { folder in
       let path = folder + "/counted.take"
       try ForeignTake(in: folder).countingFromOne(path)
@@ -83,7 +83,7 @@ struct SubstitutionTests {
   }
 
   @Test(arguments: [RecordedSecurity.Parts.dtls, [.dtls, .srtp]])
-  func aChangedStackIsNoticedAllTheSame(parts: RecordedSecurity.Parts) throws {
+  func aChangedStackIsStillNoticed(parts: RecordedSecurity.Parts) throws {
     try inFolder { folder in
       let take = try ForeignTake(in: folder)
       let connection = try TakeFile.open(take.path)

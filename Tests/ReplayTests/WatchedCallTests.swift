@@ -141,7 +141,7 @@ struct WatchedCallTests {
   }
 
   @Test(arguments: [1, 2] as [UInt64])
-  func whatAnEndpointDecodesAnObserverDecodesToo(seed: UInt64) throws {
+  func anObserverDecodesWhatAnEndpointDecodes(seed: UInt64) throws {
     let call = Watched(seed: seed)
     let watcher = Watcher()
     watcher.show(call, decodes: true)
@@ -211,7 +211,8 @@ struct WatchedCallTests {
     for case .number(let seconds) in trips { #expect(abs(seconds - 0.02) < 0.005) }
   }
 
-  /// Below the streams, the observer has everything on the wire as the endpoint has it.
+  /// For transports, certificates and the selected pair, the observer reports the endpoint's
+  /// values.
   @Test func transportsAndPairsAreThoseOfTheEndpoint() throws {
     let call = Watched(seed: 4)
     let watcher = Watcher()
@@ -247,7 +248,7 @@ struct WatchedCallTests {
     for name in ["requestsSent", "requestsReceived"] {
       #expect(pair[name] == own[name], "\(name)")
     }
-    // All related objects exist.
+    // Every object that the pair refers to is in the report.
     let ids = Set(seen.objects.map(\.id))
     for name in ["localCandidateId", "remoteCandidateId", "transportId"] {
       guard case .text(let id)? = pair[name] else {
@@ -287,7 +288,7 @@ struct WatchedCallTests {
 
   /// Observed data channels have the same rows as at endpoints, with the traffic in each direction;
   /// without keys, the take says that they could not be decrypted.
-  @Test func dataChannelsAreThere() throws {
+  @Test func dataChannelsAreObserved() throws {
     let call = Watched(seed: 5, says: ["hello", "there"])
     for hasKeys in [true, false] {
       if !hasKeys { call.keyLog = "" }

@@ -12,7 +12,7 @@ struct AliasTests {
   }
 
   @Test(arguments: ["--frame-rate", "--rate"])
-  func framesComeAtARate(option: String) throws {
+  func framesAreReadAtARate(option: String) throws {
     #expect(try read(RecordDemo.self, "record", "demo", option, "7").rate == 7)
     let export = try read(
       ExportCommand.self, "export", "a.take", "--media", "m", option, "24")

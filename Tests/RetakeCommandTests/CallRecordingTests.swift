@@ -33,7 +33,7 @@ struct CallRecordingTests {
     _ = try await shared.session.finish()
   }
 
-  @Test func inAFolderEachCallHasATakeOfItsOwn() async throws {
+  @Test func inAFolderEachCallHasASeparateTake() async throws {
     let folder = try Folder()
     var takes = try takes(folder.path)
     try takes.open()
@@ -47,7 +47,7 @@ struct CallRecordingTests {
     await takes.loops?.stop()
   }
 
-  @Test func aFileThatIsThereIsRefused() throws {
+  @Test func anExistingFileIsRefused() throws {
     let folder = try Folder()
     try Data().write(to: URL(fileURLWithPath: folder.file("a.take")))
     #expect(throws: TapeError.self) { try takes(folder.file("a.take")) }
@@ -77,9 +77,9 @@ struct CallRecordingTests {
     RecordingReport.Peer(label: label, videoReceived: 0)
   }
 
-  @Test func whatTheSharedTakeHoldsIsReportedInWords() {
+  @Test func theContentsOfTheSharedTakeAreReportedInWords() {
     var tally = CallTally()
-    #expect(tally.shared.media == "nobody called")
+    #expect(tally.shared.media == "there was no call")
     tally.record(guests: 1)
     #expect(tally.shared.media == "1 participant in rooms")
     tally.record(guests: 2)
@@ -101,7 +101,7 @@ struct CallRecordingTests {
     #expect(tally.shared.peers.first?.label == "0")
   }
 
-  @Test func memoryIsGivenBackOncePerHundredCalls() {
+  @Test func memoryIsReturnedToTheSystemOncePerHundredCalls() {
     var tally = CallTally()
     let due = (1...200).filter { _ in
       tally.countEnd()

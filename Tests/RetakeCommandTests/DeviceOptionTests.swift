@@ -42,7 +42,7 @@ struct DeviceOptionTests {
     return (0..<blocks).count { _ in meter.add(AudioBlock(samples: samples, channels: 1)) }
   }
 
-  @Test func howlingIsReportedOnceAndSpeechIsNone() {
+  @Test func howlingIsReportedOnceAndSpeechIsNot() {
     let meter = MicrophoneMeter(canHowl: true)
     #expect(meter.text.hasSuffix("silent"))
     // Speech at -26 dBov, and one loud second of it.

@@ -6,7 +6,7 @@ import Testing
 
 /// A recorder's list of the takes that it made.
 struct RecordingReportTests {
-  @Test func ofManyTakesTheLastAreListedAndTheOthersCounted() throws {
+  @Test func ofManyTakesTheLastAreListedAndTheRestCounted() throws {
     var report = RecordingReport()
     let count = 2 * RecordingReport.takesMaximum + 500
     for number in 0..<count {

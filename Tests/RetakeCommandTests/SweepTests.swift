@@ -92,7 +92,7 @@ struct SweepTests {
     }
   }
 
-  /// What a relay cannot do without.
+  /// The option that a relay requires.
   private static let upstream = ["--upstream", "https://127.0.0.1:9"]
 
   /// Returns the words that a verb, or one of its options, requires.
@@ -170,7 +170,7 @@ struct SweepTests {
   private static let step = 7
 
   /// A refusal is one sentence that names the option and its allowed values.
-  @Test func whatNobodyMeansIsRefusedInOneSentence() async throws {
+  @Test func hostileValuesAreRefusedInOneSentence() async throws {
     let all = try Self.lines()
     #expect(all.count >= 3_500)
     // A step coprime to the number of values covers each of them.
@@ -246,7 +246,7 @@ struct SweepTests {
       (sentence.utf8.count > 1_000, "\(sentence.utf8.count) bytes"),
       (sentence.contains(". "), "more than one sentence"),
       (
-        !sentence.contains(line.option) && !sentence.hasPrefix("\(line.name) is no option"),
+        !sentence.contains(line.option) && !sentence.hasPrefix("\(line.name) is not an option"),
         "it does not say of what"
       ),
       (sentence.hasPrefix("Missing"), "the value was not looked at"),

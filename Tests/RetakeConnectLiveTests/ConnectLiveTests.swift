@@ -89,7 +89,7 @@ import Testing
   }
 
   // KA3, KA4, KA15, KA17, KA26 to KA29: joining a room requires signing in.
-  @Test func whoHasSignedInEntersAndNobodyElse() async throws {
+  @Test func onlySignedInParticipantsEnter() async throws {
     let machine = try await Machine(secret: "serviceId:serviceSecret")
     let anna = Handed(Caller())
     await on(anna) { $0.enter("room-1") }
@@ -124,7 +124,7 @@ import Testing
   }
 
   // KA13 to KA40: two participants see, hear and write to each other.
-  @Test func twoSeeHearAndWriteToEachOther() async throws {
+  @Test func twoParticipantsExchangeVideoAudioAndMessages() async throws {
     let machine = try await Machine(Desk(hertz: 440))
     let anna = try await person()
     await on(anna) {

@@ -55,7 +55,7 @@ import Testing
     try await session.finish()
   }
 
-  @Test func recordedDataIsTakenWhileTheDeviceRests() throws {
+  @Test func recordedDataIsDeliveredWhileTheDeviceIsIdle() throws {
     let session = try LoopbackPair.session()
     let audio = try session.makeAudioSession(device: ManualAudioDevice())
     let module = RTCAudioDeviceModule(audioSession: audio)

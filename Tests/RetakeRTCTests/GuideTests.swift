@@ -128,7 +128,7 @@ import Testing
     await caller.wait(for: "standardized ice closed")
   }
 
-  @Test func aCallThatIsRefusedTellsWhy() async throws {
+  @Test func aRefusedCallHasAReason() async throws {
     let pair = try LoopbackPair()
     let nonsense = RTCSessionDescription(type: .answer, sdp: "nonsense")
     let error = await #expect(throws: RTCPeerConnectionError.self) {

@@ -111,7 +111,7 @@ extension SharedDevices {
     }
 
     // GU13 without devices: silence and black pictures, as the take records.
-    @Test func withoutDevicesTheTakeSaysSo() async throws {
+    @Test func withoutDevicesTheTakeRecordsIt() async throws {
       try await inFolder { folder in
         let machines = TwoMachines()
         defer { machines.end() }
@@ -139,7 +139,7 @@ extension SharedDevices {
     }
 
     // GU22: a track removed from its stream is no longer heard, and the microphone continues.
-    @Test func aTrackThatIsTakenOutLeavesTheMicrophoneRunning() async throws {
+    @Test func aRemovedTrackLeavesTheMicrophoneRunning() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
       let factories = (RTCPeerConnectionFactory(), RTCPeerConnectionFactory())
@@ -173,7 +173,7 @@ extension SharedDevices {
     }
 
     // PX6: manual audio, set before anything else exists.
-    @Test func manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater() async throws {
+    @Test func manualAudioThatIsSetFirstAppliesToALaterFactory() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
       let session = RTCAudioSession.sharedInstance()
@@ -197,7 +197,7 @@ extension SharedDevices {
     }
 
     // PX2, PX10: the fork's extension sends a broadcast, and the audio unit is never started.
-    @Test func aBroadcastIsHeardAndSeen() async throws {
+    @Test func aBroadcastIsReceivedWithAudioAndVideo() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
       let handler = await onQueue {
@@ -308,7 +308,7 @@ extension SharedDevices {
     }
 
     // KA2: the user's permissions for cameras and the microphone.
-    @Test func whoIsRefusedNeitherRecordsNorCaptures() async throws {
+    @Test func withoutPermissionNothingIsRecordedOrCaptured() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
       let asked = Mutex<[AVMediaType]>([])
@@ -338,7 +338,7 @@ extension SharedDevices {
     }
 
     // GU2: an application without usage descriptions is refused before the user is asked.
-    @Test func whoDoesNotSayWhatForIsRefusedCameraAndMicrophone() async throws {
+    @Test func withoutUsageDescriptionsCameraAndMicrophoneAreRefused() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
       let asked = Mutex(0)

@@ -98,7 +98,7 @@ extension SharedDevices {
       }
     }
 
-    @Test func whatHappensOutsideIsReported() async throws {
+    @Test func externalEventsAreReported() async throws {
       try await with { shared, _, native in
         let listener = Listener()
         shared.add(listener)

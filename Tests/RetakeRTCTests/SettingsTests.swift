@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func aCandidateCanBeTakenBack() async throws {
+  @Test func aCandidateCanBeRemoved() async throws {
     let pair = try LoopbackPair()
     pair.caller.addTransceiver(of: .audio)
     try await pair.negotiate()

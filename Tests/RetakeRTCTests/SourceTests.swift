@@ -92,7 +92,7 @@ import Wire
     try await screen.factory.finish()
   }
 
-  @Test func addressesOfIPv6AreLeftOut() async throws {
+  @Test func addressesOfIPv6AreOmitted() async throws {
     var options = Session.Options()
     options.statsInterval = nil
     options.bind = .addresses(["127.0.0.1", "::1"].compactMap { IPAddress($0) })

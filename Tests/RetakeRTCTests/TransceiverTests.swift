@@ -26,7 +26,7 @@ import Testing
   }
 
   // TW2
-  @Test func theAudioCodecThatIsPreferredIsSentAndHeard() async throws {
+  @Test func thePreferredAudioCodecIsSentAndReceived() async throws {
     let pair = try LoopbackPair()
     let kind = kRTCMediaStreamTrackKindAudio
     let codecs = pair.factory.rtpSenderCapabilities(forKind: kind).codecs

@@ -86,7 +86,7 @@ import Testing
   }
 
   // SO1: only the application mutes, even while the connection is silent.
-  @Test func aVoiceIsOnWhoeverSpeaks() async throws {
+  @Test func aVoiceIsEnabledWhileItIsSilent() async throws {
     let machine = try await Machine(hertz: 0)
     let (app, url) = (application(), machine.url)
     await onQueue { app.value.connect(app.value.louder(url: url)) }
@@ -108,7 +108,7 @@ import Testing
   }
 
   // SO1, SO2: muted sending is silent while the microphone continues, and has no volume.
-  @Test func mutingWhatIsSentLeavesTheMicrophoneRunning() async throws {
+  @Test func mutingSentAudioLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)
     let peak = Mutex(0)
@@ -188,7 +188,7 @@ import Testing
   }
 
   // SO12: receive-only channels do not request the microphone.
-  @Test func onlyWhoSendsIsAskedForTheMicrophone() async throws {
+  @Test func onlySendersRequestTheMicrophone() async throws {
     for role in [Role.recvonly, .sendrecv] {
       let machine = try await Machine()
       let (app, url) = (application(), machine.url)
@@ -206,7 +206,7 @@ import Testing
   }
 
   // SO13 to SO17: features in the SDK's other documentation.
-  @Test func aChannelTellsItsEventsAndItsStatistics() async throws {
+  @Test func aChannelReportsItsEventsAndItsStatistics() async throws {
     let machine = try await Machine(Desk(hertz: 440), receivesVoice: true)
     (Sora.shared.usesManualAudio, Sora.shared.audioEnabled) = (true, false)
     let (app, url) = (application(), machine.url)

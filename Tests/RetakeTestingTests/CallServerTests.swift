@@ -4,7 +4,7 @@ import Testing
 
 /// A call recorder inside an application.
 @Suite(.timeLimit(.minutes(2))) struct CallServerTests {
-  @Test func whoeverCallsIsRecorded() async throws {
+  @Test func everyCallerIsRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/calls-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -36,7 +36,7 @@ import Testing
     #expect(try await take.replay().isIdentical)
   }
 
-  @Test func aTakeThatIsThereIsNotReplaced() async throws {
+  @Test func anExistingTakeIsNotReplaced() async throws {
     await #expect(throws: TakeError.self) {
       try await CallServer(recordingTo: capture("virtual-loss"))
     }

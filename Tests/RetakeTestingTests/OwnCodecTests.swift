@@ -5,7 +5,7 @@ import Testing
 
 /// PX1, TW13: an application's own codecs, in a call and in its replay.
 @Suite(.timeLimit(.minutes(1))) struct OwnCodecTests {
-  @Test func ownCodecsAreNamedInGenesisAndTheirFramesStandInWhereTheyAreMissing() async throws {
+  @Test func ownCodecsAreNamedInGenesisAndTheirFramesReplaceMissingOnes() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -101,7 +101,7 @@ struct RecordedNetworkTests {
     try await application.value
   }
 
-  @Test func whatIsNotCalledWithinTheLimitIsReported() async throws {
+  @Test func missingCallsAreReportedAfterTheLimit() async throws {
     let recording = try Recording()
     let network = try RecordedNetwork(recording.path, peer: 2)
     let report = await network.finish(within: .milliseconds(1))

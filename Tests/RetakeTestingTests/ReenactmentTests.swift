@@ -3,7 +3,7 @@ import Testing
 
 /// Re-enactments as tests, as far as they need no browser.
 struct ReenactmentFailureTests {
-  @Test func aFailureNamesTheTakeAndWhatIsWrong() async throws {
+  @Test func aFailureNamesTheTakeAndTheFault() async throws {
     let take = capture("virtual-heavy-loss")
     let browser = await #expect(throws: ReenactmentFailure.self) {
       try await expectReenactment(take, peer: 1, browser: "/none/browser", "freezeCount <= 1")

@@ -14,7 +14,7 @@ struct TakeTests {
     try await body(folder)
   }
 
-  @Test func openingTellsWhatItIs() throws {
+  @Test func openingATakeShowsItsContents() throws {
     let take = try Take.open(path)
     #expect(take.peers.map(\.label) == ["caller", "callee"])
     #expect(take.peers.map(\.number) == [1, 2])
@@ -27,12 +27,12 @@ struct TakeTests {
     ("/nowhere/call.take", "/nowhere/call.take: there is no such file"),
     (#filePath, "\(#filePath): it is not a take: not a SQLite file"),
   ])
-  func whatIsNoTakeIsOneSentence(_ path: String, _ sentence: String) {
+  func otherFilesAreRefusedInOneSentence(_ path: String, _ sentence: String) {
     let error = #expect(throws: TakeError.self) { _ = try Take.open(path) }
     #expect(error?.description == sentence)
   }
 
-  @Test func stepsComeInOrderWithTheirRows() throws {
+  @Test func stepsAreReadInOrderWithTheirRows() throws {
     let take = try Take.open(path)
     let steps = try take.steps().all()
     #expect(steps.map(\.number) == Array(1...take.stepCount))
@@ -73,7 +73,7 @@ struct TakeTests {
     }
   }
 
-  @Test func queriesGiveTypedValues() throws {
+  @Test func queriesReturnTypedValues() throws {
     let take = try Take.open(path)
     let delays = try take.query(
       "SELECT peer, kind, since_connected_ms FROM first_frame ORDER BY peer, kind",

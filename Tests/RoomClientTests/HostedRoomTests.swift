@@ -30,7 +30,7 @@ struct HostedRoomTests {
     #expect(room.list(without: "cid").map(\.id) == ["ben"])
   }
 
-  @Test func whoeverIsNamedOftenIsReportedOnce() {
+  @Test func aParticipantNamedOftenIsReportedOnce() {
     let room = room("ann", "ben", "cid")
     let targets = Array(repeating: "ben", count: 200) + ["cid"] + Array(repeating: "ben", count: 55)
     let message = room.message(UserMessage(targets: targets, text: "hi"), from: "ann")
@@ -77,7 +77,7 @@ struct HostedRoomTests {
   }
 
   /// Participants send anything in any order, even after they left, and about any participant.
-  @Test func anythingSaidByAnybodyLeavesTheRoomInOrder() {
+  @Test func anyMessagesFromAnyParticipantLeaveTheRoomConsistent() {
     var random = Shuffled(state: 11)
     let ids =
       ["ann", "ben", "", "\u{1b}]0;x\u{7}", "a\u{202e}b", String(repeating: "i", count: 250)]
@@ -137,7 +137,7 @@ struct HostedRoomTests {
     #expect(effects > 10_000)
   }
 
-  @Test func aSenderIsSlowedByWhatItSendsToOthers() {
+  @Test func aSenderIsSlowedByTheMessagesItCauses() {
     var allowance = SpeechAllowance()
     let now = ContinuousClock.now
     #expect(allowance.spend(SpeechAllowance.burstBytes, now: now) == .zero)

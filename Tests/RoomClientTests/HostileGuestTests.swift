@@ -50,7 +50,7 @@ import Wire
     }
   }
 
-  @Test func oneThatHasLeftIsNotHeardAnyMore() async throws {
+  @Test func messagesOfAParticipantThatLeftAreIgnored() async throws {
     let meeting = try await Meeting()
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
     _ = try await ann.join("ann")
@@ -75,7 +75,7 @@ import Wire
     try await meeting.end()
   }
 
-  @Test func aSessionIsHeardOnOneConnection() async throws {
+  @Test func aSessionUsesOneConnection() async throws {
     let meeting = try await Meeting()
     let (first, second) = (try await Guest(meeting), try await Guest(meeting))
     let session = try #require(try await first.join("ann")?.session)
@@ -87,7 +87,7 @@ import Wire
   }
 
   /// 256 times the same name, and much text: others receive only one message.
-  @Test func namingSomebodyOftenEndsNobodysConnection() async throws {
+  @Test func namingAParticipantOftenEndsNoConnection() async throws {
     let meeting = try await Meeting()
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
     _ = try await ann.join("ann")
@@ -109,7 +109,7 @@ import Wire
 
   /// A participant that reads nothing loses messages; the sender is informed and slowed down, and
   /// no third participant waits.
-  @Test func whoReadsNothingLosesMessagesAndHoldsUpNobody() async throws {
+  @Test func aParticipantThatReadsNothingLosesMessagesAndBlocksNone() async throws {
     let meeting = try await Meeting(bytesPerSecond: 16 << 20)
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
     _ = try await ann.join("ann")

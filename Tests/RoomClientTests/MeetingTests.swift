@@ -197,7 +197,7 @@ private final class TwoSizes: VideoCapturer {
     #expect(second.video?.viewId == nil)
   }
 
-  @Test func tokensAreGivenForASecret() async throws {
+  @Test func tokensAreIssuedForASecret() async throws {
     let meeting = try await Meeting(secret: "key:secret")
     let ear = Ear()
     let room = meeting.room("anna", delegate: ear, needsToken: true)

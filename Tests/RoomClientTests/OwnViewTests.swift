@@ -30,7 +30,7 @@ import Testing
       I420Buffer(width: 640, height: 480, samples: samples), timestampNanoseconds: 1)
   }
 
-  @Test func theOwnViewIsMirroredAndWhatIsSentIsNot() async throws {
+  @Test func theLocalViewIsMirroredAndSentVideoIsNot() async throws {
     var options = LocalMediaOptions()
     options.source = .bypass
     let media = try LocalMedia(options: options)
@@ -91,7 +91,7 @@ import Testing
     await media.stop()
   }
 
-  @Test func aSwitchThatFailsSaysWhy() async throws {
+  @Test func aFailedSwitchHasAReason() async throws {
     var options = LocalMediaOptions()
     options.source = .bypass
     let media = try LocalMedia(options: options)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(.enabled(if: !FileManager.default.fileExists(atPath: "/dev/video0"), "there is a camera"))
-  func whereThereIsNoCameraTheFileIsSent() async throws {
+  func withoutACameraTheFileIsSent() async throws {
     var options = LocalMediaOptions()
     options.fileName = try Self.clip()
     defer { try? FileManager.default.removeItem(atPath: options.fileName) }

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func theLargestLayerThatFitsTheProfileComes() async throws {
+  @Test func theLargestLayerThatFitsTheProfileIsReceived() async throws {
     let meeting = try await Meeting()
     let (first, second) = (Ear(), Ear())
     let anna = meeting.room("anna", delegate: first)
@@ -70,7 +70,7 @@ import Testing
     try await meeting.end()
   }
 
-  @Test func oneLayerHasNoProfileAndWhatIsNotReceivedNoPause() async throws {
+  @Test func oneLayerHasNoProfileAndUnreceivedVideoNoPause() async throws {
     let meeting = try await Meeting()
     let (first, second) = (Ear(), Ear())
     let anna = meeting.room("anna", delegate: first)

@@ -53,7 +53,7 @@ import Testing
     return options
   }
 
-  @Test func theMicrophoneIsSentAndTheLoudspeakerPlaysWhatComes() async throws {
+  @Test func theMicrophoneIsSentAndTheLoudspeakerPlaysReceivedAudio() async throws {
     let meeting = try await Meeting()
     let (near, far) = (Desk(hertz: 440), Desk(hertz: nil))
     let (first, second) = (Ear(), Ear())

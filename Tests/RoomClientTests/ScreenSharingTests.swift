@@ -89,7 +89,7 @@ import Testing
     #expect(try take.integer(hints) == 1)
   }
 
-  @Test func aHelperThatCrashesLeavesTheRoomAsItIs() async throws {
+  @Test func aCrashedHelperLeavesTheRoomUnchanged() async throws {
     let meeting = try await Meeting()
     let folder = Folder()
     let ear = Ear()

@@ -64,7 +64,7 @@ import Wire
     try await channel.end()
   }
 
-  @Test func aReceivedTrackIsThereWhenItIsReportedAsPublished() async throws {
+  @Test func aReceivedTrackExistsWhenItIsReportedAsPublished() async throws {
     /// Looks the track up during the call that reports it.
     final class Looker: RoomDelegate {
       let found = Mutex<[Bool]>([])

@@ -28,7 +28,7 @@ struct VoiceSelectionTests {
     }
   }
 
-  @Test func fourOfEightWhoTakeTurnsAreHeardWithin300Milliseconds() {
+  @Test func fourOfEightAlternatingVoicesAreSelectedWithin300Milliseconds() {
     // Each of the eight speaks for 800 ms, and the next one starts 200 ms later: four at a time.
     let spans = (0..<8).map { voice in [voice * 200..<voice * 200 + 800] }
     let heard = holders(spans, count: 4, milliseconds: 2_400)
@@ -44,7 +44,7 @@ struct VoiceSelectionTests {
     }
   }
 
-  @Test func theLoudestAreHeardAndEquallyLoudOnesDoNotTakeTurns() {
+  @Test func theLoudestAreSelectedAndEquallyLoudOnesDoNotAlternate() {
     let all = Array(repeating: [0..<4_000], count: 5)
     let equal = holders(all, count: 4, milliseconds: 4_000) { $0 == 4 ? -17 : -20 }
     #expect(Set(equal.dropFirst(5)).count == 1 && equal.last == [0, 1, 2, 3])
@@ -52,7 +52,7 @@ struct VoiceSelectionTests {
     #expect(louder.last?.contains(4) == true)
   }
 
-  @Test func pausesBetweenWordsAndKnocksCostNobodyItsPlace() {
+  @Test func pausesBetweenWordsAndKnocksCostNoSlot() {
     // Four speak with pauses of 100 ms; the fifth knocks for one block now and then.
     let words = stride(from: 0, to: 4_000, by: 500).map { $0..<$0 + 400 }
     let knocks = stride(from: 610, to: 4_000, by: 700).map { $0..<$0 + 20 }
@@ -61,7 +61,7 @@ struct VoiceSelectionTests {
     #expect(heard.dropFirst(5).allSatisfy { $0 == [0, 1, 2, 3] })
   }
 
-  @Test func whoIsAlwaysOnTakesNoPlaceAndWhoLeavesGivesItBack() {
+  @Test func anAlwaysOnVoiceUsesNoSlotAndALeaverFreesIts() {
     let told = Mutex<[[UInt32]]>([])
     let gate = VoiceGate(count: 1) { holders in told.withLock { $0.append(holders) } }
     gate.setVoices([(1, true), (2, false), (3, false)])

@@ -130,7 +130,7 @@ import Testing
     #expect((found.last ?? .max) < 60_000, "\(found)")
   }
 
-  @Test func whatIsAlwaysOnIsHeardBesidesTheFew() async throws {
+  @Test func alwaysOnAudioIsSentBesidesTheSelectedVoices() async throws {
     let meeting = try await Meeting()
     let people = (0..<4).map {
       Person("p\($0)", meeting, hertz: 300 + 50 * Double($0), occupants: 1)
@@ -169,7 +169,7 @@ import Testing
     try await meeting.end()
   }
 
-  @Test func whoWantsAllVoicesHearsAll() async throws {
+  @Test func aListenerThatRequestsAllVoicesReceivesAll() async throws {
     let meeting = try await Meeting()
     let people = (0..<3).map {
       Person("p\($0)", meeting, hertz: 300, occupants: $0 == 0 ? nil : 1)

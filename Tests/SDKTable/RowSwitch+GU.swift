@@ -70,7 +70,7 @@ extension RowSwitch {
       becomes: "kRTCMediaStreamTrackKindVideo"),
     .without(
       "GU5.later", "RTCPeerConnection.swift", "stream.follow(self)",
-      by: "MachineDeviceTests/aTrackThatIsTakenOutLeavesTheMicrophoneRunning"),
+      by: "MachineDeviceTests/aRemovedTrackLeavesTheMicrophoneRunning"),
     .value(
       "GU9.gathering", "RTCPeerConnection.swift",
       "RTCIceGatheringState(connection.iceGatheringState)", becomes: ".new"),

@@ -59,7 +59,7 @@ extension RowSwitch {
       do: "break", by: "SessionEventTests/aTerminatedMediaServerReleasesTheDevice"),
     .value(
       "KA9.fallback", "LocalMedia.swift", "try await !startFile(inPlaceOf: session.capturer)",
-      becomes: "true", by: "OwnViewTests/whereThereIsNoCameraTheFileIsSent"),
+      becomes: "true", by: "OwnViewTests/withoutACameraTheFileIsSent"),
     .value(
       "KA11.voice", "VoiceProcessor.swift", "state.profile == .voice || state.controlsGain",
       becomes: "state.controlsGain"),

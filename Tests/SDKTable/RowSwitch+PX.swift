@@ -29,7 +29,7 @@ extension RowSwitch {
       becomes: "sum.map { _ in 0 }", by: "PlayoutTests/blocksOfTracksAreMixedInOrder"),
     .value(
       "PX8.subtype", "RTCAudioDeviceModule.swift", "isVoice ? .voice : .custom(subType)",
-      becomes: ".voice", by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),
+      becomes: ".voice", by: "MachineDeviceTests/aBroadcastIsReceivedWithAudioAndVideo"),
     .without("PX10.chosen", "AudioSessionMachine.swift", "mixer.remove(number, into: &outbox)"),
   ]
 }

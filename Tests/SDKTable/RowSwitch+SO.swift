@@ -59,6 +59,6 @@ extension RowSwitch {
       by: "SoraHandlerTests/theCameraAndTheMicrophoneCanBeOffAtFirst"),
     .value(
       "SO18.one", "ScreenVideoCapturer.swift", "!state.isBusy", becomes: "true",
-      by: "CapturerTests/whileAFrameIsUnderWayNoOtherIsMade"),
+      by: "CapturerTests/noFrameIsMadeWhileAnotherIsInProgress"),
   ]
 }

@@ -77,6 +77,6 @@ extension RowSwitch {
       "TW22.files", "LocalMediaOptions.swift",
       "try FileVideoCapturer(path: fileName)",
       becomes: "PushedVideoCapturer(supportedFormats: [videoFormat])",
-      by: "OwnViewTests/whereThereIsNoCameraTheFileIsSent"),
+      by: "OwnViewTests/withoutACameraTheFileIsSent"),
   ]
 }

@@ -6,14 +6,14 @@ extension SDKRow {
       by: "CapturedCallTests/theCallWithChromiumReplays"),
     .works(
       "KA2", "permissions that the application asks for",
-      by: "MachineDeviceTests/whoIsRefusedNeitherRecordsNorCaptures"),
+      by: "MachineDeviceTests/withoutPermissionNothingIsRecordedOrCaptured"),
     .works(
       "KA3", "signing in with a service's secret or a token",
-      by: "MeetingTests/tokensAreGivenForASecret"),
+      by: "MeetingTests/tokensAreIssuedForASecret"),
     .works("KA4", "signing out", by: "EnteringTests/enteringRequiresSigningIn"),
     .works(
       "KA5", "category, mode, options and buffer of the audio session",
-      by: "RoomAudioTests/theMicrophoneIsSentAndTheLoudspeakerPlaysWhatComes"),
+      by: "RoomAudioTests/theMicrophoneIsSentAndTheLoudspeakerPlaysReceivedAudio"),
     .works(
       "KA6", "interruptions, routes and the other events of the audio session",
       by: "SessionEventTests/anInterruptionStopsTheDeviceUntilItEnds"),
@@ -21,8 +21,8 @@ extension SDKRow {
       "KA7", "how many videos a room receives at first and at most",
       by: "ReceivingTests/receiversAreAddedUpToTheirLimit"),
     .works(
-      "KA8", "what own media is made of",
-      by: "OwnViewTests/theOwnViewIsMirroredAndWhatIsSentIsNot"),
+      "KA8", "the parts of local media",
+      by: "OwnViewTests/theLocalViewIsMirroredAndSentVideoIsNot"),
     .works(
       "KA9", "camera, pushed frames or a file as source",
       by: "OwnViewTests/aFileOfAnyFormatIsDecodedWithItsSound"),
@@ -36,12 +36,12 @@ extension SDKRow {
       "KA12", "a pool of receivers that grows up to a limit",
       by: "ReceivingTests/receiversAreAddedUpToTheirLimit"),
     .works(
-      "KA13", "own media as an object: start, stop, switch the camera",
+      "KA13", "local media as an object: start, stop, switch the camera",
       by: "OwnViewTests/aCameraIsSwitchedByItsPositionAndByACall"),
-    .works("KA14", "making own media", by: "MeetingTests/ownMediaNeedsACapturerThatStarts"),
-    .works("KA15", "making a room", by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
+    .works("KA14", "creating local media", by: "MeetingTests/ownMediaNeedsACapturerThatStarts"),
+    .works("KA15", "creating a room", by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
     .works(
-      "KA16", "publishing, also before the room is there",
+      "KA16", "publishing, also before the room is connected",
       by: "PublishingTests/mediaPublishedBeforeEnteringWaits"),
     .works(
       "KA17", "connecting to a room and leaving it",
@@ -53,7 +53,7 @@ extension SDKRow {
       "KA19", "subscribing to video",
       by: "ReceivingTests/errorsForOneVideoAreRepliesAndForSeveralEvents"),
     .works(
-      "KA20", "asking for screen sharing, and its pause between two",
+      "KA20", "requesting screen sharing, and the pause between requests",
       by: "ScreenShareTests/theNextShareWaitsFiveSeconds"),
     .works(
       "KA21", "the states of the extension that shares the screen",
@@ -72,33 +72,35 @@ extension SDKRow {
       "KA26", "progress of connecting",
       by: "EnteringTests/progressIncreasesFromOneToAHundred"),
     .works(
-      "KA27", "who is in the room on arrival",
+      "KA27", "the participants present on joining",
       by: "EnteringTests/participantsAreReportedOnEntryLocalFirst"),
     .works("KA28", "why a room was left", by: "EndingTests/theServicesReasonIsReported"),
     .works(
-      "KA29", "an error comes before the end that it causes",
+      "KA29", "an error is reported before the end that it causes",
       by: "EndingTests/anErrorIsReportedBeforeTheEndItCauses"),
     .works("KA30", "participants who enter and leave", by: "PeopleTests/participantsJoinAndLeave"),
     .works(
-      "KA31", "own media that is published and withdrawn",
+      "KA31", "local media that is published and withdrawn",
       by: "PublishingTests/unpublishedMediaIsRemovedFromItsConnection"),
     .works(
-      "KA32", "media of others that is published and withdrawn",
+      "KA32", "remote media that is published and withdrawn",
       by: "ReceivingTests/unpublishedMediaIsUnsubscribed"),
     .works(
       "KA33", "audio of the few who speak",
       by: "VoicesTests/fourOfEightVoicesOccupyAndTheyAreThoseWhoSpeak"),
     .works(
-      "KA34", "media of others that is switched on and off",
+      "KA34", "remote media that is switched on and off",
       by: "PeopleTests/switchingMediaOnAndOffIsReported"),
-    .works("KA35", "own video in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
-    .works("KA36", "own audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works(
-      "KA37", "video of others: profile, pause, view",
-      by: "ProfileTests/theLargestLayerThatFitsTheProfileComes"),
+      "KA35", "local video in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
     .works(
-      "KA38", "audio of others, and what is always heard",
-      by: "VoicesTests/whatIsAlwaysOnIsHeardBesidesTheFew"),
+      "KA36", "local audio in a room", by: "MeetingTests/ownMediaHasDefaultsUntilItIsPublished"),
+    .works(
+      "KA37", "remote video: profile, pause, view",
+      by: "ProfileTests/theLargestLayerThatFitsTheProfileIsReceived"),
+    .works(
+      "KA38", "remote audio, and audio that is always on",
+      by: "VoicesTests/alwaysOnAudioIsSentBesidesTheSelectedVoices"),
     .works(
       "KA39", "a participant with several videos",
       by: "PeopleTests/aParticipantMayHaveSeveralVideos"),

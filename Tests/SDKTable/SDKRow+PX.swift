@@ -6,30 +6,30 @@ extension SDKRow {
       by: "TrackObjectTests/oneMicrophoneFeedsTwoConnections"),
     .works(
       "PX2", "an audio device as a part that can be exchanged",
-      by: "MachineDeviceTests/aBroadcastIsHeardAndSeen"),
+      by: "MachineDeviceTests/aBroadcastIsReceivedWithAudioAndVideo"),
     .works(
-      "PX3", "audio handed in from outside, with typed refusals and counted drops",
-      by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
+      "PX3", "audio from the application, with typed refusals and counted drops",
+      by: "AudioDeviceTests/aManualDeviceRefusesChosenOperations"),
     .works(
-      "PX4", "silence where a source that was added gives nothing",
+      "PX4", "silence when an added source delivers nothing",
       by: "CaptureTests/silenceReplacesAStarvingSource"),
     .works(
       "PX5", "any length of audio in, 10 ms out, and a pull for playing",
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),
     .works(
       "PX6", "manual audio: the unit starts when the application says so",
-      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstAppliesToALaterFactory"),
     .works(
-      "PX7", "a flag that permits the audio unit, and takes it away",
+      "PX7", "a flag that enables and disables the audio unit",
       by: "AudioUnitTests/theEnableFlagCountsWithManualAudioOnly"),
     .works(
       "PX8", "a choice of audio unit, with or without voice processing",
       by: "VoiceProcessingTests/theKindOfProcessingThatASessionAsksForIsDone"),
     .works(
-      "PX9", "no question for the microphone before it is needed",
+      "PX9", "no request for the microphone before it is needed",
       by: "AudioUnitTests/theMicrophoneCanBeRequestedExplicitly"),
     .works(
-      "PX10", "two sources of audio of a broadcast, mixed or chosen",
+      "PX10", "a broadcast's two audio sources, mixed or selected",
       by: "CaptureTests/sourcesAreMixedAndClipped"),
   ]
 }

@@ -5,23 +5,23 @@ extension SDKRow {
       "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",
       ["SO1", "SO2", "SO3", "SO4", "SO5"]
     ),
-    ("AudioOperationsTests/mutingWhatIsSentLeavesTheMicrophoneRunning", ["SO1", "SO3", "SO6"]),
+    ("AudioOperationsTests/mutingSentAudioLeavesTheMicrophoneRunning", ["SO1", "SO3", "SO6"]),
     (
       "AudioOperationsTests/aModeThatIsSetWhenConnectedHoldsAndOneFromBeforeDoesNot",
       ["SO7", "SO9", "SO10"]
     ),
     ("AudioOperationsTests/aModeThatTheDeviceRefusesIsAFailure", ["SO8"]),
-    ("AudioOperationsTests/onlyWhoSendsIsAskedForTheMicrophone", ["SO12"]),
+    ("AudioOperationsTests/onlySendersRequestTheMicrophone", ["SO12"]),
     (
-      "AudioOperationsTests/aChannelTellsItsEventsAndItsStatistics",
+      "AudioOperationsTests/aChannelReportsItsEventsAndItsStatistics",
       ["SO13", "SO14", "SO15", "SO16", "SO17"]
     ),
     (
-      "ConnectLiveTests/whoHasSignedInEntersAndNobodyElse",
+      "ConnectLiveTests/onlySignedInParticipantsEnter",
       ["KA3", "KA4", "KA15", "KA17", "KA26", "KA27", "KA28", "KA29", "KA42"]
     ),
     (
-      "ConnectLiveTests/twoSeeHearAndWriteToEachOther",
+      "ConnectLiveTests/twoParticipantsExchangeVideoAudioAndMessages",
       [
         "KA8", "KA9", "KA11", "KA16", "KA18", "KA19", "KA23", "KA24", "KA25", "KA30", "KA31",
         "KA32", "KA33", "KA34", "KA35", "KA36", "KA37", "KA38", "KA40",

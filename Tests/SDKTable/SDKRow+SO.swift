@@ -2,7 +2,7 @@ extension SDKRow {
   /// The SO rows: the SDK for Sora servers.
   static let sora: [SDKRow] = [
     .works(
-      "SO1", "muting a stream: silence while RTP flows on",
+      "SO1", "muting a stream: silence while RTP continues",
       by: "TrackCallTests/aDisabledTrackSendsSilenceWhileRTPFlows"),
     .works(
       "SO2", "finding a stream by the identifier of its connection",
@@ -35,14 +35,14 @@ extension SDKRow {
       "SO11", "a fault of a system version, as a switch of the simulated device",
       by: "AudioDeviceTests/aQuirkOfAPlatformCanBePlayed"),
     .works(
-      "SO12", "the question for the microphone, only when something is sent",
+      "SO12", "a request for the microphone only if something is sent",
       by: "AudioUnitTests/onlySendingRequestsMicrophonePermission"),
     .works(
-      "SO13", "hard and soft mute as two things, with their errors",
-      by: "TrackObjectTests/theWaysOfNotSendingAreRefusedForAReason"),
+      "SO13", "hard and soft mute, with their errors",
+      by: "TrackObjectTests/refusalsToMuteHaveAReason"),
     .works(
       "SO14", "manual audio of the whole SDK",
-      by: "MachineDeviceTests/manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater"),
+      by: "MachineDeviceTests/manualAudioThatIsSetFirstAppliesToALaterFactory"),
     .works(
       "SO15", "statistics as id, type, time and values",
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
@@ -50,7 +50,7 @@ extension SDKRow {
       "SO16", "events of connecting, streams, channels, signaling and routes",
       by: "SoraHandlerTests/streamsOfBothSidesSignalingAndTheCloseReachTheHandlers"),
     .works(
-      "SO17", "decoded audio and video for the application, and video frames of its own",
+      "SO17", "decoded audio and video for the application, and its video frames",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),
     .works(
       "SO18", "the frame rate of screen sharing, one frame at a time",

@@ -67,9 +67,9 @@ import Testing
     Case("GET /stats", ["Host: localhost", "Host: localhost"], 400),
     Case("GET /stats", ["Host: localhost:x"], 400),
     Case("GET /stats", ["Host: "], 400),
-  ]) func aServerAnswersUnderItsOwnNamesAlone(row: Case) async throws { try await Self.check(row) }
+  ]) func aServerAnswersOnlyUnderItsNames(row: Case) async throws { try await Self.check(row) }
 
-  @Test func theNameGivenToListenOnIsGood() async throws {
+  @Test func theListenNameIsAccepted() async throws {
     let server = try await HTTPServer.listen(host: "localhost", port: 0) { _ in HTTPResponse() }
     #expect(try await HTTPClient.patient.get("http://localhost:\(server.port)/").status == 200)
     await server.shutdown()
@@ -108,7 +108,7 @@ import Testing
       403),
     Case(
       "GET /", ["Host: localhost", "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"], 403),
-  ]) func pagesOfOtherOriginsAreKeptOut(row: Case) async throws { try await Self.check(row) }
+  ]) func pagesOfOtherOriginsAreRejected(row: Case) async throws { try await Self.check(row) }
 
   @Test func aPageThatMayCallCanReadTheAnswer() async throws {
     let row = Case("GET /whip", ["Host: localhost", "Origin: https://app.example"], 200, Self.open)
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func whoeverMayNotCallReadsNothing() async throws {
+  @Test func rejectedRequestsGetNoData() async throws {
     for rules in [AccessRules(), Self.open] {
       for origin in ["Origin: https://evil.example", "X: y"] {
         let answer = try await Self.answer(Case("GET /", ["Host: localhost", origin], 200, rules))
@@ -149,7 +149,7 @@ import Testing
     ("GET /page?id=call-1", "", 401), ("GET /page?id=call-1", "Bearer s3cret", 200),
     ("OPTIONS /whip", "", 200), ("OPTIONS /offer", "", 200),
   ])
-  func aTokenIsAskedOfAllButThePage(request: String, field: String, status: Int) async throws {
+  func aTokenIsRequiredExceptForThePage(request: String, field: String, status: Int) async throws {
     let token = try #require(BearerToken("s3cret"))
     let fields = ["Host: localhost"] + (field.isEmpty ? [] : ["Authorization: \(field)"])
     let row = Case(request, fields, status, AccessRules(token: token))

@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func whoReadsNothingIsNotAnsweredFurtherUntilItReads() async throws {
+  @Test func aClientThatReadsNothingGetsNoFurtherAnswersUntilItReads() async throws {
     let (server, count) = try await server(HTTPServer.Limits(), bytes: 1 << 20)
     let client = try Client(port: server.port)
     client.write(String(repeating: Self.request, count: 99) + Self.last)
@@ -88,7 +88,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func whoReadsTooSlowlyIsLeft() async throws {
+  @Test func aClientThatReadsTooSlowlyIsDisconnected() async throws {
     var limits = HTTPServer.Limits()
     limits.sendSeconds = 1
     let (server, _) = try await server(limits, bytes: 64 << 20)

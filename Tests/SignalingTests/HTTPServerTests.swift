@@ -180,7 +180,7 @@ import Testing
   }
 
   /// Half-sent requests, even more than a client may have connections, delay no other client.
-  @Test(.timeLimit(.minutes(1))) func halfSentRequestsGiveWay() async throws {
+  @Test(.timeLimit(.minutes(1))) func halfSentRequestsAreClosedFirst() async throws {
     var limits = HTTPServer.Limits()
     (limits.connections, limits.clientConnections) = (64, 32)
     let server = try await HTTPServerTests.server(limits: limits)
@@ -219,7 +219,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func theClientGivesUpInTime() async throws {
+  @Test func theClientTimesOut() async throws {
     let gate = Gate()
     let server = try await HTTPServerTests.server { _ in
       await gate.wait()

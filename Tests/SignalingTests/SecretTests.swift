@@ -37,7 +37,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func guessesAreSlowedAndAtLastNotHeard() async throws {
+  @Test func guessesAreSlowedAndFinallyIgnored() async throws {
     let token = try #require(BearerToken("guessable"))
     let server = try await server(AccessRules(token: token))
     let begin = ContinuousClock.now

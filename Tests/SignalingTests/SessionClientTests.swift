@@ -34,7 +34,7 @@ struct SessionClientTests {
     answer(201, "application/sdp", "answer", [("Location", location), ("ETag", "\"t1\"")])
   }
 
-  @Test func aSessionGoesFromOfferToEnd() async throws {
+  @Test func aSessionRunsFromOfferToEnd() async throws {
     let script = Script { request in
       switch (request.method, request.header("If-Match")) {
       case ("POST", _): Self.begun("session/7")
@@ -117,7 +117,7 @@ struct SessionClientTests {
     await server.shutdown()
   }
 
-  @Test func aPlayerTakesACounterOffer() async throws {
+  @Test func aPlayerAcceptsACounterOffer() async throws {
     let script = Script { request in
       request.method == "POST"
         ? Self.answer(406, "application/sdp", "their offer", [("Location", "/s/1")])
@@ -155,7 +155,7 @@ struct SessionClientTests {
     await other.shutdown()
   }
 
-  @Test(arguments: [405, 415, 422, 501]) func aServerMayTakeNoCandidates(status: Int) async throws {
+  @Test(arguments: [405, 415, 422, 501]) func aServerMayRefuseCandidates(status: Int) async throws {
     let script = Script { request in
       request.method == "POST" ? Self.begun("/s") : Self.answer(status)
     }

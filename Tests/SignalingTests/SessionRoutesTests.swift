@@ -186,7 +186,7 @@ struct SessionRoutesTests {
   ]
 
   /// The server's output can be parsed by the client.
-  @Test func toldServersAreReadBack() async throws {
+  @Test func linkHeadersOfServersAreParsed() async throws {
     let routes = SessionRoutes(sessions: ScriptedSessions(), iceServers: Self.servers)
     let request = HTTPRequest(method: "OPTIONS", target: "/whip", headers: [], body: [])
     let response = try #require(await routes.respond(to: request))
@@ -214,5 +214,5 @@ struct SessionRoutesTests {
   // MARK: Tokens
 
   @Test(arguments: ["", "a b", "a\r\nX: y", "é", "a,b"])
-  func whatIsNoTokenIsRefused(text: String) { #expect(BearerToken(text) == nil) }
+  func wrongTokensAreRefused(text: String) { #expect(BearerToken(text) == nil) }
 }

@@ -203,7 +203,7 @@ struct SignalingRoutesTests {
     #expect(response.headers.contains { $0.name == "Allow" && $0.value == "DELETE" })
   }
 
-  @Test func thePageStandsAlone() {
+  @Test func thePageLoadsNothingElse() {
     #expect(!callPage.contains("src=\"http"))
     #expect(!callPage.contains("href=\"http"))
     #expect(callPage.contains("window.retake"))

@@ -75,7 +75,7 @@ struct TLSTests {
     await server.shutdown()
   }
 
-  @Test func aServerThatNobodyVouchesForIsRefused() async throws {
+  @Test func aServerWithAnUntrustedCertificateIsRefused() async throws {
     let files = try Files()
     let server = try await server(files)
     do throws(HTTPError) {
@@ -98,7 +98,7 @@ struct TLSTests {
     await server.shutdown()
   }
 
-  @Test func aServerWithoutTLSIsToldApart() async throws {
+  @Test func aServerWithoutTLSIsReported() async throws {
     let server = try await HTTPServer.listen(host: "127.0.0.1", port: 0) { _ in HTTPResponse() }
     do throws(HTTPError) {
       _ = try await HTTPClient.patient.get("https://127.0.0.1:\(server.port)/")
@@ -107,7 +107,7 @@ struct TLSTests {
     await server.shutdown()
   }
 
-  @Test func anyBytesMayComeInsteadOfAHandshake() async throws {
+  @Test func anyBytesMayReplaceAHandshake() async throws {
     let files = try Files()
     let server = try await server(files)
     var random = SeededGenerator(seed: 3)

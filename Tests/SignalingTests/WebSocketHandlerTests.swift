@@ -50,7 +50,7 @@ struct WebSocketHandlerTests {
     func wait(_ seconds: Int64) { channel.embeddedEventLoop.advanceTime(by: .seconds(seconds)) }
   }
 
-  @Test func silenceIsAskedForASignOfLifeAndThenEnds() throws {
+  @Test func silenceIsPingedAndThenEndsTheConnection() throws {
     let end = try End()
     end.wait(20)
     #expect(try end.sent()?.opcode == .ping)
@@ -61,7 +61,7 @@ struct WebSocketHandlerTests {
     end.wait(20)
     #expect(end.inbox.closure?.code == .abnormal)
     #expect(
-      end.inbox.closure?.reason == "the other side gave no sign of life for 20 s after a ping")
+      end.inbox.closure?.reason == "the remote peer sent nothing for 20 s after a ping")
     #expect(!end.channel.isActive)
   }
 
@@ -80,7 +80,7 @@ struct WebSocketHandlerTests {
     #expect(try end.sent() == nil)
   }
 
-  @Test func whoAgreesToNoCloseIsLeft() throws {
+  @Test func aPeerThatDoesNotCloseIsDisconnected() throws {
     let end = try End()
     end.channel.writeAndFlush(WebSocketCommand.close(.normal, "bye"), promise: nil)
     let close = try #require(try end.sent())
@@ -104,7 +104,7 @@ struct WebSocketHandlerTests {
     #expect(!end.channel.isActive)
   }
 
-  @Test func aConnectionThatBreaksIsNoCleanEnd() throws {
+  @Test func aBrokenConnectionIsNotACleanEnd() throws {
     let end = try End()
     _ = try end.channel.finish()
     #expect(end.inbox.closure?.code == .abnormal)
@@ -142,7 +142,7 @@ struct WebSocketHandlerTests {
     #expect(end.socket.reads == 0)
   }
 
-  @Test func whoReadsNothingIsLeft() throws {
+  @Test func aPeerThatReadsNothingIsDisconnected() throws {
     var limits = WebSocketLimits()
     limits.unsentBytes = 100
     let end = try End(limits)
@@ -156,7 +156,7 @@ struct WebSocketHandlerTests {
     end.channel.writeAndFlush(long, promise: promise)
     #expect(throws: WebSocketError.self) { try promise.futureResult.wait() }
     #expect(
-      end.inbox.closure?.reason == "the other side leaves more than 100 bytes unread")
+      end.inbox.closure?.reason == "the remote peer leaves more than 100 bytes unread")
     for promise in end.socket.held.dropFirst() { promise.succeed() }
   }
 
@@ -203,7 +203,7 @@ struct WebSocketHandlerTests {
       .violation(.protocolError, "a message is continued that never began"),
       (.continuation, true, [])),
     Case(
-      "a message in a message", .violation(.protocolError, "a message begins inside of another"),
+      "a message in a message", .violation(.protocolError, "a message begins inside another"),
       (.text, false, []), (.text, true, [])),
     Case(
       "too long in parts", .violation(.messageTooBig, "a message is longer than 8 bytes"),
@@ -231,7 +231,7 @@ struct WebSocketHandlerTests {
     #expect(outcome == row.outcome)
   }
 
-  @Test func extensionsThatNobodyAgreedOnAreRefused() {
+  @Test func extensionsThatWereNotNegotiatedAreRefused() {
     var assembler = WebSocketAssembler(expectsMask: false, messageMaximum: 8)
     let frame = WebSocketFrame(fin: true, rsv1: true, opcode: .text, data: ByteBuffer())
     guard case .violation(.protocolError, _) = assembler.receive(frame) else {

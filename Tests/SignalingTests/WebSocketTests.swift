@@ -51,7 +51,7 @@ import Testing
   /// Around the lengths at which the frame header changes, and longer than a TLS record.
   private static let lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000]
 
-  @Test(arguments: [false, true]) func messagesComeBackWhole(isSecure: Bool) async throws {
+  @Test(arguments: [false, true]) func messagesAreEchoedWhole(isSecure: Bool) async throws {
     let files = try TLSTests.Files()
     let server = try await echo(identity: isSecure ? files.identity : nil)
     let socket = try await connect(
@@ -71,7 +71,7 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func whoClosesFirstSaysWhy() async throws {
+  @Test func theFirstToCloseStatesTheReason() async throws {
     let server = try await echo()
     let socket = try await connect(server)
     socket.post(.text("close"))
@@ -97,7 +97,7 @@ import Testing
     await listener.shutdown()
   }
 
-  @Test func aServerThatStopsSaysSo() async throws {
+  @Test func aStoppingServerClosesItsWebSockets() async throws {
     let server = try await echo()
     let socket = try await connect(server)
     await server.shutdown()
@@ -132,7 +132,7 @@ import Testing
   @Test func aRequestWithoutTheTokenIsRefused() async throws {
     let token = try #require(BearerToken("secret"))
     let server = try await echo(access: AccessRules(token: token))
-    await expectRefusal("wants a bearer token", 401) { () async throws(WebSocketError) in
+    await expectRefusal("requires a bearer token", 401) { () async throws(WebSocketError) in
       try await connect(server)
     }
     let socket = try await connect(server, token: token)
@@ -151,12 +151,12 @@ import Testing
     await server.shutdown()
   }
 
-  @Test func whatIsNoWebSocketIsToldApart() async throws {
+  @Test func aResponseOtherThanAWebSocketIsReported() async throws {
     let server = try await echo()
     await expectRefusal("status 404: nothing here", 404) { () async throws(WebSocketError) in
       try await connect(server, path: "/other")
     }
-    await expectRefusal("no WebSocket, but a page", 200) { () async throws(WebSocketError) in
+    await expectRefusal("a page and no WebSocket", 200) { () async throws(WebSocketError) in
       try await connect(server, path: "/page")
     }
     let asked = try await HTTPClient.patient.get("\(server.url)/echo")
@@ -188,7 +188,7 @@ import Testing
   }
 
   /// A client that does not mask: the answer is a close frame with the code 1002.
-  @Test func framesThatBreakTheProtocolAreAnsweredWithTheReason() async throws {
+  @Test func framesThatBreakTheProtocolAreClosedWithTheReason() async throws {
     let server = try await echo()
     let request =
       "GET /echo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -13,7 +13,7 @@ struct BadFileTests {
       })
   }
 
-  @Test func aMissingFileIsToldApart() throws {
+  @Test func aMissingFileIsDistinguished() throws {
     let folder = try TakeFolder()
     let error = try error(folder.file("none.take"))
     #expect(error.kind == .missing)
@@ -24,7 +24,7 @@ struct BadFileTests {
     ("", "empty"), ("v=0\r\n", "not a SQLite file"),
     (String(repeating: "x", count: 100_000), "not a SQLite file"),
   ])
-  func whatIsNoDatabaseIsRefused(_ content: String, _ words: String) throws {
+  func otherFilesThanDatabasesAreRefused(_ content: String, _ words: String) throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")
     try Data(content.utf8).write(to: URL(fileURLWithPath: path))
@@ -43,7 +43,7 @@ struct BadFileTests {
     #expect(try error(path).reason.contains("another program"))
   }
 
-  @Test func aTakeWhoseRecorderEndedBeforeItBeganSaysSo() throws {
+  @Test func aTakeWhoseRecorderEndedBeforeItBeganIsReported() throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")
     try Data().write(to: URL(fileURLWithPath: path))
@@ -159,7 +159,7 @@ struct BadFileTests {
     #expect(read > 1_000 && read < 40_000)
   }
 
-  @Test func headsComeBackAsTheyWere() throws {
+  @Test func headsAreReadAsTheyWereWritten() throws {
     var body = TapeBody(start: 5)
     var heads: [StepHead] = []
     for (index, step) in SampleSteps.all.enumerated() {

@@ -124,9 +124,10 @@ struct ClockDriftTests {
     }
   }
 
-  /// A talkspurt may start later than its timestamps say: after silence that does not mean a longer
-  /// path, within speech it does.
-  @Test(arguments: [true, false]) func aSentenceThatBeginsLateIsNoLongerWay(_ isSilent: Bool) {
+  /// A talkspurt may start later than its timestamps say.
+  ///
+  /// After silence this is no sign of a longer path; within speech it is.
+  @Test(arguments: [true, false]) func aTalkspurtThatStartsLateIsNoLongerPath(_ isSilent: Bool) {
     var timing = StreamTiming(clockRate: 48_000)
     var (at, media, number) = (Int64(0), Int64(0), Int64(0))
     func add(_ count: Int, every milliseconds: Int64) {
@@ -148,7 +149,7 @@ struct ClockDriftTests {
   }
 
   /// Seconds in which the recorder had no processor time, or too few seconds, prove nothing.
-  @Test func whatWasNotSeenSaysNothing() {
+  @Test func unobservedSecondsProveNothing() {
     let call = seconds(40, ppm: 800, Conditions(), seed: 3)
     #expect(named(call) != nil)
     #expect(ClockDrift(call, starved: Set(Int64(0)..<30), least: 15) == nil)

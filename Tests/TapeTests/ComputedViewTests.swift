@@ -71,9 +71,9 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
-  /// Sequence numbers that restart by many or few, and late, repeated and lost packets: both split
-  /// the streams at the same packets.
-  @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
+  /// Sequence numbers that restart at near and distant values, with late, repeated and lost
+  /// packets: the computed view and its SQL split the streams at the same packets.
+  @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhenNumbersRestart(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "\(seed).take")
     var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
@@ -113,9 +113,9 @@ struct ComputedViewTests {
   }
 
   /// A stream between two peers whose RTP times and numbers wrap and jump far back, with packets
-  /// lost, late, twice, asked for and sent again, and frames captured, encoded and decoded: both
-  /// find the same packets of a moment, wherever they stand.
-  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhereTimesJump(_ seed: UInt64) throws {
+  /// lost, late, duplicated and retransmitted on request, and frames captured, encoded and decoded:
+  /// the computed views and their SQL match the same packets across every jump.
+  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhenTimesJump(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "times-\(seed).take")
     var call = JumpingCall(seed)
@@ -123,7 +123,7 @@ struct ComputedViewTests {
     try compare(path)
   }
 
-  /// One row of a computed view can be asked for by each of its columns of whole numbers.
+  /// A row of a computed view can be looked up by any of its integer columns.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")
     for view in ComputedView.all {
@@ -167,7 +167,7 @@ struct ComputedViewTests {
 
   /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])
-  func retransmissionsNameWhatTheyRepeat(_ name: String) throws {
+  func retransmissionsNameTheirOriginals(_ name: String) throws {
     let connection = try TakeFile.openForQueries("\(Self.captures)\(name).take")
     let count = try connection.integer("SELECT count(*) FROM repair") ?? 0
     #expect(count > 20)
@@ -188,7 +188,7 @@ struct ComputedViewTests {
 
   /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
   /// rows.
-  @Test func feedbackTellsWhatArrived() throws {
+  @Test func feedbackReportsWhichPacketsArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")
     let told = try connection.integer("SELECT count(*) FROM arrival WHERE direction = 'in'") ?? 0
     #expect(told > 100)
@@ -287,10 +287,10 @@ private struct JumpingCall {
 
   /// The statements that add a call to an empty take.
   mutating func statements(frames: Int) -> String {
-    // Both wrap within the first tenth.
+    // Both wrap within the first tenth of the frames.
     var (sequence, time) = (65_500, 4_294_967_000)
     for number in 1...frames {
-      // By no multiple of a frame: no packet has the number and the time of another.
+      // Not a multiple of a frame's duration, so that no two packets share number and time.
       if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_001 : 300_001 }
       if number % 70 == 0 { sequence -= below(400) }
       let count = 1 + below(4)

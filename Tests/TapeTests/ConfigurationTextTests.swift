@@ -36,7 +36,7 @@ struct ConfigurationTextTests {
   }
 
   /// New members of calls, replies and streams are absent from old rows.
-  @Test func callsWithoutTracksReadAsTheyEverDid() {
+  @Test func callsWithoutTracksAreReadAsBefore() {
     #expect(
       CanonicalJSON.text(PeerCall.replaceSource(transceiver: 3, nil))
         == #"{"replaceSource":{"transceiver":3}}"#)
@@ -51,7 +51,7 @@ struct ConfigurationTextTests {
         == #"{"direction":"sendrecv","id":1,"kind":"audio","remoteStreamIDs":[]}"#)
   }
 
-  @Test func whatIsOfferedIsInGenesis() throws {
+  @Test func offeredCodecsAreInGenesis() throws {
     var configuration = PeerConfiguration()
     configuration.codecs = ["opus", "VP9"]
     configuration.headerExtensions = ["urn:ietf:params:rtp-hdrext:sdes:mid"]

@@ -14,7 +14,7 @@ struct ContentCodingTests {
   }
 
   @Test(arguments: [(1, 1), (2, 1), (1, 7), (17, 9), (64, 48), (333, 5)])
-  func anySizeComesBack(width: Int, height: Int) throws {
+  func anySizeIsRestored(width: Int, height: Int) throws {
     for samples in [
       noise(width, height), TestPattern(width: width, height: height).videoFrame(3).samples,
     ] {
@@ -24,7 +24,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test func whatIsNoVideoFrameIsLeftAsItIs() {
+  @Test func otherBytesThanVideoFramesAreNotEncoded() {
     #expect(ContentCoding.encoded([1, 2, 3], width: 640, height: 480) == nil)
     #expect(ContentCoding.encoded([], width: 0, height: 0) == nil)
     #expect(ContentCoding.encoded([], width: .max, height: .max) == nil)
@@ -86,7 +86,7 @@ struct ContentCodingTests {
     }
   }
 
-  @Test func aWriterInAHurryStoresThemAsTheyAre() throws {
+  @Test func aBusyWriterStoresThemUncompressed() throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(3)) { $0.queueLimit = 300_000_000 }
     let other = folder.file("hurried.take")
@@ -100,7 +100,7 @@ struct ContentCodingTests {
       try captured(other).map(\.videoFrame.samples) == captured(path).map(\.videoFrame.samples))
   }
 
-  @Test func aTakeOfTheFormatBeforeHasThemAsTheyAre() throws {
+  @Test func aTakeOfThePreviousFormatStoresThemUncompressed() throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(2))
     let reader = try TapeReader(path: path)

@@ -93,7 +93,7 @@ struct EngineerQuestionTests {
     }
   }
 
-  @Test func lostPacketsAndWhatRepairedThem() throws {
+  @Test func lostPacketsAndTheirRepairs() throws {
     let call = try Call()
     let truth = Set(try lost(call.path))
     let found = try answer("Which packets were lost", call.path).filter { $0[0] == .integer(2) }

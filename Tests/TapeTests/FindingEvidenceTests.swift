@@ -11,7 +11,7 @@ struct FindingEvidenceTests {
       + "WHERE i < \(range.upperBound))"
   }
 
-  @Test func whatIsNotDecodedIsNotSilent() throws {
+  @Test func undecodedAudioIsNotSilent() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(
@@ -139,7 +139,7 @@ struct FindingEvidenceTests {
       .filter { ["freeze", "video-stopped"].contains($0.rule) }.map { "\($0.rule): \($0.evidence)" }
   }
 
-  @Test func aScreenOnWhichNothingChangesIsNoFreeze() throws {
+  @Test func anUnchangingScreenIsNoFreeze() throws {
     // The sender sends a frame every 1.5 s, and each is shown.
     let seldom = "i < 30 OR i % 45 = 0"
     #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
@@ -166,7 +166,7 @@ struct FindingEvidenceTests {
     #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)") == [])
   }
 
-  @Test func whatCouldNotBeSeenIsReportedWithTheAnswer() throws {
+  @Test func unobservedMediaIsReportedWithTheAnswer() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(
@@ -180,12 +180,13 @@ struct FindingEvidenceTests {
     let text = try TakeFindings(path: path).text()
     #expect(
       text.hasPrefix("Nothing seems wrong in what could be seen. Looked at: ")
-        && text.hasSuffix("Not seen: 17 packets not opened, as there is no key\n"))
+        && text.hasSuffix("Not seen: 17 packets not decrypted, without a key\n"))
   }
 
   /// Makes one end of an observed call, from second 0 to 10.
   ///
-  /// A packet is sent every 20 ms, and those with a wanted number `i` arrive; the rest is SQL.
+  /// A packet is sent every 20 ms. `coming` is an SQL condition on the number `i` of those that
+  /// arrive; `more` is further SQL.
   private func seen(coming: String, more: String) throws -> [Detection] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")
@@ -231,7 +232,7 @@ struct FindingEvidenceTests {
     """
   }
 
-  @Test func whatWasOnlySeenGoesOneWayWhereItsSenderWentOn() throws {
+  @Test func observedMediaIsOneWayIfItsSenderContinues() throws {
     let arriving = "i * 50"
     // It stops permanently, and its sender continues counting.
     let dead = try seen(
@@ -251,7 +252,7 @@ struct FindingEvidenceTests {
     #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
     // Nothing is wrong.
     #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
-    // The other side's reports say that this side's packets do not arrive.
+    // The remote peer's reports say that this peer's packets do not arrive.
     let deaf = try seen(
       coming: "1", more: reports(packets: "i * 50", highest: "min(i, 4) * 50"))
     #expect(deaf.map(\.rule) == ["one-way-media"])
@@ -289,7 +290,7 @@ struct FindingEvidenceTests {
     #expect(!found.contains { $0.rule == "loss-burst" })
   }
 
-  @Test func aTargetThatFallsIsALimitWhateverTheEncoderSays() throws {
+  @Test func aFallingTargetIsALimitWhateverTheEncoderReports() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ target: String) throws -> [String] {

@@ -39,7 +39,7 @@ struct FindingFiguresTests {
       "\($0.peer) \($0.track ?? 0) \($0.fromNanoseconds) \($0.toNanoseconds)"
     }.sorted()
     #expect(named == counted, sourceLocation: sourceLocation)
-    // The summary has those in which packets were missing or late, and what never went on.
+    // The summary counts freezes with missing or late packets, and video that never resumed.
     let summary = try TakeSummary(path: path, findings: found)
     let freezes = found.detections.filter { ["freeze", "video-stopped"].contains($0.rule) }
     #expect(
@@ -51,7 +51,7 @@ struct FindingFiguresTests {
     try expectEveryFreeze(Self.captures + name + ".take")
   }
 
-  @Test func theFreezesOfBothWaysAreThere() throws {
+  @Test func freezesInBothDirectionsAreFound() throws {
     let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take").detections
       .filter { $0.rule == "freeze" }
     #expect(found.map(\.peer).sorted() == [1, 1, 2])
@@ -107,7 +107,7 @@ struct FindingFiguresTests {
         """)
   }
 
-  @Test func whatIsOverForPeopleExplainsNothingThatBeginsLater() throws {
+  @Test func aPerceivedEndExplainsNothingThatBeginsLater() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ begin: Int, endsForPeople: Bool) throws -> [[String]] {
@@ -121,11 +121,11 @@ struct FindingFiguresTests {
     }
     #expect(try found(18, endsForPeople: true) == [["wait", "freeze"]])
     #expect(try found(20, endsForPeople: true).sorted { $0[0] < $1[0] } == [["freeze"], ["wait"]])
-    // What is lost on the wire is missed when the buffer has run empty.
+    // A packet lost on the wire is missed only once the jitter buffer has run empty.
     #expect(try found(22, endsForPeople: false) == [["wait", "freeze"]])
   }
 
-  @Test func aFreezeIsNoSymptomOfAKeyFrameThatHadCome() throws {
+  @Test func aFreezeIsNoSymptomOfAnEarlierKeyFrame() throws {
     let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take")
     func waits(_ findings: [Finding]) -> [Finding] {
       findings.flatMap { ($0.id == "key-frame-late" ? [$0] : []) + waits($0.symptoms) }
@@ -138,8 +138,8 @@ struct FindingFiguresTests {
 
   // MARK: Concealment
 
-  /// A direction of which a tenth is concealed, never a fifth of a second.
-  @Test func spreadConcealmentHasALineOfItsOwn() throws {
+  /// A tenth of one direction's audio is concealed, and never 200 ms in one piece.
+  @Test func spreadConcealmentIsReportedSeparately() throws {
     let folder = try TakeFolder()
     func found(_ share: String) throws -> [Detection] {
       let path = try folder.record(
@@ -233,7 +233,7 @@ struct FindingFiguresTests {
     #expect(found.allSatisfy { $0.evidence.contains(" took 300 ms or more, the longest ") })
   }
 
-  @Test func countsOfSamplesAreAddedUpAndTheirTimeIsSaid() {
+  @Test func countsOfSamplesAreSummedWithTheirTime() {
     func freeze(_ from: Int64, _ seconds: Double, _ count: Int64) -> Detection {
       Detection(
         "freeze", peer: 1, from: from, to: from + 1_000_000_000, "stood still for 610 ms", ssrc: 7,
@@ -261,13 +261,13 @@ struct FindingFiguresTests {
     try call.finish()
     let found = try TakeFindings(path: call.path).findings
     #expect(found.contains { $0.impact.withoutMediaSeconds > 3 }, "\(found.map(\.text))")
-    // All streams of both ways were silent for four seconds.
+    // All streams in both directions were silent for four seconds.
     for finding in found {
       #expect(finding.impact.withoutMediaSeconds < 6, "\(finding.text)")
     }
   }
 
-  @Test func aTableThatIsCutSaysHowToSeeTheRest() throws {
+  @Test func aTruncatedTableSaysHowToSeeTheRest() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func text(_ count: Int) throws -> String {

@@ -55,7 +55,7 @@ struct FindingTests {
         """) == [["1", "4.0"], ["2", "4.0"]])
   }
 
-  @Test func aGapIsABurstAndAFreezeForWhoHearsIt() throws {
+  @Test func aGapIsABurstAndAFreezeForItsReceiver() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 3)
     call.run(2000)
@@ -82,7 +82,7 @@ struct FindingTests {
         .isEmpty)
   }
 
-  @Test func mediaThatGoesOneWayIsReported() throws {
+  @Test func oneWayMediaIsReported() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 4)
     call.run(1500)
@@ -98,7 +98,7 @@ struct FindingTests {
     #expect(found.text(showsQueries: true).contains("-- one-way-media\n"))
   }
 
-  @Test func aDeadPathIsNoPathThatGoesOneWay() throws {
+  @Test func aDeadPathIsNotOneWay() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 4)
     call.run(1500)

@@ -6,7 +6,7 @@ import Testing
 
 /// Causes are listed above their symptoms, and one fault is one finding.
 struct FindingTreeTests {
-  @Test func aGapIsOneFindingWithWhatItLedTo() throws {
+  @Test func aGapIsOneFindingWithItsSymptoms() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 3)
     call.run(2000)
@@ -41,7 +41,7 @@ struct FindingTreeTests {
     #expect(!found.findings.contains { $0.id == "concealed-audio" || $0.id == "freeze" })
   }
 
-  @Test func whatMayBeMeantStandsLast() throws {
+  @Test func possiblyIntendedFindingsAreLast() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func rule(_ id: String, _ severity: FindingSeverity, from: Int, to: Int, _ more: String = "")

@@ -17,7 +17,7 @@ struct GeneratedFaultTests {
   ) throws -> TakeFindings {
     let folder = try TakeFolder()
     let path = folder.file("\(kind.rawValue).take")
-    // A call with too little effect is drawn again.
+    // If the fault hardly touched the call, the next seed is tried.
     for seed in seeds {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(kind, seed: seed, severity: severity, sight: sight)
@@ -45,7 +45,7 @@ struct GeneratedFaultTests {
   }
 
   /// A relay whose password changed is lost when its lifetime ends, not at the refusal.
-  @Test func aRelayThatRefusesItsRefreshIsWhatEndsTheCall() throws {
+  @Test func aRelayThatRefusesItsRefreshEndsTheCall() throws {
     let found = try found(.relayExpires, 70..<71, sight: .culprit)
     #expect(found.findings.first?.id == "turn-refused", "\(found.text())")
     #expect(found.findings.first?.severity ?? .info >= .high)
@@ -57,9 +57,9 @@ struct GeneratedFaultTests {
     "microphone-gaps", "encoder-stopped",
   ]
 
-  /// A NAT that keeps its mapping, loss at any size, a channel that opens, a soft voice, and an
-  /// encoder that its application switches off.
-  @Test func whatIsNearlyTheSameIsNone() throws {
+  /// A NAT that keeps its mapping, loss independent of packet size, a channel that opens, a soft
+  /// voice, and an encoder that its application switches off.
+  @Test func similarCallsWithoutFaultsHaveNoFinding() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")
     var setup = CallSetup(chance)
@@ -85,7 +85,7 @@ struct GeneratedFaultTests {
   }
 
   /// An ICE restart changes passwords, and may change paths.
-  @Test func aRestartIsNoneOfIt() throws {
+  @Test func aRestartIsNoFault() throws {
     let folder = try TakeFolder()
     let path = folder.file("restart.take")
     try GoodCall.make(.restart, seed: 12, path: path)
@@ -103,13 +103,13 @@ struct GeneratedFaultTests {
     (.bottleneck, 817_265_992_794_057, "standing-queue"),
     (.jitter, 55_019_449_474_856_180, "high-jitter"),
   ])
-  func oneIsNotTakenForTheOther(kind: FaultKind, seed: UInt64, id: String) throws {
+  func similarFaultsAreNotConfused(kind: FaultKind, seed: UInt64, id: String) throws {
     let found = try found(kind, [seed], severity: nil)
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A shared screen has no picture between two changes, and a repair that is a tenth of a second
-  /// late disturbs nobody.
+  /// A shared screen sends nothing between two changes, and nobody notices a retransmission that is
+  /// a tenth of a second late.
   @Test(arguments: [
     (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
     (.restart, 55_019_449_474_853_259),

@@ -36,7 +36,8 @@ struct GoodCallTests {
     case .microphoneTakenAway: #expect(found.detections.map(\.rule) == ["audio-paused"])
     // A camera that is off sends nothing, and nothing is missing.
     case .cameraOff: #expect(found.detections.map(\.rule) == ["video-paused"])
-    // A screen that seldom changes: freezeCount counts its pauses, and they are said to be that.
+    // A screen that seldom changes: freezeCount counts its pauses, and the findings call them
+    // pauses.
     case .sharedScreen:
       #expect(
         found.detections.allSatisfy { $0.rule == "video-paused" && $0.severity == .info },
@@ -116,7 +117,7 @@ struct GoodCallTests {
       recorded.run(for: .seconds(2))
       call.call(0, .setLocalDescription(nil))
       call.call(1, .setLocalDescription(nil))
-      // The polite side rolls its offer back.
+      // The polite peer rolls its offer back.
       guard case .description(let offer) = call.call(1, .localDescription) else { return }
       call.call(0, .setRemoteDescription(offer))
       call.call(0, .setLocalDescription(nil))
@@ -167,7 +168,7 @@ struct GoodCallTests {
 
   /// Captures audio at both peers: loud, or digital silence.
   ///
-  /// - Parameter pausing: of how many blocks of silence one is sent, as with DTX.
+  /// - Parameter pausing: one of this many blocks of silence is sent, as with DTX.
   private func talk(
     _ call: VirtualCall, milliseconds: Int64, speaker: Int, pausing: Int64 = 1
   ) {

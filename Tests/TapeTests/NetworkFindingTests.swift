@@ -66,7 +66,7 @@ struct NetworkFindingTests {
     Case(.skewedClock, ["clock-drift"], not: ["standing-queue"]),
   ]
 
-  @Test(arguments: cases) func aFaultIsNamedAndItsLikeIsNot(one: Case) throws {
+  @Test(arguments: cases) func aFaultIsNamedAndASimilarCallIsNot(one: Case) throws {
     let folder = try TakeFolder()
     let found = try TakeFindings(path: one.scene.record(in: folder))
     let ids = Set(found.findings.flatMap(ids(of:)))

@@ -10,7 +10,7 @@ import Wire
   private struct Enough: Error {}
 
   @Test(arguments: [1, 2, 7])
-  func resultsComeInTheOrderOfTheTakes(jobs: Int) {
+  func resultsAreInTheOrderOfTheTakes(jobs: Int) {
     var seen: [Int] = []
     ParallelTakes.run(100, jobs: jobs) { (index: Int, post: (Int) -> Void) in
       post(index * index)
@@ -21,7 +21,7 @@ import Wire
     #expect(seen == Array(0..<100))
   }
 
-  @Test func whatFollowsAFailureIsNotDone() {
+  @Test func nothingIsDoneAfterAFailure() {
     let begun = Mutex(0)
     #expect(throws: Enough.self) {
       try ParallelTakes.run(1_000_000, jobs: 2) { (index: Int, post: (Int) -> Void) in
@@ -35,8 +35,8 @@ import Wire
     #expect(begun.withLock { $0 } < 100)
   }
 
-  /// The thread that fills a channel waits for its reader, which has gone.
-  @Test func channelsThatNobodyReadsHoldNobody() {
+  /// A thread that fills a channel does not wait for a reader that has stopped.
+  @Test func unreadChannelsBlockNoThread() {
     let rows = [[[Value]]](repeating: [[.integer(1)]], count: 100)
     #expect(throws: Enough.self) {
       try ParallelTakes.run(20, jobs: 3, discard: { $0.cancel() }) {

@@ -13,7 +13,7 @@ struct ParticipantViewTests {
   }
 
   /// A server mixes two participants into one track; one joins later, and one leaves earlier.
-  @Test func speechInAMixIsNobodysInParticular() throws {
+  @Test func speechInAMixHasNoParticipant() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     let speech = [2, 12, 22].enumerated().map { index, second in
@@ -43,7 +43,7 @@ struct ParticipantViewTests {
         == ["anna,0,20", "ben,10,30"])
   }
 
-  @Test func whatWasNotDecodedIsNotCalledMissing() throws {
+  @Test func undecodedMediaIsNotReportedAsMissing() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(path, "DELETE FROM level; DELETE FROM speech; DELETE FROM track")
@@ -54,7 +54,7 @@ struct ParticipantViewTests {
       INSERT INTO coverage (row, actor, at_ns, peer, from_ns, to_ns, what, reason)
         VALUES (131070, 1, 0, NULL, 0, 1, 'no-keys', '17')
       """)
-    #expect(try SpeakerTimeline(path: path).text().contains("17 packets not opened, as there is"))
+    #expect(try SpeakerTimeline(path: path).text().contains("17 packets not decrypted, "))
     try folder.alter(
       path,
       """

@@ -50,7 +50,7 @@ struct PerceptionRuleTests {
     #expect(!hits.isEmpty, "\(id) at \(seconds): \(all)", sourceLocation: sourceLocation)
   }
 
-  @Test func whatIsPutInWronglyIsFound() throws {
+  @Test func insertedFaultsAreFound() throws {
     let folder = try TakeFolder()
     let found = try call(folder, "bad", seconds: 27) { driven in
       func camera(_ state: Camera.State, _ from: Int, _ to: Int) {
@@ -77,7 +77,7 @@ struct PerceptionRuleTests {
     #expect(found.findings.count { $0.id == "camera-black" } == 1, "\(found.text())")
   }
 
-  @Test func whatIsMeantIsNoFault() throws {
+  @Test func intendedInputIsNotAFault() throws {
     let folder = try TakeFolder()
     let found = try call(folder, "meant", seconds: 24) { driven in
       // A camera that the user switches off, or removes.
@@ -115,11 +115,11 @@ struct PerceptionRuleTests {
     (FaultKind.audioVideoApart, "audio-video-apart"), (.layerEnds, "simulcast-layer-ended"),
     (.requestsUnanswered, "key-frame-requests-unanswered"), (.bandwidthLine, "encoder-capped"),
   ])
-  func whatTheGeneratorMakesIsFound(kind: FaultKind, id: String) throws {
+  func generatedFaultsAreFound(kind: FaultKind, id: String) throws {
     let folder = try TakeFolder()
     let path = folder.file("fault.take")
     var isTouched = false
-    // A call with too little loss is drawn again.
+    // If the fault hardly touched the call, the next seed is tried.
     for seed: UInt64 in 3..<9 where !isTouched {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(

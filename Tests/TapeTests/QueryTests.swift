@@ -55,7 +55,7 @@ struct QueryTests {
           """)
   }
 
-  @Test func theBytesOfEveryPacketComeBackFromTheView() throws {
+  @Test func theViewReturnsTheBytesOfEveryPacket() throws {
     let folder = try TakeFolder()
     var steps = [SampleSteps.call(packets: 0, payload: 0)[0]]
     let sizes = [0, 1, 8_130, 40, 0, 1_200, 8_152, 20_000, 3, 65_507, 0]

@@ -42,7 +42,7 @@ struct RecordingTests {
   }
 
   @Test(arguments: ["SELECT count(*) FROM peer", "BEGIN; SELECT count(*) FROM peer"])
-  func aTakeThatSomebodyLooksIntoIsCompletedAllTheSame(looking: String) throws {
+  func aTakeIsCompletedWhileAReaderHasItOpen(looking: String) throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")
     let steps = SampleSteps.call(packets: 500, payload: 400)
@@ -81,7 +81,7 @@ struct RecordingTests {
     #expect(try TapeAudit.run(path: path).steps == steps.count)
   }
 
-  @Test func manySendersAreForgottenAndNumberedAnew() throws {
+  @Test func manySendersAreForgottenAndRenumbered() throws {
     let folder = try TakeFolder()
     var steps = [SampleSteps.call(packets: 0, payload: 0)[0]]
     for index in 0..<140_000 {
@@ -127,7 +127,7 @@ struct RecordingTests {
     #expect(audit.isComplete)
   }
 
-  @Test func whatWasFlushedIsThereForAReader() throws {
+  @Test func flushedStepsAreVisibleToAReader() throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")
     let steps = SampleSteps.call(packets: 500, payload: 400)

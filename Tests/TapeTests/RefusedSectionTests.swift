@@ -55,7 +55,7 @@ struct RefusedSectionTests {
       ])
   }
 
-  @Test func theConfigurationDecidesWhatThereIs() throws {
+  @Test func theConfigurationDecidesTheContents() throws {
     var configuration = PeerConfiguration()
     configuration.codecs = ["opus", "vp9"]
     let found = try evidence(Self.offer(Self.video), configuration)
@@ -65,7 +65,7 @@ struct RefusedSectionTests {
       ])
   }
 
-  @Test func whatIsAcceptedOrOffIsNoFinding() throws {
+  @Test func acceptedOrDisabledSectionsAreNoFinding() throws {
     #expect(
       try evidence(
         Self.offer(

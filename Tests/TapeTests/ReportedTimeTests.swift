@@ -50,11 +50,11 @@ struct ReportedTimeTests {
       .filter { $0.rule == "slow-handshake" }
   }
 
-  @Test func aHandshakeIsNotSlowBecauseTheNextSampleCameLate() throws {
-    // Samples every ten seconds: the handshake took anything from nothing to ten seconds.
+  @Test func aHandshakeIsNotSlowBecauseTheNextSampleIsLate() throws {
+    // Samples every ten seconds: the handshake may have taken anything up to ten seconds.
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200]) == [])
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200], event: 1_700) == [])
-    // Five samples in a row saw it go on.
+    // Five consecutive samples show it in progress.
     let slow = try handshake(
       until: 7_200, samples: [1_200, 2_200, 3_200, 4_200, 5_200, 6_200, 7_200])
     #expect(
@@ -88,7 +88,7 @@ struct ReportedTimeTests {
     #expect(!closed.contains { $0.rule == "disconnected" })
   }
 
-  /// Older browsers report the states of ICE, and of the connection that it was closed.
+  /// Older browsers report ICE states, and of the connection only that it was closed.
   @Test func aConnectionReportedOnlyAsClosedHadBeenThere() throws {
     let found = try found(
       samples: [1_000],
@@ -100,7 +100,7 @@ struct ReportedTimeTests {
     #expect(!found.contains { $0.rule == "never-connected" }, "\(found)")
   }
 
-  @Test func mediaStopsToBeMissedWhenTheConnectionIsGivenUp() throws {
+  @Test func noMediaIsMissingAfterTheConnectionIsAbandoned() throws {
     let states: [(Int, String, String, String)] = [
       (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
       (16_000, "ice-connection", "checking", "disconnected"),
@@ -112,7 +112,7 @@ struct ReportedTimeTests {
     }
     #expect(try seconds([]) == [15])
     #expect(try seconds([(70_000, "connection", "failed", "closed")]) == [15])
-    // Tried again, and closed at last.
+    // Retried, and finally closed.
     #expect(
       try seconds([
         (20_000, "connection", "failed", "connecting"),

@@ -9,7 +9,7 @@ import Wire
 @testable import Tape
 
 struct RoundTripTests {
-  @Test func everyKindOfStepComesBackAsItWasRecorded() throws {
+  @Test func everyKindOfStepIsReadAsItWasRecorded() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let recorded = SampleSteps.all
@@ -61,7 +61,7 @@ struct RoundTripTests {
     #expect(try connection.integer("SELECT count(*) FROM capture") == 6)
   }
 
-  @Test func theHeaderTellsWhatWasRecorded() throws {
+  @Test func theHeaderDescribesTheRecording() throws {
     let folder = try TakeFolder()
     let reader = try TapeReader(path: try folder.record(SampleSteps.all) { $0.keepsMedia = false })
     #expect(reader.header.label == "test")
@@ -123,7 +123,7 @@ struct RoundTripTests {
     #expect(sent.map(\.bytes) == [Array("é\u{0}".utf8), []])
   }
 
-  @Test func finishingTwiceGivesTheSameAnswer() throws {
+  @Test func finishingTwiceReturnsTheSameResult() throws {
     let folder = try TakeFolder()
     let writer = try TapeWriter(path: folder.file("a.take"), options: TapeWriter.Options())
     for step in SampleSteps.all { writer.record(step) }

@@ -152,7 +152,7 @@ struct RowRuleTests {
             SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0, NULL
             FROM placed;
           """),
-    // Pictures 200 ms later from the sixth second on, after a late packet, or 40 ms.
+    // After a late packet, from the sixth second on, frames are shown 200 ms later, or 40 ms later.
     Case(
       "late-repair-delay", bad: "200", good: "40",
       way + format(1, "in", "decoded")
@@ -169,7 +169,7 @@ struct RowRuleTests {
           """),
   ]
 
-  @Test(arguments: cases) func oneTakeHasItAndOneThatIsNearlyTheSameHasNot(one: Case) throws {
+  @Test(arguments: cases) func aRuleFiresOnOneTakeAndNotOnANearlyEqualOne(one: Case) throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     func found(_ what: String) throws -> [Detection] {

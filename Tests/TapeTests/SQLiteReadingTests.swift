@@ -56,7 +56,7 @@ struct SQLiteReadingTests {
 
   /// A read-only reader gets this version's views, not the file's.
   @Test(arguments: [false, true])
-  func whatIsReadAreTheViewsOfThisVersion(keepsInMemory: Bool) throws {
+  func queriesUseTheViewsOfThisVersion(keepsInMemory: Bool) throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     try folder.alter(

@@ -36,17 +36,17 @@ struct SchemaCheckTests {
       "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'row >> 16', '7') "
         + "WHERE name = 'state'; PRAGMA writable_schema = RESET",
     ])
-  func whatIsNotTheTableOfATakeIsRefused(_ sql: String) throws {
+  func tablesThatDifferFromATakesAreRefused(_ sql: String) throws {
     let error = try #require(try refusal(of: sql), "it was opened")
     #expect(error.kind == .invalid && error.reason.contains("restore"), "\(error)")
   }
 
-  @Test func anIndexOfSomebodyElseIsRefusedWithTheWayOut() throws {
+  @Test func anUnknownIndexIsRefusedWithARemedy() throws {
     let error = try #require(try refusal(of: "CREATE INDEX more ON packet_store (size)"))
     #expect(error.reason.contains("DROP INDEX more"))
   }
 
-  @Test func whatIsAddedIsListedAndNotRead() throws {
+  @Test func additionsAreListedAndNotRead() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     try folder.alter(
@@ -67,7 +67,7 @@ struct SchemaCheckTests {
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
-  @Test func aViewWithOtherCommentsIsTheSameOne() throws {
+  @Test func aViewWithDifferentCommentsIsEqual() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let views = try #require(TakeSchema.views.first { $0.name == "bitrate" })
@@ -102,9 +102,9 @@ struct SchemaCheckTests {
     #expect(error?.place == "take")
   }
 
-  /// A copy of a take from before revisions has an empty revision column, which the digest does not
-  /// cover.
-  @Test func aTakeOfBeforeRevisionsHasNone() throws {
+  /// A copy of a take recorded before revisions has an empty revision column, which the digest does
+  /// not cover.
+  @Test func aTakeFromBeforeRevisionsHasNone() throws {
     let folder = try TakeFolder()
     let old = "\(FileManager.default.currentDirectoryPath)/Captures/formats/format-3.take"
     let reader = try TapeReader(path: old)

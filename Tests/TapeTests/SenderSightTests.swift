@@ -34,7 +34,7 @@ struct SenderSightTests {
   }
 
   /// Loss alone is not mistaken for other faults in the same reports.
-  @Test func lossIsNoQueueAndNoReordering() throws {
+  @Test func lossIsNotReportedAsAQueueOrReordering() throws {
     let found = try found(.loss, 40..<60)
     #expect(found.findings.first?.id == "loss-at-peer", "\(found.text())")
     #expect(

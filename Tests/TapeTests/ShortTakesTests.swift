@@ -20,7 +20,7 @@ struct ShortTakesTests {
     }
   }
 
-  @Test func takesOfEveryKindSayWhatTheySayAlone() throws {
+  @Test func takesOfEveryKindGiveTheSameResultsAsAlone() throws {
     let short = ShortTakes()
     let names = [
       "aiortc-retake-offers", "aiortc-retake-offers-waits", "aiortc-peer-offers",
@@ -36,7 +36,7 @@ struct ShortTakesTests {
   }
 
   /// No take's data appears in the next one, and one schema is parsed once.
-  @Test func nothingStaysOfTheTakeBefore() throws {
+  @Test func noDataRemainsFromThePreviousTake() throws {
     let folder = try TakeFolder()
     let short = ShortTakes()
     for count in [9, 0, 3, 40, 1] {
@@ -58,7 +58,7 @@ struct ShortTakesTests {
     "PRAGMA user_version = 99", "PRAGMA application_id = 1", "PRAGMA user_version = 6",
     "UPDATE peer SET label = x'ff'",
   ])
-  func alteredTakesAreFoundOut(_ sql: String) throws {
+  func alteredTakesAreDetected(_ sql: String) throws {
     let folder = try TakeFolder()
     let good = try folder.record(SampleSteps.call(packets: 5, payload: 9), as: "good.take")
     let other = try folder.record(SampleSteps.call(packets: 7, payload: 9), as: "other.take")

@@ -62,7 +62,7 @@ struct SpeakerTests {
     }
   }
 
-  @Test func speechIsWhatTheBlocksOfTheTakeSay() throws {
+  @Test func speechFollowsTheTakesBlocks() throws {
     let folder = try TakeFolder()
     let path = try turns(folder)
     // Applies the rule again, to the frames instead of the peer's own reports.

@@ -127,7 +127,7 @@ struct StatRuleTests {
     }.joined()
   }
 
-  @Test func theSamplesOverTheThresholdAreNamedAndTheOthersAreNot() throws {
+  @Test func onlySamplesOverTheThresholdAreNamed() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     for one in Self.cases {

@@ -51,7 +51,7 @@ struct TalkTests {
     return text.split(separator: "\r\n").dropFirst().map(String.init)
   }
 
-  @Test func aVoiceThatIsSentAndHeardIsOnePerson() throws {
+  @Test func aVoiceSentAndReceivedIsOneParticipant() throws {
     let folder = try TakeFolder()
     let path = try take(folder, [(1, 1_000, 4_000), (2, 5_000, 6_000)])
     #expect(
@@ -86,7 +86,7 @@ struct TalkTests {
   /// Interruptions, and cases that are none: an overlap that ends too soon, a speaker who had
   /// hardly started, a speaker who continues, a turn that ends a little late.
   @Test(arguments: overlaps)
-  func whoeverGoesOnWhileAnotherFallsSilentInterrupts(_ each: Overlap) throws {
+  func aSpeakerWhoContinuesWhenTheOtherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()
     let path = try take(
       folder, [(1, each.anna.lowerBound, each.anna.upperBound), (2, each.ben, each.benEnds)])
@@ -132,7 +132,7 @@ struct TalkTests {
   }
 
   /// A participant on two connections, one of which replaces the other.
-  @Test func aPersonOfARoomOnTwoConnectionsIsOne() throws {
+  @Test func aParticipantOnTwoConnectionsIsOne() throws {
     let folder = try TakeFolder()
     let path = try take(folder, [], hears: false)
     try folder.alter(
@@ -154,7 +154,7 @@ struct TalkTests {
         == ["Carla (id-1),1000000000,4000000000", "Carla (id-2),9000000000,9500000000"])
   }
 
-  @Test func theChartHasARowForEachPerson() throws {
+  @Test func theChartHasARowForEachParticipant() throws {
     let folder = try TakeFolder()
     let path = try take(folder, [(1, 1_000, 10_000), (2, 9_000, 15_000)])
     let lines = try SpeakerTimeline(path: path).text(TableLook(columns: 80))

@@ -73,7 +73,7 @@ struct TamperTests {
   }
 
   @Test(arguments: TamperTests.recorded)
-  func aRowThatIsThereTwiceIsFoundAtItsStep(_ table: Table) throws {
+  func aDuplicateRowIsFoundAtItsStep(_ table: Table) throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let row = try row(table, path)

@@ -21,7 +21,7 @@ struct UnfinishedFileTests {
     try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  @Test func aFileIsMadeAndNothingIsWrittenThroughWhatIsThere() throws {
+  @Test func aFileIsCreatedAndNeverWrittenThroughAnExistingOne() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let victim = folder + "/victim"
     try Data("keep".utf8).write(to: URL(filePath: victim))
@@ -68,7 +68,7 @@ struct UnfinishedFileTests {
   }
 
   /// Files of killed processes are removed; a running process's file stays, as do other files.
-  @Test func whatNobodyHoldsIsSwept() throws {
+  @Test func unlockedFilesAreRemoved() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let abandoned = ".retake-\(String(repeating: "0a", count: 16)).part"
     let running = ".retake-\(String(repeating: "1b", count: 16)).part"

@@ -12,7 +12,7 @@ import Wire
     .blob([UInt8](repeating: 7, count: 5_000)),
   ]
 
-  @Test func valuesComeBackAsTheyWere() {
+  @Test func valuesAreReadAsTheyWereWritten() {
     let bytes = ValueBytes(Self.values)
     var read: [Value] = []
     var offset = 0
@@ -25,7 +25,7 @@ import Wire
   }
 
   /// Every take's digest is computed from these bytes.
-  @Test func theFormIsTheOneThatTakesAreHashedIn() {
+  @Test func theBytesAreThoseThatTakesAreHashedFrom() {
     let bytes = ValueBytes([.null, .integer(-2), .real(1), .text("ab"), .blob([9])])
     let expected: [UInt8] =
       [0] + [1, 254, 255, 255, 255, 255, 255, 255, 255] + [2, 0, 0, 0, 0, 0, 0, 240, 63]
@@ -66,7 +66,7 @@ import Wire
     #expect(!copy.equals(0..<1, rows, 0..<1))
   }
 
-  @Test func theFirstOtherColumnIsFound() {
+  @Test func theFirstDifferentColumnIsFound() {
     let left = rows([[.integer(1), .text("a"), .blob([1])]])
     let right = rows([[.integer(1), .text("b"), .blob([2])]])
     #expect(left.firstDifference(0, right, 0) == 1)
@@ -75,14 +75,14 @@ import Wire
   }
 
   /// Rows in older formats are shorter.
-  @Test func whatOnlyOneRowHasIsNoDifference() {
+  @Test func columnsOfOnlyOneRowAreNoDifference() {
     let left = rows([[.integer(1)], [.integer(5)]])
     let right = rows([[.integer(1), .text("later")]])
     #expect(left.firstDifference(0, right, 0) == nil)
     #expect(right.firstDifference(0, left, 0) == nil)
   }
 
-  @Test func aRowThatIsNotCompleteIsTakenBack() {
+  @Test func anIncompleteRowIsRemoved() {
     var rows = rows([[.integer(1)]])
     let before = rows
     rows.begin(.packet)

@@ -30,7 +30,7 @@ struct WholeFileTests {
     #expect(names == ["a"] && content("a") == "half")
   }
 
-  @Test func whatIsGivenUpLeavesNothing() throws {
+  @Test func anAbandonedFileLeavesNothing() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     do {
       let file = try WholeFile("\(folder)/a", .kept, isTake: true)
@@ -41,7 +41,7 @@ struct WholeFileTests {
     #expect(names.isEmpty)
   }
 
-  @Test func aFileThatIsThereIsKeptOrReplacedAsWasSaid() throws {
+  @Test func anExistingFileIsKeptOrReplacedAsRequested() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     try WholeFile.write("first".utf8, to: "\(folder)/a", .kept)
     #expect(throws: WholeFile.Failure.self) {
@@ -54,7 +54,7 @@ struct WholeFileTests {
     #expect(mode as? Int == 0o600)
   }
 
-  @Test func aNameThatIsTakenMeanwhileIsNotTakenAway() throws {
+  @Test func aFileCreatedMeanwhileIsNotReplaced() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = try WholeFile("\(folder)/a", .kept)
     try Data("mine".utf8).write(to: URL(filePath: file.temporary))

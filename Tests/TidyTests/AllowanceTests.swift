@@ -6,7 +6,7 @@ struct AllowanceTests {
     Finding(path: "b", line: 3, what: "x"),
   ]
 
-  @Test func whatIsNotAllowedIsReportedInOrder() {
+  @Test func violationsAreReportedInOrder() {
     #expect(findings.reversed().complaints().first == "a:2: x")
     #expect(findings.complaints() == ["a:1: x", "a:2: x", "b:3: x"])
   }

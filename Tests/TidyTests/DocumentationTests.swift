@@ -21,7 +21,7 @@ struct DocumentationTests {
     #expect(sentences.contains("one end of the call") && sentences.contains("on the wire"))
   }
 
-  @Test func theReadmeLeadsToFilesThatAreThere() throws {
+  @Test func theReadmesLinksLeadToFiles() throws {
     let link = try Pattern(#"\]\(([^)#]+)\)"#, "link")
     let targets = link.matches(in: Self.readme.text).map { $0.groups[1] }
     #expect(targets.count > 10)
@@ -35,7 +35,7 @@ struct DocumentationTests {
   }
 
   @Test(arguments: ["CONTRIBUTING.md", "Tests/README.md", "Captures/README.md"])
-  func guidesLeadToFilesThatAreThere(_ path: String) throws {
+  func theGuidesLinksLeadToFiles(_ path: String) throws {
     let link = try Pattern(#"\]\(([^)#:]+)\)"#, "link")
     let folder = SourceTree.root.appendingPathComponent(path).deletingLastPathComponent()
     for target in link.matches(in: SourceTree.file(path).text).map({ $0.groups[1] }) {

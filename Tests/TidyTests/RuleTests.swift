@@ -11,7 +11,7 @@ struct RuleTests {
       "concealed-audio", "FindingTests/concealedAudioIsReported",
       "FindingEvidenceTests/pausesOfTheSenderAreNotConcealment"
     ),
-    both("silent-audio", "FindingEvidenceTests/whatIsNotDecodedIsNotSilent"),
+    both("silent-audio", "FindingEvidenceTests/undecodedAudioIsNotSilent"),
     both("silent-while-speaking", "FindingTests/speechThatIsNotHeardIsReported"),
     both("speech-while-muted", "FindingTests/speechIntoADisabledTrackIsReported"),
     (
@@ -20,7 +20,7 @@ struct RuleTests {
     ),
     (
       "disconnected", "FindingTests/aSilentPathIsADisconnection",
-      "FindingTests/aDeadPathIsNoPathThatGoesOneWay"
+      "FindingTests/aDeadPathIsNotOneWay"
     ),
     good("srtp-refused"), good("payload-type-unknown"),
     both("ice-flapping", "FindingTests/aRelayInUseAndAPairThatFlapsAreReported"),
@@ -31,11 +31,11 @@ struct RuleTests {
     both("high-round-trip", "FindingTests/aPathThatBecomesLongIsReported"),
     both("loss", "FindingTests/aPartOfATakeHasThePacketsOfThatPart"),
     (
-      "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForWhoHearsIt",
+      "loss-burst", "FindingTests/aGapIsABurstAndAFreezeForItsReceiver",
       "FindingEvidenceTests/aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins"
     ),
     both("loss-at-peer", "FindingTests/lossAndItsShareAreReported"),
-    both("encoder-limited", "FindingEvidenceTests/aTargetThatFallsIsALimitWhateverTheEncoderSays"),
+    both("encoder-limited", "FindingEvidenceTests/aFallingTargetIsALimitWhateverTheEncoderReports"),
     (
       "refused-section", "RefusedSectionTests/aSectionWithoutACommonCodecIsNamedWithItsCodecs",
       "GoodCallTests/nothingIsWrongInAGoodCall"
@@ -44,44 +44,46 @@ struct RuleTests {
     meant("microphone-without-signal"), meant("camera-stopped"), meant("camera-repeats"),
     meant("camera-black"),
     (
-      "simulcast-layer-ended", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "simulcast-layer-ended", "PerceptionRuleTests/generatedFaultsAreFound",
       "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
     ),
     (
-      "key-frame-requests-unanswered", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
+      "key-frame-requests-unanswered", "PerceptionRuleTests/generatedFaultsAreFound",
       "PerceptionRuleTests/layersAllSentAndRequestsAnsweredAreNoFault"
     ),
     (
-      "audio-video-apart", "PerceptionRuleTests/whatTheGeneratorMakesIsFound",
-      "PerceptionRuleTests/whatIsMeantIsNoFault"
+      "audio-video-apart", "PerceptionRuleTests/generatedFaultsAreFound",
+      "PerceptionRuleTests/intendedInputIsNotAFault"
     ),
-    both("stream-gap", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
-    both("one-way-media", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
-    both("audio-paused", "FindingEvidenceTests/whatWasOnlySeenGoesOneWayWhereItsSenderWentOn"),
+    both("stream-gap", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
+    both("one-way-media", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
+    both("audio-paused", "FindingEvidenceTests/observedMediaIsOneWayIfItsSenderContinues"),
     both("video-paused", "GoodCallTests/nothingIsWrongInAGoodCall"),
-    both("sequence-restart", "StreamImportTests/numbersThatBeginAnewAreNamedAndNotLost"),
+    both("sequence-restart", "StreamImportTests/restartedNumbersAreNamedAndNotLost"),
     both("rtcp-other-ssrc", "StreamImportTests/reportsOfAnotherSourceAreNamed"),
     both("uneven-timestamps", "StreamImportTests/unevenTimestampsAreNamed"),
     (
       "no-key-frame", "FindingTests/aMissingKeyFrameIsReported",
       "FindingTests/aGoodCallHasNoProblems"
     ),
-    both("freeze", "FindingEvidenceTests/aScreenOnWhichNothingChangesIsNoFreeze"),
+    both("freeze", "FindingEvidenceTests/anUnchangingScreenIsNoFreeze"),
     both("video-stopped", "FindingEvidenceTests/videoThatDiesIsReportedWithWhoLetItDie"),
     both("late-first-frame", "FindingEvidenceTests/aLateFirstPictureIsReported"),
     generated("payload-types-crossed"), generated("address-changed"),
     generated("large-packets-lost"), generated("channel-not-open"), generated("microphone-quiet"),
     generated("microphone-gaps"), generated("encoder-stopped"),
-    generated("dtls-roles-clash", silent: "aRestartIsNoneOfIt"),
-    generated("ice-password-wrong", silent: "aRestartIsNoneOfIt"),
+    generated("dtls-roles-clash", silent: "aRestartIsNoFault"),
+    generated("ice-password-wrong", silent: "aRestartIsNoFault"),
     (
       "video-undecodable", "GeneratedFaultTests/aReceiverAloneNamesAStreamOfAnotherCodec",
-      "GeneratedFaultTests/whatIsNearlyTheSameIsNone"
+      "GeneratedFaultTests/similarCallsWithoutFaultsHaveNoFinding"
     ),
   ]
 
   /// Returns the entry for a rule about generated faults.
-  private static func generated(_ rule: String, silent: String = "whatIsNearlyTheSameIsNone")
+  private static func generated(
+    _ rule: String, silent: String = "similarCallsWithoutFaultsHaveNoFinding"
+  )
     -> (String, String, String)
   {
     (rule, "GeneratedFaultTests/theFirstFindingNamesIt", "GeneratedFaultTests/\(silent)")
@@ -94,7 +96,7 @@ struct RuleTests {
   /// Returns the entry for a rule that fires in a scene, and not in a call without a fault.
   private static func good(_ rule: String) -> (String, String, String) {
     (
-      rule, "NetworkFindingTests/aFaultIsNamedAndItsLikeIsNot",
+      rule, "NetworkFindingTests/aFaultIsNamedAndASimilarCallIsNot",
       "FindingTests/aGoodCallHasNoProblems"
     )
   }
@@ -102,8 +104,8 @@ struct RuleTests {
   /// Returns the entry for a rule about wrong input, which is silent if the input is intended.
   private static func meant(_ rule: String) -> (String, String, String) {
     (
-      rule, "PerceptionRuleTests/whatIsPutInWronglyIsFound",
-      "PerceptionRuleTests/whatIsMeantIsNoFault"
+      rule, "PerceptionRuleTests/insertedFaultsAreFound",
+      "PerceptionRuleTests/intendedInputIsNotAFault"
     )
   }
 

@@ -21,7 +21,7 @@ struct SDKRowTests {
     }
   }
 
-  @Test func everyNumberIsThereOnce() {
+  @Test func everyNumberExistsOnce() {
     let wanted = SDKRow.documents.flatMap { document, count in
       (1...count).map { "\(document)\($0)" }
     }
@@ -30,7 +30,7 @@ struct SDKRowTests {
     #expect(SDKRow.all.allSatisfy { !$0.text.isEmpty && !$0.text.contains("|") })
   }
 
-  @Test func whatWorksHasATestThatExists() {
+  @Test func supportedRowsHaveATestThatExists() {
     let tests = Self.tests
     #expect(tests.count > 100)
     for row in SDKRow.all {
@@ -46,7 +46,7 @@ struct SDKRowTests {
   }
 
   /// `make rows` checks that the test fails; this test checks that each switch's words exist.
-  @Test func whatWorksHasASwitchThatFits() {
+  @Test func supportedRowsHaveASwitchThatFits() {
     let files = Dictionary(
       grouping: SourceTree.sources + [SourceTree.manifest],
       by: { $0.path.split(separator: "/").last.map(String.init) ?? "" })

@@ -1,7 +1,7 @@
 """Reads every view of takes through DuckDB's SQLite scanner and compares the rows with SQLite's.
 
-The captures carry the views of the versions that recorded them, so their copies get those of
-Schema/ first, as a take has them that is recorded now.
+Captures contain the views of the versions that recorded them, so their copies first get those of
+Schema/, as in a take recorded now.
 
     make views
 """
@@ -22,12 +22,12 @@ CAPTURES = [
     "formats/format-6.take", "janus-room.take", "observed-aiortc.take", "observed-firefox.take",
     "observed-clear-vp8.take", "virtual-heavy-loss.take", "chromium-negotiates.take",
 ]
-# What the scanner cannot hand over: it takes a computed column for text, and these are bytes.
+# The scanner cannot read this: it treats a computed column as text, and its values are bytes.
 LEFT_OUT = {"packet": {"bytes"}, "frame": {"bytes", "digest"}}
 
 
 def statements(kind):
-    """The statements of the schema that make a kind of things, in their order."""
+    """Returns the schema's statements that create one kind of object, in order."""
     found, lines = [], []
     for path in sorted(glob.glob(os.path.join(ROOT, "Schema", "*.sql"))):
         with open(path, encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def statements(kind):
 
 
 def added_columns():
-    """The columns that came to tables later: table, column and statement."""
+    """Returns columns added to tables later: table, column and statement."""
     found = []
     for path in sorted(glob.glob(os.path.join(ROOT, "Schema", "*.sql"))):
         with open(path, encoding="utf-8") as file:
@@ -52,7 +52,7 @@ def added_columns():
 
 
 def with_views(take, folder):
-    """A copy of a take with the views of this version; a table that its format lacks is empty."""
+    """Copies a take with this version's views; a table that its format lacks is empty."""
     path = os.path.join(folder, os.path.basename(take))
     shutil.copy(take, path)
     base = sqlite3.connect(path)
@@ -75,7 +75,7 @@ def with_views(take, folder):
 
 
 def cell(value):
-    """A value by what it says: the scanner hands some numbers over as text."""
+    """Returns a value independent of its type: the scanner reads some numbers as text."""
     if value is None or isinstance(value, (bytes, bytearray, memoryview)):
         return ("bytes", bytes(value)) if value is not None else ("null", "")
     if isinstance(value, bool):
@@ -83,9 +83,9 @@ def cell(value):
     try:
         number = float(value)
     except (TypeError, ValueError):
-        # DuckDB writes what is not ASCII of bytes as \\xC3.
+        # DuckDB writes the non-ASCII bytes of a BLOB as \\xC3.
         return ("text", re.sub(r"[^ -~]|\\x[0-9A-F]{2}", "?", str(value)))
-    # One is the nearest text of the other with 15 digits.
+    # Equal if one is the other rounded to 15 digits.
     return ("number", float(f"{number:.7g}"))
 
 

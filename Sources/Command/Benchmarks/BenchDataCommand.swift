@@ -15,7 +15,7 @@ struct BenchDataCommand: AsyncParsableCommand {
     commandName: "data",
     abstract: "Measure how fast messages go over a data channel between two peers.",
     discussion: """
-      Two peers send over loopback UDP, each on a thread of its own as in an application. The \
+      Two peers send over loopback UDP, each on its own thread as in an application. The \
       sender keeps 1 MiB of messages waiting; with --record both peers are recorded meanwhile.
 
       Example:

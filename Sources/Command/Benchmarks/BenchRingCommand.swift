@@ -10,7 +10,7 @@ import RetakeCommand
 import Tape
 import Wire
 
-/// Measures what a flight recorder costs while nothing happens, and when something does.
+/// Measures a flight recorder's cost while it only retains packets, and when it writes a take.
 struct BenchRingCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ring",

@@ -134,7 +134,7 @@ struct WireFlood: ~Copyable {
       sockets.append(socket)
       guard socket >= 0, code == 0 else {
         for socket in sockets where socket >= 0 { close(socket) }
-        throw CommandFailure(.inputOutput, "port \(port) of loopback is taken")
+        throw CommandFailure(.inputOutput, "port \(port) of loopback is in use")
       }
     }
     self.traffic = traffic
@@ -161,7 +161,7 @@ struct WireFlood: ~Copyable {
           }
         }
         guard length == bytes.count else {
-          throw CommandFailure(.inputOutput, "loopback takes no more packets")
+          throw CommandFailure(.inputOutput, "loopback accepts no more packets")
         }
         sent += 1
       }

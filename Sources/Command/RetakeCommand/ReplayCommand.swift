@@ -37,8 +37,8 @@ struct ReplayCommand: ParsableCommand {
 
   @Flag(
     help: """
-      Take the output of another OpenSSL, libsrtp2 or codec from the recording, and compare \
-      everything else; if all libraries are the same, substitute them all.
+      Use the recorded output of another OpenSSL, libsrtp2 or codec, and compare everything else; \
+      if all libraries are the same, substitute them all.
       """)
   var substitute = false
 
@@ -187,7 +187,7 @@ struct ReplayCommand: ParsableCommand {
       retake: \(options.take): made by \(others.map(\.text).joined(separator: ", by ")): its \
       outputs may differ
         a Retake of that revision replays it exactly; retake pin has it compared by meaning, and \
-      retake upgrade makes it anew
+      retake upgrade recreates it
       """)
   }
 

@@ -92,7 +92,8 @@ package final class CallPeer: Sendable {
     for mid in changes.stops { try await connection.stopTransceiver(try transceiver(mid)) }
     for (mid, direction) in changes.directions.sorted(by: { $0.key < $1.key }) {
       guard let direction = TransceiverDirection(rawValue: direction), direction != .stopped else {
-        throw PeerError(name: "TypeError", message: "\(direction) is no direction of an m-section")
+        throw PeerError(
+          name: "TypeError", message: "\(direction) is not a direction of an m-section")
       }
       try await connection.setDirection(direction, of: try transceiver(mid))
     }

@@ -165,7 +165,7 @@ struct CallTally {
   /// The peers of ended calls in the shared take.
   private var peers: [RecordingReport.Peer] = []
   /// The media that the last ended call sent and received, in words.
-  private var lastMedia = "nobody called"
+  private var lastMedia = "there was no call"
   private var failure: String?
 
   /// Whether enough calls have ended since free memory was last returned.

@@ -221,7 +221,7 @@ package actor CallService: CallHandling {
     guard takes.isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
     guard calls.count < callsMaximum else {
       throw CallRefusal(
-        .busy, "all \(callsMaximum) calls that --calls allows at once are taken; try again later")
+        .busy, "all \(callsMaximum) calls that --calls allows at once are in use; try again later")
     }
     let number = nextNumber
     nextNumber += 1

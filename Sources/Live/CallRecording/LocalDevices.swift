@@ -88,7 +88,7 @@ package final class LocalDevices: Sendable {
     }
     if isFirst, plan.plays {
       failures.warn(
-        "the microphone hears what --play plays: wear headphones, or lower the volume if it howls")
+        "the microphone records --play: wear headphones, or lower the volume if it howls")
     }
     return audio.onCaptured { [meter, failures] block in
       guard meter.add(block) else { return }
@@ -111,7 +111,7 @@ package final class LocalDevices: Sendable {
       guard await !session.hasStarted(within: .seconds(10)),
         let failure = (session.capturer as? ProcessVideoCapturer)?.failure
       else { return }
-      failures.warn("\(failure); the recording goes on without it")
+      failures.warn("\(failure); the recording continues without it")
     }
   }
 

@@ -9,11 +9,11 @@ package import Wire
 
 /// Retains the packets of a session's peers in a ring instead of recording a take.
 ///
-/// From the steps of the peers it keeps what an observer needs: the datagrams, the secrets of DTLS,
-/// and the descriptions. A peer that fails has the last seconds written.
+/// Of each step it keeps what an observer needs: datagrams, DTLS secrets and descriptions. When a
+/// peer fails, the last seconds are written.
 package final class PeerRing: PeerSink {
   private struct State {
-    /// Unix time in nanoseconds of the session's zero.
+    /// The session's zero instant as Unix time, in nanoseconds.
     var start: Int64 = 0
     var labels: [String] = []
   }
@@ -74,7 +74,7 @@ package final class PeerRing: PeerSink {
         keyLog: "CLIENT_RANDOM \(hexadecimal(secrets.clientRandom)) "
           + "\(hexadecimal(secrets.masterSecret))\n", of: actor)
     case .event(.state(let transition)) where Self.failures.contains(transition.to):
-      // Several machines of a connection may fail for one reason: one take is written for all.
+      // Several state machines of a connection may fail together; only one take is written.
       recorder.write(
         RingTrigger(
           key: "failure \(actor)",
@@ -97,7 +97,7 @@ package final class PeerRing: PeerSink {
 }
 
 extension TakeSummary {
-  /// The takes of a ring that was to be named after a path, once all are written.
+  /// Summarizes the takes of a ring, once all of them are written.
   package init(path: String, _ recorder: FlightRecorder) async {
     self.init(path: path, steps: 0, packets: 0, bytes: 0)
     parts = await recorder.finish().map { part in

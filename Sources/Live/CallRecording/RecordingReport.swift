@@ -157,7 +157,7 @@ package final class SendFailures: Sendable {
   package func report(_ error: MediaFileError, _ kind: MediaKind) {
     errors.withLock { $0.append(error) }
     let media = kind == .audio ? "audio" : "video"
-    say("--send \(error.description); the recording goes on without the \(media) of the file")
+    say("--send \(error.description); the recording continues without the \(media) of the file")
   }
 
   /// Prints a warning about something that does not affect the recording.

@@ -141,8 +141,8 @@ package struct H264Clip: Sendable {
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return
-      "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
-      + " file, or let the peer take H.264"
+      "the peer does not accept H.264 of the profile of \(path), which is sent unchanged: "
+      + "send a .y4m file, or let the peer accept H.264"
   }
 
   /// Returns why the peer may be unable to decode the file; nil if it must be able to.
@@ -155,7 +155,7 @@ package struct H264Clip: Sendable {
       let reception = exchange.receptions.first(where: { !$0.accepts(stream) })
     else { return nil }
     return
-      "--send \(path) is H.264 of level \(level), and the peer says that it takes up to level"
+      "--send \(path) is H.264 of level \(level), and the peer accepts up to level"
       + " \(reception.level): most peers show it all the same; when this one does not, encode the"
       + " file with that level"
   }

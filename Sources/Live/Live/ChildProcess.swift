@@ -30,7 +30,6 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// The process identifier.
   package let identifier: Int32
   private let ending = Mutex<Ending?>(nil)
   private let running = DispatchGroup()

@@ -197,10 +197,10 @@ public final class Session: Sendable {
 
   /// Creates the two legs of a relay: what one receives, the other sends.
   /// - Parameters:
-  ///   - near: how the first one finds its path; both negotiate nothing themselves.
-  ///   - far: the same for the second one.
-  ///   - onPacket: called on the loop's thread with every packet in the clear, whether it came over
-  ///     the second leg, and what sends it over the other one, at once or later.
+  ///   - near: the first leg's configuration; legs negotiate nothing themselves.
+  ///   - far: the second leg's configuration.
+  ///   - onPacket: called on the loop's thread with every decrypted packet, whether it arrived on
+  ///     the second leg, and a closure that sends it on the other leg, now or later.
   package func makeRelay(
     labels: (String, String), near: PeerConfiguration = PeerConfiguration(),
     far: PeerConfiguration = PeerConfiguration(),
@@ -231,7 +231,7 @@ public final class Session: Sendable {
   /// Creates one leg of a relay; this process takes the place of the other leg.
   /// - Parameters:
   ///   - onState: called on the loop's thread with the states after each change.
-  ///   - forward: called on the loop's thread with every received packet, in the clear.
+  ///   - forward: called on the loop's thread with every received packet, decrypted.
   package func makeLeg(
     label: String, role: String, configuration: PeerConfiguration,
     onState: @escaping @Sendable (PeerConnectionStates) -> Void,
@@ -258,7 +258,7 @@ public final class Session: Sendable {
     }
   }
 
-  /// Closes all peers, before whoever follows them ends.
+  /// Closes all peers but ends nothing else, so that an observer still sees their last packets.
   package func closeConnections() async {
     let open = connections.withLock { $0.compactMap { $0.connection } }
     for connection in open { await connection.close() }

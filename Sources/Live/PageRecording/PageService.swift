@@ -162,7 +162,7 @@ package actor PageService {
     }
     guard entries.count < settings.sessionsMaximum else {
       throw CallRefusal(
-        .busy, "all \(settings.sessionsMaximum) sessions that --sessions allows are taken")
+        .busy, "all \(settings.sessionsMaximum) sessions that --sessions allows are in use")
     }
     isUsed = true
     let prefix = dialect == .script ? "page-\(name.prefix(8))" : "rtcstats-\(numbers)"

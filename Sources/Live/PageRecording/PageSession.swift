@@ -126,7 +126,7 @@ actor PageSession {
     let count = strangeLines + lines.strangeLines
     if count > 0 {
       recorder.report(
-        missing: "strange-lines", "\(counted(count, "line")) of no known form, passed over")
+        missing: "strange-lines", "\(counted(count, "line")) of unknown form, skipped")
     }
     return try recorder.finish()
   }

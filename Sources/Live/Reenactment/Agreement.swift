@@ -5,19 +5,19 @@ package import SDP
 package import Signaling
 import Wire
 
-/// What the live client and a plan agree on: which streams are played, and how their payload types,
-/// header extensions, sections and SSRCs are named in the new call.
+/// Matches a plan with a live client: which streams are played, and their payload types, header
+/// extensions, sections and SSRCs in the new call.
 package struct Agreement: Hashable, Sendable {
-  /// A section of the plan in the new call.
+  /// The new call's section for one of the plan's.
   package struct Section: Hashable, Sendable {
     /// The index of the client's section.
     package var place: Int
     package var mid: String
-    /// The number of its transport.
+    /// The number of the section's transport.
     package var transport: Int
-    /// The new payload types by the recorded ones.
+    /// The new payload types, by the recorded ones.
     package var types: [UInt8: UInt8] = [:]
-    /// The new identifiers of header extensions by the recorded ones.
+    /// The new header extension ids, by the recorded ones.
     package var extensions: [UInt8: UInt8] = [:]
   }
 
@@ -25,12 +25,12 @@ package struct Agreement: Hashable, Sendable {
   package struct Data: Hashable, Sendable {
     /// The index of the client's section.
     package var place: Int
-    /// The number of its transport.
+    /// The number of the section's transport.
     package var transport: Int
     package var remotePort: UInt16
     package var remoteMaximumMessageSize: UInt64
 
-    /// The parameters of the association, once the DTLS role is settled.
+    /// Returns the parameters of the association, once the DTLS role is settled.
     package func parameters(isClient: Bool) -> SCTPParameters {
       SCTPParameters(
         isClient: isClient, remotePort: remotePort,
@@ -38,16 +38,17 @@ package struct Agreement: Hashable, Sendable {
     }
   }
 
-  /// By the index of the plan's section.
+  /// The new sections, by the index of the plan's.
   package private(set) var sections: [Int: Section] = [:]
-  /// The new SSRCs by the recorded ones of streams that are played.
+  /// The new SSRCs, by the recorded SSRCs of the streams that are played.
   package private(set) var ssrcs: [UInt32: UInt32] = [:]
   /// The association that data channels need; nil if there are none.
   package private(set) var data: Data?
-  /// What is not played, and why, as sentences.
+  /// What is not played and why, as sentences.
   package private(set) var omissions: [String] = []
 
-  /// The sections of the client in the order of the plan's; nil where there is none.
+  /// Returns the indexes of the client's sections, in the order of the plan's; nil if a section has
+  /// no counterpart.
   private static func places(
     _ plan: ReenactmentPlan, in client: SDPDocument, answersOffer: Bool
   ) -> [Int?] {
@@ -58,7 +59,7 @@ package struct Agreement: Hashable, Sendable {
         guard !used.contains(place), section.kind == plan.sections[index].sectionKind else {
           return false
         }
-        // An answer has the sections of the offer in its order.
+        // An answer has the offer's sections, in the same order.
         if answersOffer { return place == index }
         let direction = section.direction ?? client.direction ?? .sendrecv
         return !section.isRejected && direction.receives
@@ -93,7 +94,7 @@ package struct Agreement: Hashable, Sendable {
     guard !sections.isEmpty else {
       throw CallRefusal(
         .unprocessable,
-        "the client receives nothing of what was recorded: "
+        "the client receives none of the recorded media: "
           + plan.sections.map(\.kind.rawValue).joined(separator: " and "))
     }
     data = plan.channels.isEmpty ? nil : Agreement.data(in: client, numbers)
@@ -105,7 +106,7 @@ package struct Agreement: Hashable, Sendable {
     chooseStreams(plan, avoiding: Set(client.sections.flatMap { $0.ssrcs.map(\.ssrc) }))
   }
 
-  /// The section of data channels in a description, in the form of RFC 8841.
+  /// Finds the section of data channels (RFC 8841).
   private static func data(in client: SDPDocument, _ numbers: [Int?]) -> Data? {
     let place = client.sections.indices.first { place in
       let section = client.sections[place]
@@ -142,7 +143,7 @@ package struct Agreement: Hashable, Sendable {
       }
     }
     for format in used where format.isRetransmission {
-      // Of the media that it repeats (RFC 4588 section 8.1).
+      // A retransmission format belongs to the format that it repeats (RFC 4588 section 8.1).
       let repeated = format.repeatedType ?? agreed.types.keys.min()
       guard let repeated, let type = agreed.types[repeated],
         let match = offered.first(where: { $0.isRetransmission && $0.repeatedType == type })
@@ -155,7 +156,7 @@ package struct Agreement: Hashable, Sendable {
       else { continue }
       agreed.extensions[id] = UInt8(map.id)
     }
-    // Corrections repair the bytes as they were (RFC 5109 section 8.2): other numbers break them.
+    // FEC protects packets' bytes (RFC 5109 section 8.2), so it is useless if numbers change.
     let isUnchanged =
       agreed.types.allSatisfy { $0.key == $0.value }
       && recorded.extensions.allSatisfy {
@@ -174,7 +175,7 @@ package struct Agreement: Hashable, Sendable {
     HeaderExtensionURI.streamID.rawValue, HeaderExtensionURI.repairedStreamID.rawValue,
   ]
 
-  /// Chooses the streams: all of a section, and of a simulcast the layer with the most packets.
+  /// Chooses the streams: all of a section, or only the simulcast layer with the most packets.
   private mutating func chooseStreams(_ plan: ReenactmentPlan, avoiding taken: Set<UInt32>) {
     var taken = taken
     let recorded = Set(plan.streams.map(\.ssrc))
@@ -206,15 +207,15 @@ package struct Agreement: Hashable, Sendable {
 }
 
 extension ReenactmentPlan {
-  /// The formats that packets of a section have, in order of appearance, and for each
-  /// retransmission also what it repeats.
+  /// Returns the formats of a section's packets in order of appearance, and the formats that its
+  /// retransmissions repeat.
   package func formatsInUse(ofSection index: Int) -> [Format] {
     var types: [UInt8] = []
     for stream in streams where stream.section == index {
       for type in stream.payloadTypes where !types.contains(type) { types.append(type) }
     }
     let formats = types.compactMap { sections[index].format($0) }
-    // A retransmission needs what it repeats, also where nothing of that came but retransmissions.
+    // Retransmissions also need the format that they repeat, even if only retransmissions arrived.
     let repeated = formats.compactMap(\.repeatedType).filter { !types.contains($0) }
     return formats + repeated.compactMap { sections[index].format($0) }
   }
@@ -225,23 +226,23 @@ extension ReenactmentPlan.Section {
 }
 
 extension ReenactmentPlan.Format {
-  /// The payload type that a retransmission repeats (RFC 4588 section 8.1).
+  /// The payload type that this format's retransmissions repeat (RFC 4588 section 8.1).
   var repeatedType: UInt8? {
     CodecFormat.value(of: "apt", in: parameters).flatMap { UInt8($0) }
   }
 
-  /// The format that carries the same, that with the same payload type first.
+  /// Returns a format with the same encoding, preferably with the same payload type.
   func match(in others: [ReenactmentPlan.Format]) -> ReenactmentPlan.Format? {
     let able = others.filter { carriesSame(as: $0) }
     return able.first { $0.payloadType == payloadType } ?? able.first
   }
 
-  /// Whether a receiver of another format can decode this one.
+  /// Returns whether a receiver of another format can decode this one.
   private func carriesSame(as other: ReenactmentPlan.Format) -> Bool {
     guard name == other.name, clockRate == other.clockRate,
       channels ?? 1 == other.channels ?? 1
     else { return false }
-    // Nothing was said of it, so any will do.
+    // Without parameters, any parameters will do.
     guard !parameters.isEmpty else { return true }
     func value(_ name: String, _ usual: String) -> (String, String) {
       (
@@ -269,7 +270,7 @@ extension ReenactmentPlan.Format {
 // MARK: - Descriptions
 
 extension Agreement {
-  /// The answer to a client's offer, without a transport.
+  /// Returns the answer to a client's offer, without a transport.
   package func answer(to offer: SDPDocument, _ plan: ReenactmentPlan) -> SDPDocument {
     var sections: [SDPSection] = []
     for (place, offered) in offer.sections.enumerated() {
@@ -326,7 +327,7 @@ extension Agreement {
     return section
   }
 
-  /// A description of sections, of which those that are not rejected are bundled.
+  /// Creates a description whose accepted sections are bundled.
   fileprivate static func document(
     _ sections: [SDPSection], bundles: [[String]], isMixed: Bool
   ) -> SDPDocument {
@@ -338,7 +339,7 @@ extension Agreement {
     if isMixed { document.append(.extensionMapAllowMixed) }
     document.sections = sections.map { section in
       var section = section
-      // A leg shows its own; without one, a description says of no DTLS at all.
+      // A leg replaces this fingerprint with its own; a section without one would not use DTLS.
       if !section.isRejected { section.append(noFingerprint) }
       return section
     }
@@ -350,7 +351,8 @@ extension Agreement {
 }
 
 extension ReenactmentPlan {
-  /// The offer of the recorded sender, without a transport: all that was sent, as it was named.
+  /// The recorded sender's offer, without a transport: everything that was sent, with the recorded
+  /// names.
   package var offer: SDPDocument {
     var described: [SDPSection] = []
     for index in sections.indices { described.append(offeredSection(index)) }
@@ -363,7 +365,7 @@ extension ReenactmentPlan {
       described, bundles: [described.compactMap(\.mid)], isMixed: true)
   }
 
-  /// A section of data channels (RFC 8841), without a transport.
+  /// Returns a section of data channels (RFC 8841), without a transport.
   static func dataSection(_ mid: String) -> SDPSection {
     var section = SDPSection(
       kind: .application, port: 9, transport: "UDP/DTLS/SCTP", formats: ["webrtc-datachannel"])
@@ -405,10 +407,11 @@ extension ReenactmentPlan {
     return section
   }
 
-  /// Appends the streams of a section with what repairs them, media first: a receiver may take the
-  /// first source for the media.
+  /// Appends a section's streams with their repair streams, media first, because receivers may
+  /// assume that the first SSRC is the media's.
   ///
-  /// - Parameter ssrcs: the SSRCs in the description by the recorded ones; others are left out.
+  /// - Parameter ssrcs: the SSRCs in the description, by the recorded ones; other streams are
+  ///   omitted.
   func appendSources(
     of index: Int, named ssrcs: [UInt32: UInt32], to section: inout SDPSection
   ) {
@@ -425,7 +428,7 @@ extension ReenactmentPlan {
     }
   }
 
-  /// The feedback that was agreed on; the usual one where no description says.
+  /// Returns the negotiated feedback, or the usual feedback if no description states any.
   private func feedback(of section: Section, _ formats: [Format]) -> [RTCPFeedback] {
     let types = Set(formats.map(\.payloadType))
     guard section.feedback.isEmpty else {

@@ -7,7 +7,7 @@ import Synchronization
 import Tape
 package import Wire
 
-/// Why a browser could not be used, as a sentence.
+/// The reason that a browser cannot be used, as a sentence.
 package struct BrowserError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String
 
@@ -22,15 +22,15 @@ package final class HeadlessBrowser: Sendable {
   /// The number of the last command.
   private let last = Atomic<Int64>(0)
 
-  /// The programs that are looked for, the preferred one first.
+  /// The executables to search for, in order of preference.
   private static let programs = ["chromium", "chromium-browser", "google-chrome"]
 
-  /// Without a picture, a camera or anything from the network but the page.
+  /// Flags for a browser without display, camera or network access of its own.
   private static let flags = [
     "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--mute-audio", "--autoplay-policy=no-user-gesture-required",
-    // A page in a window that nobody sees must not be slowed down.
+    // Pages in an invisible window must not be throttled.
     "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
@@ -40,7 +40,7 @@ package final class HeadlessBrowser: Sendable {
 
   private static let startSeconds = 60
 
-  /// The path of a program: as given, or the first Chromium in PATH.
+  /// Returns the browser's path: the given one, or the first Chromium in PATH.
   package static func program(_ given: String?) throws(BrowserError) -> String {
     if let given {
       guard access(given, X_OK) == 0 else {
@@ -59,7 +59,7 @@ package final class HeadlessBrowser: Sendable {
         + "it with --browser")
   }
 
-  /// Starts a browser with a profile of its own.
+  /// Starts a browser with an empty profile.
   ///
   /// - Parameter script: runs in every page before its own scripts.
   package init(_ program: String, script: String) async throws(BrowserError) {
@@ -128,7 +128,7 @@ package final class HeadlessBrowser: Sendable {
     }
   }
 
-  /// The value of an expression in the page, or what its promise comes to.
+  /// Evaluates an expression in the page and returns its value, or its promise's.
   package func evaluate(_ expression: String) async throws(BrowserError) -> JSONValue {
     let result = try await command(
       "Runtime.evaluate",
@@ -184,7 +184,7 @@ package final class HeadlessBrowser: Sendable {
   }
 
   private static func remove(_ profile: String) {
-    // Processes of the browser may still write as it ends.
+    // The browser's processes may still be writing files.
     for _ in 0..<10 where (try? FileManager.default.removeItem(atPath: profile)) == nil {
       usleep(100_000)
     }
@@ -196,13 +196,13 @@ package final class HeadlessBrowser: Sendable {
 /// A re-enactment to a headless browser: it opens the page, waits for the end, and reads the
 /// statistics.
 package struct BrowserTrial: Sendable {
-  /// The program of the browser.
+  /// The browser's executable.
   package var program: String
-  /// The page that it opens.
+  /// The address to open.
   package var page: String
-  /// What runs in the page before its own scripts, besides what watches its connections.
+  /// A further script that runs in the page before its own scripts.
   package var script: String
-  /// How long the page has to connect.
+  /// The time limit for the page to connect.
   package var connectionLimit: Duration
 
   package init(
@@ -214,10 +214,10 @@ package struct BrowserTrial: Sendable {
     self.connectionLimit = connectionLimit
   }
 
-  /// How long the client plays what it has got before its statistics are read.
+  /// The time after the last packet before the statistics are read.
   package static let settling = Duration.milliseconds(1_500)
 
-  /// Runs it; returns the objects of getStats of all connections of the page.
+  /// Runs the trial; returns the stats objects of all of the page's connections.
   package func run(
     _ service: ReenactmentService
   ) async throws(BrowserError) -> [JSONValue] {
@@ -242,7 +242,7 @@ package struct BrowserTrial: Sendable {
       group.addTask { for await _ in service.finished { return } }
       group.addTask {
         try? await Task.sleep(for: limit)
-        // Once it plays, the client has the time that it takes.
+        // A client that has connected may take as long as the call does.
         while await service.outcome?.player.hasBegun == true, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))
         }

@@ -1,10 +1,10 @@
 import RTP
 import Wire
 
-/// Renames payload types, SSRCs, header extensions and the section in recorded packets to what a
-/// live client agreed on.
+/// Replaces the payload types, SSRCs, header extension ids and MIDs in recorded packets with those
+/// of a live client.
 ///
-/// All else stays as it was, sequence numbers first of all.
+/// Everything else is unchanged, above all sequence numbers and timestamps.
 package struct PacketRewriter: Sendable {
   /// A packet for the live client.
   package struct Rewritten: Hashable, Sendable {
@@ -16,7 +16,7 @@ package struct PacketRewriter: Sendable {
   private let agreement: Agreement
   private let streams: [UInt32: ReenactmentPlan.Stream]
   private var numbers: TransportNumbers
-  /// Whether to omit recorded retransmissions because new ones are made when the client requests
+  /// Whether to omit recorded retransmissions, because new ones are sent when the client requests
   /// them.
   private let leavesRepairsOut: Bool
 
@@ -26,7 +26,7 @@ package struct PacketRewriter: Sendable {
     self.leavesRepairsOut = leavesRepairsOut
     streams = Dictionary(plan.streams.map { ($0.ssrc, $0) }) { first, _ in first }
     numbers = TransportNumbers([])
-    // What stays out must not look lost in the client's congestion feedback.
+    // Omitted packets must not look lost in the client's congestion feedback.
     var recorded: [(number: UInt16, isLeftOut: Bool)] = []
     for packet in plan.packets where !packet.isRTCP {
       guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes),
@@ -39,25 +39,25 @@ package struct PacketRewriter: Sendable {
 
   // MARK: RTP
 
-  /// Rewrites a recorded packet; nil if it stays out.
+  /// Rewrites a recorded packet; returns nil if it is omitted.
   package mutating func rewrite(_ packet: ReenactmentPlan.Packet) -> Rewritten? {
     packet.isRTCP ? rewriteReports(packet.bytes) : rewriteMedia(packet.bytes, again: nil)
   }
 
-  /// Rewrites a recorded packet that is sent once more, with a transport-wide number of its own.
+  /// Rewrites a recorded packet that is sent again, with a new transport-wide number.
   package mutating func repeated(_ bytes: [UInt8]) -> Rewritten? {
     rewriteMedia(bytes, again: numbers.insert())
   }
 
-  /// How a packet is sent.
+  /// The form in which a packet is sent.
   private enum Target {
     case asItIs(UInt8)
-    /// The packet that a retransmission repeats, because the client knows no retransmissions.
+    /// The original of a retransmission, for a client without RTX.
     case repeated(UInt8, of: UInt32, sequence: UInt16)
-    /// The only block of redundant data, because the client knows no redundancy.
+    /// The last block of redundant data, for a client without RED.
     case block(UInt8, at: Int)
-    /// Padding, in place of a correction that a client without corrections cannot use: a missing
-    /// number would look lost.
+    /// Padding instead of FEC, for a client without FEC: a gap in the sequence numbers would look
+    /// like loss.
     case padding(UInt8)
   }
 
@@ -70,7 +70,7 @@ package struct PacketRewriter: Sendable {
     guard let format = recorded.format(header.payloadType) else { return nil }
     let media = section.types.first { recorded.format($0.key)?.isMedia == true }?.value
     if format.isRedundancy {
-      // The last block is the packet's own; those before it are of earlier packets (RFC 2198).
+      // The last block is the packet's own; the others belong to earlier packets (RFC 2198).
       let blocks = RedundantBlocks(bytes[header.payload])
       guard let last = blocks.types.last, let start = blocks.lastStart else { return nil }
       guard let type = section.types[last] else { return media.map { .padding($0) } }
@@ -87,7 +87,7 @@ package struct PacketRewriter: Sendable {
       return .repeated(
         type, of: source, sequence: UInt16(bytes[place]) << 8 | UInt16(bytes[place + 1]))
     }
-    // On a source of its own nothing is missed.
+    // A stream without media may be omitted without a visible gap.
     guard stream.payloadTypes.contains(where: { recorded.format($0)?.isMedia == true }) else {
       return nil
     }
@@ -144,8 +144,8 @@ package struct PacketRewriter: Sendable {
     return Rewritten(bytes: writer.bytes, transport: section.transport)
   }
 
-  /// Renames the payload types of the blocks of redundant data (RFC 2198 section 3), also where a
-  /// retransmission repeats it.
+  /// Replaces the payload types of redundant blocks (RFC 2198 section 3), also inside a
+  /// retransmission.
   private func renameBlocks(
     in content: inout [UInt8], of header: RTPHeader, _ stream: ReenactmentPlan.Stream,
     _ section: Agreement.Section
@@ -204,7 +204,7 @@ package struct PacketRewriter: Sendable {
     return found
   }
 
-  /// Writes elements in the short form where they fit into it (RFC 8285 section 4.2).
+  /// Writes header extensions with one-byte headers if all fit into them (RFC 8285 section 4.2).
   private func append(_ elements: [Element], to writer: inout ByteWriter) {
     guard !elements.isEmpty else { return }
     let isLong = elements.contains { $0.id > 14 || !(1...16).contains($0.value.count) }
@@ -226,10 +226,10 @@ package struct PacketRewriter: Sendable {
 
   // MARK: RTCP
 
-  /// Rewrites what the recorded sender said of its own streams.
+  /// Rewrites the recorded sender's reports on its own streams.
   ///
-  /// Its reports on what it received, its requests and its feedback were about media of the
-  /// recorded receiver, which the live client has not sent.
+  /// Its report blocks and feedback were about the recorded receiver's media, which the live client
+  /// has not sent, so they are omitted.
   private func rewriteReports(_ bytes: [UInt8]) -> Rewritten? {
     var writer = ByteWriter(capacity: bytes.count)
     var transport: Int?
@@ -265,17 +265,17 @@ package struct PacketRewriter: Sendable {
 
 // MARK: - TransportNumbers
 
-/// Transport-wide sequence numbers of a re-enactment: as recorded, with the gaps that losses left,
-/// less those of packets that stay out, and more for packets that are sent again.
+/// Transport-wide sequence numbers for the live client: the recorded ones, with the gaps due to
+/// loss, without those of omitted packets, and with additional ones for repeated packets.
 struct TransportNumbers: Sendable {
-  /// The recorded numbers that stay out, in order and without wrapping around.
+  /// The numbers of omitted packets, unwrapped and sorted.
   private var removed: [Int64] = []
-  /// The highest recorded number at each insertion, in order.
+  /// The highest recorded number at the time of each insertion, in order.
   private var inserted: [Int64] = []
   private var last: Int64
   private var highest: Int64
 
-  /// - Parameter recorded: the numbers in the order in which they came, and whether they stay out.
+  /// - Parameter recorded: the numbers in order of arrival, and whether each packet is omitted.
   init(_ recorded: [(number: UInt16, isLeftOut: Bool)]) {
     last = Int64(recorded.first?.number ?? 0)
     highest = last
@@ -291,7 +291,7 @@ struct TransportNumbers: Sendable {
     last + Int64(Int16(bitPattern: number &- UInt16(truncatingIfNeeded: last)))
   }
 
-  /// The number of elements before the first that is not less.
+  /// Returns the number of elements below a limit.
   private static func count(_ sorted: [Int64], below limit: Int64) -> Int64 {
     var (low, high) = (0, sorted.count)
     while low < high {
@@ -301,7 +301,7 @@ struct TransportNumbers: Sendable {
     return Int64(low)
   }
 
-  /// The number that a recorded one becomes.
+  /// Returns the new number for a recorded one.
   mutating func number(for recorded: UInt16) -> UInt16 {
     last = TransportNumbers.unwrapped(recorded, near: last)
     highest = max(highest, last)
@@ -310,7 +310,7 @@ struct TransportNumbers: Sendable {
         + TransportNumbers.count(inserted, below: last))
   }
 
-  /// The number of a packet that is sent in addition, after the highest so far.
+  /// Returns the number for an additional packet, after the highest so far.
   mutating func insert() -> UInt16 {
     inserted.append(highest)
     return UInt16(
@@ -321,13 +321,13 @@ struct TransportNumbers: Sendable {
 
 // MARK: - RedundantBlocks
 
-/// The blocks of redundant data (RFC 2198 section 3); empty where its headers are cut short.
+/// The blocks of redundant data (RFC 2198 section 3); empty if the headers are truncated.
 struct RedundantBlocks {
-  /// The payload types, those of earlier packets first.
+  /// The blocks' payload types; the last one is the packet's own.
   private(set) var types: [UInt8] = []
-  /// Where the header of each block begins.
+  /// The index of each block's header.
   private(set) var heads: [Int] = []
-  /// Where the contents of the last block begin; nil if there are none.
+  /// The index of the last block's content; nil if it is missing.
   private(set) var lastStart: Int?
 
   init(_ payload: ArraySlice<UInt8>) {

@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// Sorts the packets of a recorded receiver into streams, and the streams into sections.
+/// Assigns a recorded receiver's packets to streams, and the streams to sections.
 struct PacketSorter {
   private var sections: [ReenactmentPlan.Section]
   private var streams: [ReenactmentPlan.Stream] = []
@@ -9,13 +9,13 @@ struct PacketSorter {
   private var packets: [(at: Instant, packet: ReenactmentPlan.Packet)] = []
   private var unexplained = 0
   private let connected: Instant?
-  /// The RTP timestamps of each stream, by which retransmissions are recognised: they have those of
-  /// the packets that they repeat.
+  /// Each stream's RTP timestamps, by which retransmissions are matched: they have the timestamps
+  /// of the packets that they repeat.
   private var timestamps: [[UInt32: Int]] = []
   private let midIDs: Set<UInt8>
   private let layerIDs: Set<UInt8>
 
-  /// A stream has no more timestamps than these to be compared.
+  /// The maximum number of timestamps per stream.
   private static let timestampsMaximum = 50_000
 
   init(_ facts: ReceiverFacts) {
@@ -28,7 +28,7 @@ struct PacketSorter {
     layerIDs = identifiers(.streamID)
   }
 
-  /// Adds a packet that came.
+  /// Adds a received packet.
   mutating func add(_ bytes: [UInt8], isRTCP: Bool, at: Instant) {
     if !isRTCP {
       guard let header = try? RTPHeader(parsing: bytes.span.bytes), sort(header, bytes) else {
@@ -40,7 +40,8 @@ struct PacketSorter {
       (at, ReenactmentPlan.Packet(distance: .zero, isRTCP: isRTCP, bytes: bytes)))
   }
 
-  /// Finds the stream of a packet, or begins one; false if nothing explains its payload type.
+  /// Assigns a packet to its stream, creating it if necessary; returns false if the payload type is
+  /// unknown.
   private mutating func sort(_ header: RTPHeader, _ bytes: [UInt8]) -> Bool {
     let type = header.payloadType
     let place: Int
@@ -72,7 +73,7 @@ struct PacketSorter {
     return true
   }
 
-  /// The section of a new stream: as announced, as its packets say, or by the payload type.
+  /// Returns a new stream's section: by announced SSRC, by MID, or by payload type.
   private func section(of header: RTPHeader, _ bytes: [UInt8]) -> Int? {
     let able = sections.indices.filter { sections[$0].format(header.payloadType) != nil }
     if let place = able.first(where: { sections[$0].announced.contains(header.ssrc) }) {
@@ -83,11 +84,11 @@ struct PacketSorter {
     {
       return place
     }
-    // Sections without an announced source are more likely to be meant.
+    // Sections that announce no SSRC are the likelier ones.
     return able.first { sections[$0].announced.isEmpty } ?? able.first
   }
 
-  /// The text in a header extension.
+  /// Returns the text in the header extension with one of these ids; nil if there is none.
   private func value(_ ids: Set<UInt8>, _ header: RTPHeader, _ bytes: [UInt8]) -> String? {
     guard !ids.isEmpty else { return nil }
     var elements = HeaderExtensionElements(header)
@@ -99,8 +100,8 @@ struct PacketSorter {
 
   // MARK: The end
 
-  /// The sections with streams, the streams, the packets in the order in which they came, and the
-  /// number of those that nothing explains.
+  /// Returns the sections with streams, the streams, the packets in order of arrival, and the
+  /// number of packets with unknown payload types.
   func finished() -> (
     [ReenactmentPlan.Section], [ReenactmentPlan.Stream], [ReenactmentPlan.Packet], Int
   ) {
@@ -110,13 +111,13 @@ struct PacketSorter {
       streams[place].repairs = streams[repaired].ssrc
       streams[place].section = streams[repaired].section
     }
-    // Sections in which nothing came are left out.
+    // Sections without received packets are dropped.
     let used = sections.indices.filter { index in streams.contains { $0.section == index } }
     for place in streams.indices {
       streams[place].section = used.firstIndex(of: streams[place].section) ?? 0
     }
     let origin = connected ?? packets.map(\.at).min() ?? .zero
-    // Packets that waited for keys have the time at which they came, and are in the order of that.
+    // Packets that waited for keys were added late, so they are sorted by their arrival.
     let ordered = packets.enumerated().map { place, entry in
       (distance: max(.zero, entry.at - origin), place: place)
     }.sorted { ($0.distance, $0.place) < ($1.distance, $1.place) }
@@ -135,7 +136,7 @@ struct PacketSorter {
     }
   }
 
-  /// The stream of the same kind with the most timestamps in common.
+  /// Returns the stream of the same kind that shares the most timestamps.
   private func repaired(by place: Int) -> Int? {
     let kind = sections[streams[place].section].kind
     let rated = streams.indices.filter {

@@ -4,20 +4,20 @@ import SDP
 import Tape
 import Wire
 
-/// What a take says of a recorded receiver besides its packets.
+/// Facts about a recorded receiver, apart from its packets.
 struct ReceiverFacts {
   let take: String
   private(set) var peer: Int64 = 0
   private(set) var label = ""
-  /// Whether the peer is an endpoint, and not an end of a call that was observed.
+  /// Whether the peer is an endpoint rather than an end of an observed call.
   private(set) var isEndpoint = false
   private(set) var otherEndpoints: [Int64] = []
-  /// When the receiver was connected; nil if no state says so.
+  /// The time at which the receiver was connected; nil if no state says so.
   private(set) var connected: Instant?
   private(set) var sections: [ReenactmentPlan.Section] = []
   private(set) var channels: [ReenactmentPlan.Channel] = []
   private(set) var messages: [ReenactmentPlan.Message] = []
-  /// Where packets for the receiver come from and go to.
+  /// The local and remote addresses between which the receiver gets packets, in an observed call.
   private var paths: Set<String> = []
 
   init(take: String, peer: Int64?) throws(TapeError) {
@@ -48,7 +48,7 @@ struct ReceiverFacts {
     var reason: String
   }
 
-  /// The peer of a number, or the only one that received media.
+  /// Returns the peer with a number, or the only one that received media.
   private static func choose(
     _ number: Int64?, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Result<Chosen, Refusal> {
@@ -70,7 +70,7 @@ struct ReceiverFacts {
           Refusal(
             reason: receivers.isEmpty
               ? "no peer received media whose packets are here, so there is nothing to play"
-              : "several peers received media: say whose place the client takes; the take has "
+              : "several peers received media: name the one that the client replaces; the take has "
                 + names))
       }
       return .success(
@@ -92,9 +92,9 @@ struct ReceiverFacts {
       Chosen(peer: found.number, label: found.label, isEndpoint: found.role != "observed"))
   }
 
-  /// Whether a packet on its way between two addresses reaches the receiver.
+  /// Returns whether the receiver gets packets sent between two addresses.
   func receives(from source: String, to destination: String) -> Bool {
-    // The packets of an endpoint are its own already.
+    // A replay of an endpoint only has its own packets.
     isEndpoint || paths.contains("\(destination) \(source)")
   }
 
@@ -145,7 +145,7 @@ struct ReceiverFacts {
     }
   }
 
-  /// Adds what a description says of a section.
+  /// Adds a description's section to what is known of it.
   private mutating func add(
     _ section: SDPSection, named mid: String, of document: SDPDocument, isSender: Bool
   ) {
@@ -158,7 +158,8 @@ struct ReceiverFacts {
     var known = ReenactmentPlan.Section(kind: kind, mid: mid)
     let place = sections.firstIndex { $0.mid == mid && $0.kind == kind }
     if let place { known = sections[place] }
-    // What a receiver states is what it is sent; both agree where one answered the other.
+    // The first description that names a payload type determines its format; offer and answer
+    // usually agree.
     for format in ReenactmentPlan.Format.all(of: section)
     where known.format(format.payloadType) == nil { known.formats.append(format) }
     for map in section.extensionMaps where known.extensions[UInt8(clamping: map.id)] == nil {
@@ -180,7 +181,7 @@ struct ReceiverFacts {
     if let place { sections[place] = known } else { sections.append(known) }
   }
 
-  /// Adds the formats that only the packets themselves, or the user, made known.
+  /// Adds formats that no description has: inferred from packets, or stated by the user.
   private mutating func readTracks(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let statement = try connection.prepare(
       """
@@ -199,7 +200,7 @@ struct ReceiverFacts {
         let isKnown = ssrc.map { source in sections.contains { $0.announced.contains(source) } }
         if isKnown ?? true { continue }
       }
-      // Each source of media has a section of its own; what repairs it is added to all of its kind.
+      // Each media SSRC gets its own section; repair formats are added to all sections of the kind.
       if format.isMedia, !hasDescriptions {
         let name = mid.isEmpty ? "\(kind.rawValue)\(sections.count)" : mid
         var section = ReenactmentPlan.Section(kind: kind, mid: name)
@@ -219,7 +220,7 @@ struct ReceiverFacts {
     }
   }
 
-  /// How many sections were made of tracks.
+  /// The number of sections that were created from tracks.
   private var deduced = 0
   private var hasDescriptions: Bool { sections.count > deduced }
 
@@ -275,7 +276,7 @@ struct ReceiverFacts {
 }
 
 extension ReenactmentPlan.Format {
-  /// The formats of an m-section, the preferred one first.
+  /// Returns an m-section's formats, in order of preference.
   static func all(of section: SDPSection) -> [ReenactmentPlan.Format] {
     let parameters = section.formatParameters
     let maps = section.rtpMaps
@@ -294,7 +295,7 @@ extension ReenactmentPlan.Format {
     }
   }
 
-  /// The payload types that need no rtpmap line (RFC 3551 section 6).
+  /// Returns the encoding of a payload type that needs no rtpmap line (RFC 3551 section 6).
   private static func standard(_ type: UInt8) -> String? {
     switch type {
     case 0: "pcmu"

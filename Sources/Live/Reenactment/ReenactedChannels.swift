@@ -1,12 +1,12 @@
 import SCTP
 import Wire
 
-/// The data channels of a re-enactment: what came over them in the recorded call, at its times,
-/// over an association with the live client.
+/// Replays the recorded sender's data channel messages, at their recorded times, over an
+/// association with the live client.
 ///
-/// Channels that the recorded sender opened are opened again; one that the recorded receiver opened
-/// is that of the same label which the client opens. A message whose channel is not open yet waits
-/// for it.
+/// Channels that the recorded sender opened are opened again. A channel that the recorded receiver
+/// opened is the one with the same label that the client opens. Messages wait until their channel
+/// is open.
 struct ReenactedChannels {
   private var association: SCTPAssociation
   private var outputs = Outbox<SCTPAssociation.Output>()
@@ -16,12 +16,12 @@ struct ReenactedChannels {
   private let messages: [ReenactmentPlan.Message]
   private var next = 0
   private var waiting: [ReenactmentPlan.Message] = []
-  /// The channels of the new association by those of the take.
+  /// The new association's channels, by their numbers in the take.
   private var numbers: [Int64: DataChannelNumber] = [:]
   private let began: Instant
   private(set) var sent = 0
 
-  /// The most packets of one call, so that an association that goes round and round ends.
+  /// The maximum number of rounds per call, so that an endless loop in the association ends.
   private static let stepsMaximum = 1_000
 
   init(_ plan: ReenactmentPlan, _ parameters: SCTPParameters, seed: [UInt8], began: Instant) {
@@ -33,7 +33,7 @@ struct ReenactedChannels {
     association = SCTPAssociation(entropy: Entropy(seed: seed).stream("sctp"))
   }
 
-  /// When something is due.
+  /// The time at which `advance` is due.
   var deadline: Instant? {
     var due = association.deadline
     if let opening = openings.first { due = earliest(due, began + opening.distance) }
@@ -41,25 +41,25 @@ struct ReenactedChannels {
     return due
   }
 
-  /// Whether a message or a channel is still to come.
+  /// Whether a message or a channel is still ahead.
   var isPending: Bool { next < messages.count || !openings.isEmpty }
 
-  /// Messages that could not be sent, because their channel never opened.
+  /// The number of messages not sent, because their channel is not open.
   var unsent: Int { messages.count - sent }
 
-  /// Begins the association; like the methods below, returns the packets to send.
+  /// Starts the association; like the methods below, returns the packets to send.
   mutating func begin(at now: Instant) -> [[UInt8]] {
     association.step(.start(parameters), at: now, into: &outputs)
     return settle(at: now)
   }
 
-  /// Handles a packet of the client.
+  /// Handles a packet from the client.
   mutating func receive(_ packet: [UInt8], at now: Instant) -> [[UInt8]] {
     association.step(.packet(packet), at: now, into: &outputs)
     return settle(at: now)
   }
 
-  /// Does what is due.
+  /// Runs whatever is due: timers, openings, messages.
   mutating func advance(to now: Instant) -> [[UInt8]] {
     if let due = association.deadline, due <= now {
       association.step(.deadline, at: now, into: &outputs)
@@ -77,7 +77,7 @@ struct ReenactedChannels {
     return settle(at: now)
   }
 
-  /// Sends messages whose channels are open, and collects the packets of the association.
+  /// Sends messages whose channels are open, and returns the association's packets.
   private mutating func settle(at now: Instant) -> [[UInt8]] {
     var packets: [[UInt8]] = []
     var steps = 0

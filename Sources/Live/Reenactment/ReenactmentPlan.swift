@@ -7,23 +7,23 @@ package import SDP
 package import Tape
 package import Wire
 
-/// What one end of a recorded call received, packet by packet, so that a live client can get the
-/// same at the same distances.
+/// Everything that one end of a recorded call received, packet by packet, so that a live client can
+/// receive the same with the same timing.
 ///
-/// A packet that was lost on its way is not in it, and one that was late is as late as it was. RTP
-/// and RTCP are in the clear: an endpoint's are opened by replaying its take, an observer has them.
+/// Packets that were lost are not included, and late ones are as late as they were. RTP and RTCP
+/// are decrypted: an endpoint's by replaying its take, an observed call's by the observer.
 package struct ReenactmentPlan: Sendable {
-  /// What packets with one payload type carry.
+  /// The format of packets with one payload type.
   package struct Format: Hashable, Sendable {
     package var payloadType: UInt8
     /// The encoding name in lower case, such as `vp8` or `rtx`.
     package var name: String
     package var clockRate: UInt32
     package var channels: UInt8?
-    /// The fmtp parameters; empty without any.
+    /// The fmtp parameters; empty if there are none.
     package var parameters = ""
 
-    /// What repairs or accompanies media rather than being media.
+    /// Encodings that repair or accompany media.
     private static let companions: Set<String> = [
       "rtx", "red", "ulpfec", "flexfec", "flexfec-03", "telephone-event", "cn",
     ]
@@ -33,46 +33,47 @@ package struct ReenactmentPlan: Sendable {
     package var isRedundancy: Bool { name == "red" }
     package var isCorrection: Bool { name == "ulpfec" || name.hasPrefix("flexfec") }
 
-    /// The format as messages name it: `H264 (profile-level-id=42e01f)`.
+    /// The name in messages, as in `H264 (profile-level-id=42e01f)`.
     package var description: String {
       name.uppercased() + (parameters.isEmpty || !isMedia ? "" : " (\(parameters))")
     }
   }
 
-  /// A stream of packets with one SSRC.
+  /// The packets with one SSRC.
   package struct Stream: Hashable, Sendable {
     package var ssrc: UInt32
-    /// The index of its section.
+    /// The index of the stream's section.
     package var section: Int
-    /// The payload types of its packets and of what redundant ones hold, in order of appearance.
+    /// The payload types of its packets, and of redundant blocks in them, in order of appearance.
     package var payloadTypes: [UInt8] = []
     /// The stream whose packets it retransmits (RFC 4588).
     package var repairs: UInt32?
-    /// Its RID, if it is a layer of a simulcast.
+    /// The RID if the stream is a simulcast layer.
     package var layer: String?
     package var packets = 0
   }
 
-  /// An m-section of the recorded call in which packets came.
+  /// An m-section of the recorded call with received packets.
   package struct Section: Hashable, Sendable {
     package var kind: MediaKind
     package var mid: String
-    /// All formats that were agreed on, the preferred one first.
+    /// The negotiated formats, in order of preference.
     package var formats: [Format] = []
-    /// The URIs of header extensions by their identifiers.
+    /// The URIs of header extensions, by id.
     package var extensions: [UInt8: String] = [:]
     package var feedback: [RTCPFeedback] = []
-    /// Whether the recorded receiver also sent media here.
+    /// Whether the recorded sender was also ready to receive media here.
     package var isTwoWay = false
-    /// The streams that a description announces, and which of them retransmit which.
+    /// The SSRCs that the sender's descriptions announce, and the original SSRC of each repair
+    /// SSRC.
     package var announced: [UInt32] = []
     package var repairs: [UInt32: UInt32] = [:]
 
-    /// The format of a payload type.
+    /// Returns the format with a payload type; nil if there is none.
     package func format(_ type: UInt8) -> Format? { formats.first { $0.payloadType == type } }
   }
 
-  /// A packet and when it came.
+  /// A received packet with its time.
   package struct Packet: Hashable, Sendable {
     /// The time since the recorded receiver was connected.
     package var distance: Interval
@@ -80,18 +81,17 @@ package struct ReenactmentPlan: Sendable {
     package var bytes: [UInt8]
   }
 
-  /// A data channel.
   package struct Channel: Hashable, Sendable {
-    /// Its number in the take.
+    /// The channel's number in the take.
     package var number: Int64
-    /// When it was created.
+    /// The time of its creation, since the recorded receiver was connected.
     package var distance: Interval
     /// Whether the recorded sender created it.
     package var isRemote: Bool
     package var options: DataChannelInit
   }
 
-  /// A message that came over a data channel.
+  /// A message received over a data channel.
   package struct Message: Hashable, Sendable {
     package var distance: Interval
     /// The number of the channel in the take.
@@ -100,23 +100,23 @@ package struct ReenactmentPlan: Sendable {
     package var bytes: [UInt8]
   }
 
-  /// The take, as it was named.
+  /// The take's path as the user named it.
   package let take: String
-  /// The recorded receiver.
+  /// The recorded receiver's peer number.
   package let peer: Int64
   package let label: String
   package var sections: [Section] = []
   package var streams: [Stream] = []
-  /// In the order of their distances.
+  /// The received packets, in order of time.
   package var packets: [Packet] = []
   package var channels: [Channel] = []
   package var messages: [Message] = []
-  /// Media packets that the receiver did not get, of a sender that the take has, too.
+  /// Media packets that another endpoint of the take sent but the receiver did not get.
   package var spares: [[UInt8]] = []
-  /// Packets whose payload type nothing explains; they stay out.
+  /// The number of packets with unknown payload types; they are not played.
   package var unexplained = 0
 
-  /// From the connected state to the last packet or message.
+  /// The time from the connected state to the last packet or message.
   package var duration: Interval {
     max(packets.last?.distance ?? .zero, messages.last?.distance ?? .zero)
   }
@@ -124,7 +124,7 @@ package struct ReenactmentPlan: Sendable {
   /// The number of RTP packets.
   package var mediaPackets: Int { packets.count { !$0.isRTCP } }
 
-  /// Reads what a peer of a take received.
+  /// Reads everything that a peer of a take received.
   ///
   /// - Parameters:
   ///   - peer: the recorded receiver; nil for the only peer that received media.
@@ -146,21 +146,21 @@ package struct ReenactmentPlan: Sendable {
     guard case .identical = report.verdict else {
       throw TapeError(
         path: take, place: "step \(report.steps + 1)",
-        reason: "the replay goes another way there, so the packets after it cannot be opened; "
-          + "retake replay says how")
+        reason: "the replay differs there, so later packets cannot be decrypted; "
+          + "retake replay shows the difference")
     }
     (sections, streams, packets, unexplained) = sorter.finished()
     guard mediaPackets > 0 else {
       throw TapeError(
         path: take, place: "peer \(facts.peer)",
-        reason: "no media came that could be opened, so there is nothing to play; choose another "
+        reason: "no received media could be decrypted, so there is nothing to send; choose another "
           + "--peer, or import the capture again with its keys")
     }
     (channels, messages) = (facts.channels, facts.messages)
     if hasSpares, facts.isEndpoint { try findSpares(beside: facts, progress) }
   }
 
-  /// Collects the packets that other endpoints of the take sent and the receiver never got.
+  /// Collects packets that the take's other endpoints sent but the receiver never got.
   private mutating func findSpares(
     beside facts: ReceiverFacts, _ progress: @escaping (Instant, Instant) -> Void
   ) throws(TapeError) {
@@ -179,7 +179,7 @@ package struct ReenactmentPlan: Sendable {
     }
   }
 
-  /// The SSRC and the sequence number of a packet as one number.
+  /// Returns a packet's SSRC and sequence number as one number.
   package static func key(of bytes: [UInt8]) -> UInt64? {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return nil }
     return key(header.ssrc, header.sequence)
@@ -193,7 +193,6 @@ package struct ReenactmentPlan: Sendable {
     [UInt8], ClearKind, _ isSent: Bool, (source: String, destination: String), Instant
   ) -> Void
 
-  /// RTP or RTCP.
   private enum ClearKind { case rtp, rtcp }
 
   private static func follow(

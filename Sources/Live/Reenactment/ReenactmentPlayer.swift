@@ -8,34 +8,34 @@ import Synchronization
 import Tape
 package import Wire
 
-/// How requests of the live client for lost packets are answered.
+/// How the live client's NACKs are answered.
 package enum RepairRule: String, CaseIterable, Sendable {
-  /// With what came again in the recorded call, when it came.
+  /// Only with the recorded retransmissions, at their recorded times.
   case asRecorded = "as-recorded"
-  /// With the packet, at once, if the take has it.
+  /// At once with the requested packet, if the take has it.
   case honest
 }
 
-/// Sends the packets of a plan to a live client at their recorded distances from its connected
-/// state, on a thread of its own, and answers what the client asks for.
+/// Sends a plan's packets to a live client with their recorded timing, counted from its connected
+/// state, on a separate thread, and answers the client's requests.
 package final class ReenactmentPlayer: Sendable {
-  /// What was sent, and what the client sent.
+  /// The numbers of packets and messages that were sent, received and requested.
   package struct Tally: Hashable, Sendable {
-    /// RTP packets that were sent at their recorded distances.
+    /// RTP packets sent at their recorded times.
     package var media = 0
     package var reports = 0
-    /// RTP packets of the plan that stay out.
+    /// RTP packets of the plan that were omitted.
     package var leftOut = 0
-    /// Packets that the client asked for again.
+    /// Packets that the client requested with NACKs.
     package var requested = 0
-    /// How many of them were sent again.
+    /// Requested packets that were sent again.
     package var repaired = 0
-    /// Requests for key frames, which nobody can make any more.
+    /// Requests for key frames, which a recording cannot fulfil.
     package var keyframeRequests = 0
-    /// RTP packets of the client's own media.
+    /// RTP packets received from the client.
     package var received = 0
-    /// Messages of data channels that were sent, and those that were not, because their channel did
-    /// not open.
+    /// Data channel messages that were sent, and those that were not because their channel did not
+    /// open.
     package var messages = 0
     package var unsentMessages = 0
   }
@@ -43,12 +43,12 @@ package final class ReenactmentPlayer: Sendable {
   private struct State {
     var leg: PeerConnection?
     var rewriter: PacketRewriter?
-    /// The recorded SSRCs by those of the new call.
+    /// The recorded SSRCs, by the new ones.
     var recorded: [UInt32: UInt32] = [:]
     var began: Instant?
     var isOver = false
     var tally = Tally()
-    /// When each packet was due, in the order of sending; nil for a repair, which is due at once.
+    /// Each sent packet's due time, in sending order; nil for a repair, which is due at once.
     var due: [Instant?] = []
     var data: Agreement.Data?
     var isDTLSClient = false
@@ -61,7 +61,7 @@ package final class ReenactmentPlayer: Sendable {
   private let state = Mutex(State())
   /// The packets that can be sent again, by SSRC and sequence number.
   private let reserve: [UInt64: [UInt8]]
-  /// Yields when the last packet was sent, or the player was stopped.
+  /// Yields after the last packet, or when the player is stopped.
   package let ended: AsyncStream<Void>
   private let end: AsyncStream<Void>.Continuation
 
@@ -73,7 +73,7 @@ package final class ReenactmentPlayer: Sendable {
     (ended, end) = AsyncStream<Void>.makeStream()
   }
 
-  /// What was sent so far.
+  /// The counts so far.
   package var tally: Tally {
     state.withLock { state in
       var tally = state.tally
@@ -83,15 +83,15 @@ package final class ReenactmentPlayer: Sendable {
     }
   }
 
-  /// When the sent packets were due, in the order of sending; nil for repairs.
+  /// Each sent packet's due time, in sending order; nil for repairs.
   package var dueInstants: [Instant?] { state.withLock { $0.due } }
 
-  /// Whether packets are being sent, or were.
+  /// Whether sending has begun.
   package var hasBegun: Bool { state.withLock { $0.began != nil } }
 
   // MARK: The call
 
-  /// Sets what the client agreed on, and the leg that leads to it.
+  /// Sets the agreement with the client, and the leg that leads to it.
   package func play(_ agreement: Agreement, over leg: PeerConnection) {
     state.withLock { state in
       state.leg = leg
@@ -101,10 +101,10 @@ package final class ReenactmentPlayer: Sendable {
     }
   }
 
-  /// Sets the DTLS role of this side, which decides the streams of data channels.
+  /// Sets the local DTLS role, which determines the stream ids of data channels.
   package func settle(isDTLSClient: Bool) { state.withLock { $0.isDTLSClient = isDTLSClient } }
 
-  /// Begins once the client is connected, and stops when it has gone.
+  /// Begins when the client is connected, and stops when the connection ends.
   package func follow(_ states: PeerConnectionStates) {
     if states.connection == .failed || states.connection == .closed || states.dtls == .closed {
       return stop()
@@ -118,13 +118,14 @@ package final class ReenactmentPlayer: Sendable {
     if begins { startWorker(named: "reenact") { [self] in run() } }
   }
 
-  /// The time that a client has to become ready.
+  /// The time between `connected` and the first packet.
   ///
-  /// DTLS ends half a round trip later at its side, and browsers set up their receivers after that.
-  /// What came before would be lost, such as a part of the first key frame.
+  /// The client's DTLS handshake ends half a round trip later than the local one, and browsers set
+  /// up their receivers only then. Earlier packets would be lost, such as a part of the first key
+  /// frame.
   private static let readiness = Interval.milliseconds(250)
 
-  /// Sends nothing any more.
+  /// Stops sending.
   package func stop() {
     state.withLock { $0.isOver = true }
     end.yield()
@@ -151,7 +152,7 @@ package final class ReenactmentPlayer: Sendable {
         isComplete = true
         end.yield()
       }
-      // After the last message, its acknowledgement is still to come.
+      // The last message still has to be acknowledged.
       guard let wake = earliest(due, other) ?? (isPending == nil ? nil : clock.now + .seconds(1))
       else { return stop() }
       guard wait(until: wake) else { return }
@@ -178,10 +179,10 @@ package final class ReenactmentPlayer: Sendable {
     }
   }
 
-  /// The longest sleep, so that a stop is seen.
+  /// The maximum time between checks for a stop, in nanoseconds.
   private static let sleepMaximum: Int64 = 20_000_000
 
-  /// Sleeps until an instant; false if the player was stopped.
+  /// Sleeps until an instant; returns false if the player was stopped.
   private func wait(until due: Instant) -> Bool {
     while true {
       if state.withLock({ $0.isOver }) { return false }
@@ -202,7 +203,7 @@ package final class ReenactmentPlayer: Sendable {
     }
     if packet.isRTCP { state.tally.reports += 1 } else { state.tally.media += 1 }
     state.due.append(due)
-    // Under the lock, so that the order is that of the list.
+    // Sent under the lock, so that packets leave in the order of `due`.
     state.leg?.send(
       RelayedPacket(
         kind: packet.isRTCP ? .rtcp : .rtp, transport: rewritten.transport,
@@ -211,7 +212,7 @@ package final class ReenactmentPlayer: Sendable {
 
   // MARK: The client's packets
 
-  /// Handles a packet that the client sent.
+  /// Handles a packet from the client.
   package func receive(_ packet: RelayedPacket) {
     switch packet.kind {
     case .rtp: state.withLock { $0.tally.received += 1 }
@@ -252,8 +253,8 @@ package final class ReenactmentPlayer: Sendable {
 }
 
 extension ReenactmentPlan {
-  /// All media packets that the take has, by SSRC and sequence number: those that came, those that
-  /// came as retransmissions, and those that only another peer of the take has.
+  /// All media packets that the take has, by SSRC and sequence number: received ones, originals of
+  /// received retransmissions, and those that only another peer has.
   var reserve: [UInt64: [UInt8]] {
     var reserve: [UInt64: [UInt8]] = [:]
     let sources = Dictionary(streams.map { ($0.ssrc, $0) }) { first, _ in first }
@@ -276,7 +277,8 @@ extension ReenactmentPlan {
     return reserve
   }
 
-  /// The packet that a retransmission repeats (RFC 4588 section 4); nil if it only is padding.
+  /// Returns the packet that a retransmission repeats (RFC 4588 section 4); nil if it is only
+  /// padding.
   private func original(of bytes: [UInt8], _ header: RTPHeader, _ stream: Stream) -> [UInt8]? {
     guard let source = stream.repairs, header.payload.count > 2 else { return nil }
     let type =

@@ -2,15 +2,16 @@ import Replay
 package import Tape
 package import Wire
 
-/// What a re-enactment came to.
+/// A re-enactment's result.
 package struct ReenactmentReport: Sendable {
-  /// How far packets left from their recorded distances, in milliseconds; absent if none did.
+  /// The deviation of packets' sending times from the recorded timing, in milliseconds; absent
+  /// without packets.
   package struct Timing: Hashable, Sendable {
     package var median: Double
     package var p99: Double
     package var most: Double
 
-    /// - Parameter nanoseconds: how late each packet left.
+    /// - Parameter nanoseconds: each packet's delay.
     package init?(_ nanoseconds: [Int64]) {
       let sorted = nanoseconds.map(\.magnitude).sorted()
       guard let last = sorted.last else { return nil }
@@ -22,13 +23,13 @@ package struct ReenactmentReport: Sendable {
     }
   }
 
-  /// An expectation and what the client's statistics say.
+  /// An expectation with its outcome.
   package struct Judgement: Hashable, Sendable {
     package var expectation: String
     package var holds: Bool
     package var sentence: String
 
-    /// Judges the statistics of a client.
+    /// Judges a client's statistics.
     package init(_ expectation: StatExpectation, of objects: [JSONValue]) {
       let outcome = expectation.judge(objects)
       self.expectation = expectation.description
@@ -36,13 +37,13 @@ package struct ReenactmentReport: Sendable {
     }
   }
 
-  /// The recorded call.
+  /// The recorded call's take.
   package var take: String
   package var peer: Int64
   package var label: String
-  /// From the connected state to the last packet, as recorded.
+  /// The recorded time from the connected state to the last packet.
   package var seconds: Double
-  /// The new take, and that of the client's page where it reported.
+  /// The new take, and those that the client's page recorded.
   package var recording: String
   package var pageRecordings: [String] = []
   package var repair: String
@@ -59,7 +60,7 @@ package struct ReenactmentReport: Sendable {
   package var timing: Timing?
   package var judgements: [Judgement] = []
 
-  /// - Parameter recording: the finished take.
+  /// - Parameter recording: the new take, which must be finished.
   package init(
     _ plan: ReenactmentPlan, _ outcome: (player: ReenactmentPlayer, agreement: Agreement),
     repair: RepairRule, recording: String
@@ -93,7 +94,7 @@ package struct ReenactmentReport: Sendable {
       ReenactmentReport.delays(in: recording, after: outcome.player.dueInstants))
   }
 
-  /// How much later than due the steps of a take were in which packets left.
+  /// Returns by how much the take's sending steps were later than due, in nanoseconds.
   private static func delays(
     in recording: String, after due: [Instant?]
   ) throws(TapeError) -> [Int64] {
@@ -163,7 +164,7 @@ package struct ReenactmentReport: Sendable {
         "the client asked for \(counted(packetsRequested, "packet")) again: "
           + (repair == RepairRule.honest.rawValue
             ? "the take has \(packetsRepaired) of them"
-            : "what came again in the recorded call came, and no more (--repair as-recorded)"))
+            : "only recorded retransmissions were sent (--repair as-recorded)"))
     }
     if keyframeRequests > 0 {
       lines.append(
@@ -173,7 +174,7 @@ package struct ReenactmentReport: Sendable {
     lines += omissions.map { "not played: \($0)" }
     lines += judgements.map { ($0.holds ? "as expected: " : "not as expected: ") + $0.sentence }
     lines += pageRecordings.map {
-      "what came out differently: retake diff \(take) \($0) --align connected "
+      "the differences: retake diff \(take) \($0) --align connected "
         + "--first-peer \(peer) --second-peer 1"
     }
     return lines

@@ -6,12 +6,13 @@ package import Signaling
 import Stats
 import Wire
 
-/// The signaling of a re-enactment: one live client, which gets what a recorded receiver got.
+/// The signaling of a re-enactment, which plays to one live client.
 ///
-/// A client offers, over `/offer` or WHEP, and is answered; or it gets an offer, over `/mkoffer` or
-/// as the target of a call, and answers. One client is served at a time, and one in all.
+/// A client sends an offer, over `/offer` or WHEP, and receives the answer; or it receives an
+/// offer, over `/mkoffer` or as the target of a call, and answers. There is only one client, unless
+/// one was refused.
 package actor ReenactmentService: CallHandling, SessionHandling {
-  /// Yields when all was played, or the client has gone.
+  /// Yields when everything was played or the client has left.
   package nonisolated let finished: AsyncStream<Void>
   private nonisolated let finish: AsyncStream<Void>.Continuation
   package nonisolated let plan: ReenactmentPlan
@@ -20,7 +21,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
   private let connectionLimit: Duration
   private let rule: RepairRule
   private let takePath: String
-  /// The client that is served, or was.
+  /// The current or last client.
   private var client: Client?
   private var isClaimed = false
   private var refusals: [String] = []
@@ -30,14 +31,15 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     var leg: PeerConnection
     var player: ReenactmentPlayer
     var transport: String
-    /// What the client offered, or nil while it has to answer.
+    /// The entity tag of a WHEP session, which is the local ICE username fragment; nil for other
+    /// clients.
     var entityTag: String?
     var agreement: Agreement?
   }
 
   /// - Parameters:
-  ///   - connectionLimit: how long a client has to connect.
-  ///   - takePath: the new take, as it is listed.
+  ///   - connectionLimit: the time limit for a client to connect.
+  ///   - takePath: the new take's path, for lists of calls.
   package init(
     _ plan: ReenactmentPlan, in session: Session, configuration: PeerConfiguration,
     repair rule: RepairRule, connectionLimit: Duration, takePath: String
@@ -51,13 +53,13 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     (finished, finish) = AsyncStream<Void>.makeStream()
   }
 
-  /// What the player did; nil before a client was agreed with.
+  /// The player and the agreement; nil before there is a client with an agreement.
   package var outcome: (player: ReenactmentPlayer, agreement: Agreement)? {
     guard let client, let agreement = client.agreement else { return nil }
     return (client.player, agreement)
   }
 
-  /// Why clients were refused.
+  /// The reasons for which clients were refused.
   package var refused: [String] { refusals }
 
   // MARK: Legs
@@ -96,7 +98,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     finish.yield()
   }
 
-  /// Frees the place of a client that was refused, so that another one may come.
+  /// Removes a client that was refused, so that another one can connect.
   private func abandon(_ made: Client, _ refusal: CallRefusal) async {
     refusals.append(refusal.reason)
     if client?.id == made.id { client = nil }
@@ -208,7 +210,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     return CallDescription(id: id, sdp: offer.sdp, type: offer.type.rawValue)
   }
 
-  /// Offers the recorded sender's media to a client that is called.
+  /// Offers the recorded sender's media to a client that is being called.
   package func offer(over transport: String) async throws(CallRefusal) -> (
     id: String, description: SessionDescription
   ) {
@@ -310,7 +312,7 @@ extension SDPDocument {
 }
 
 extension CallRefusal {
-  /// What a failure means to the live client.
+  /// Converts an error into the refusal that the live client receives.
   fileprivate init(reenactment error: any Error) {
     switch error {
     case let refusal as CallRefusal: self = refusal

@@ -2,13 +2,12 @@ import FoundationEssentials
 import Replay
 package import Wire
 
-/// What a live client's getStats has to say after a re-enactment: `freezeCount <= 1`,
+/// An expectation about a live client's getStats after a re-enactment: `freezeCount <= 1`,
 /// `video.framesDecoded > 100`, `candidate-pair.currentRoundTripTime < 0.1`.
 ///
-/// It has to hold for every object that has the member. Without a type, those are the received
-/// streams (`inbound-rtp`); `audio` and `video` are received streams of that kind.
+/// It must hold for every object that has the member. Without a type, those are the received
+/// streams (`inbound-rtp`); `audio` and `video` mean received streams of that kind.
 package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
-  /// How a value is compared.
   package enum Comparison: String, CaseIterable, Sendable {
     case atMost = "<="
     case atLeast = ">="
@@ -29,13 +28,13 @@ package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// A type of statistics, or `audio` or `video`; nil for all received streams.
+  /// A stats type, or `audio` or `video`; nil for all received streams.
   package var type: String?
   package var member: String
   package var comparison: Comparison
   package var value: Double
 
-  /// The form, for error messages.
+  /// The expected form, for error messages.
   package static let wanted =
     "an expectation is MEMBER <= NUMBER, as in \"freezeCount <= 1\" or "
     + "\"video.framesDecoded > 100\", with <, <=, >, >=, == or !="
@@ -70,13 +69,13 @@ package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
     return "\(type.map { $0 + "." } ?? "")\(member) \(comparison.rawValue) \(number)"
   }
 
-  /// Whether the statistics are as expected, and what they say.
+  /// Whether an expectation holds, and a sentence with the actual values.
   package struct Outcome: Hashable, Sendable {
     package var holds: Bool
     package var sentence: String
   }
 
-  /// Judges the statistics of all connections of a page.
+  /// Judges the statistics of all of a page's connections.
   package func judge(_ objects: [JSONValue]) -> Outcome {
     let meant = objects.filter { object in
       switch type {
@@ -104,9 +103,9 @@ package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The script that watches the connections of a page, whatever the page does with them.
+/// The script that reads the statistics of a page's connections, whatever the page does with them.
 package enum StatScript {
-  /// Runs before the page's own scripts.
+  /// The text, to run before the page's own scripts.
   package static let text = """
     (() => {
       const native = globalThis.RTCPeerConnection;
@@ -136,22 +135,24 @@ package enum StatScript {
     })();
     """
 
-  /// The objects of all connections of the page.
+  /// The expression for the stats objects of all of the page's connections.
   package static let question = "globalThis.retakeStats ? retakeStats() : []"
 }
 
 // MARK: - Page
 
-/// The page that receives a re-enactment in a browser: it loads nothing but the recorder's script.
+/// The page that receives a re-enactment in a browser.
+///
+/// It loads nothing but the recorder's script.
 package enum WatchPage {
-  /// The origin of an address, as browsers state it; nil for no address.
+  /// Returns a URL's origin, as browsers state it; nil if the URL is invalid.
   package static func origin(of url: String) -> String? {
     guard let parts = URLComponents(string: url), let scheme = parts.scheme, let host = parts.host
     else { return nil }
     return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
   }
 
-  /// The page for what there is to receive.
+  /// Returns the page's HTML, which asks for the plan's kinds of media.
   package static func html(_ plan: ReenactmentPlan) -> String {
     let kinds = plan.sections.map { JSONText.text($0.kind.rawValue) }
     return """
@@ -159,14 +160,14 @@ package enum WatchPage {
       <html lang="en">
       <meta charset="utf-8">
       <meta name="viewport" content="width=device-width">
-      <title>Retake: a call once more</title>
+      <title>Retake: a recorded call</title>
       <style>
         body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }
         video { background: #000; display: block; max-width: 100%; }
         td { padding-right: 1.5rem; }
       </style>
-      <h1>A call once more</h1>
-      <p>This page receives what was received in a recorded call, at the same distances.</p>
+      <h1>A recorded call</h1>
+      <p>This page receives the packets of a recorded call, at their recorded times.</p>
       <p><button id="play">Play</button> <b id="state"></b></p>
       <video id="video" autoplay playsinline controls></video>
       <table id="stats"></table>

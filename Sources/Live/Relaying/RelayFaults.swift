@@ -4,41 +4,41 @@ import SDP
 import Synchronization
 package import Wire
 
-/// A fault between the legs of a relay: what it does, and to which packets.
+/// A fault between a relay's legs, and the packets that it affects.
 ///
 ///     drop rtp video 5%                drop near rtp ssrc=7 every=3
 ///     delay 80ms audio                 duplicate rtcp            corrupt sctp 1%
 ///     rate 800kbps queue=300ms         jitter 20ms               wifi
 ///
-/// `near` and `far` name the end that sent the packets; without them, those of both are meant.
+/// `near` and `far` name the end that sends the packets; without them, both do.
 package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
   enum Action: Hashable, Sendable {
     case drop
     case duplicate
     case corrupt
-    /// In nanoseconds.
+    /// The delay in nanoseconds.
     case delay(Int64)
-    /// A delay from nothing to so many nanoseconds; packets stay in order.
+    /// The maximum of a random delay in nanoseconds; packets stay in order.
     case jitter(Int64)
-    /// Bits per second, and the longest time in the queue in nanoseconds.
+    /// The rate in bits per second, and the longest time in the queue in nanoseconds.
     case rate(Double, queue: Int64)
   }
 
   var action: Action
   var side: RelaySide?
   var packet: ClearPacket.Kind?
-  /// `audio` or `video`.
+  /// `audio` or `video`; nil for both.
   var media: String?
   var ssrc: UInt32?
   var payloadType: UInt8?
   var every = 1
   var probability = 1.0
-  /// Whether a lost packet makes the loss of the next one likely.
+  /// Whether losses come in bursts.
   var isBursty = false
-  /// The fault as it was written.
+  /// The fault as the user wrote it.
   package var description: String
 
-  /// The named paths.
+  /// The names of sets of faults that imitate typical paths.
   package static let presets = [
     "wifi", "lossy-wifi", "congested-wifi", "cellular", "satellite",
   ]
@@ -59,8 +59,8 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Reads a fault, or the name of a path, which is several.
-  /// - Throws: what is wrong, in a sentence.
+  /// Parses a fault, or the name of a path, which stands for several faults.
+  /// - Throws: a sentence on what is wrong.
   package static func list(parsing text: String) throws(SignalingRefusal) -> [RelayFault] {
     var words = text.split(separator: " ").map(String.init)
     if words.first == "packet" { words.removeFirst() }
@@ -93,7 +93,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
     case "delay", "jitter", "rate": break
     default:
       throw SignalingRefusal(
-        "\"\(text.prefix(60))\" is no fault: it begins with drop, delay, duplicate, "
+        "\"\(text.prefix(60))\" is not a fault: it begins with drop, delay, duplicate, "
           + "corrupt, jitter or rate, as in 'drop rtp video 5%', or is one of "
           + RelayFault.presets.joined(separator: ", "))
     }
@@ -127,7 +127,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Reads a word that selects packets.
+  /// Parses a word that selects packets.
   private mutating func select(_ word: String, _ text: String) throws(SignalingRefusal) {
     let sides = word.split(separator: "=", maxSplits: 1).map(String.init)
     let value = sides.count == 2 ? sides[1] : ""
@@ -185,7 +185,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension RelayFault {
-  /// Whether it hits all packets of a side, which therefore stay in order.
+  /// Whether the fault affects all packets of a side, which then stay in order.
   fileprivate var isWhole: Bool {
     packet == nil && ssrc == nil && payloadType == nil && every == 1 && probability == 1
   }
@@ -193,13 +193,13 @@ extension RelayFault {
 
 // MARK: - RelayPath
 
-/// What happens to packets between the legs of a call: the faults, and packets that are held back.
+/// Applies the faults to packets between a call's legs, and holds delayed packets.
 final class RelayPath: Sendable {
-  /// How a packet is passed on.
+  /// What happens to a packet that is not lost.
   private struct Fate {
     var bytes: [UInt8]
     var copies = 1
-    /// In nanoseconds.
+    /// The delay in nanoseconds.
     var delay: Int64 = 0
   }
 
@@ -213,23 +213,23 @@ final class RelayPath: Sendable {
     var faults: [RelayFault] = []
     var counts: [Int] = []
     var isLosing: [Bool] = []
-    /// When the bottleneck of each fault is free again, for each side.
+    /// The time at which each fault's bottleneck is free again, for each side.
     var free: [[Int64]] = []
-    /// When the last packet of each side leaves: what is sent in order arrives in order.
+    /// The departure of each side's last packet, so that packets stay in order.
     var last: [Int64] = [0, 0]
-    /// Packets that are held back, in the order in which they leave.
+    /// The delayed packets, in order of departure.
     var held: [Held] = []
-    /// The kind of media of payload types.
+    /// The kind of media of each payload type.
     var media: [UInt8: String] = [:]
   }
 
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "relay path", qos: .userInteractive)
 
-  /// The most packets that are held back; further ones are lost.
+  /// The maximum number of delayed packets; further ones are lost.
   private static let heldMaximum = 20_000
 
-  /// Sets the faults from now on.
+  /// Replaces the faults from now on.
   func set(_ faults: [RelayFault]) {
     state.withLock { state in
       state.faults = faults
@@ -239,7 +239,7 @@ final class RelayPath: Sendable {
     }
   }
 
-  /// Learns the kinds of payload types from a description.
+  /// Learns the payload types in a description.
   func learn(_ document: SDPDocument) {
     state.withLock { state in
       for section in document.sections {
@@ -250,8 +250,9 @@ final class RelayPath: Sendable {
     }
   }
 
-  /// Passes a packet on, now or later, changed or not at all.
-  /// - Parameter deliver: gets the packet, and whether it was held back.
+  /// Forwards a packet: now, later, changed, several times, or not at all.
+  ///
+  /// - Parameter deliver: receives the packet, and whether it was delayed.
   func pass(
     _ packet: RelayedPacket, from side: RelaySide, at now: Instant,
     _ deliver: @escaping @Sendable (RelayedPacket, _ isHeld: Bool) -> Void
@@ -278,7 +279,7 @@ final class RelayPath: Sendable {
     queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: wake)) { [self] in deliverDue() }
   }
 
-  /// Passes on the packets whose time has come, in order.
+  /// Forwards the packets whose delay is over, in order.
   private func deliverDue() {
     let present = DispatchTime.now().uptimeNanoseconds
     let due = state.withLock { state in
@@ -289,7 +290,7 @@ final class RelayPath: Sendable {
     for held in due { held.deliver(held.packet, true) }
   }
 
-  /// Returns how a packet is passed on; nil if it is lost.
+  /// Returns what happens to a packet; nil if it is lost.
   private static func fate(
     of packet: RelayedPacket, _ side: RelaySide, _ now: Int64, _ state: inout State
   ) -> Fate? {
@@ -323,7 +324,8 @@ final class RelayPath: Sendable {
   private static func isHit(_ fault: RelayFault, _ index: Int, _ state: inout State) -> Bool {
     guard fault.probability < 1 else { return true }
     guard fault.isBursty else { return Double.random(in: 0..<1) < fault.probability }
-    // Two states (Gilbert): a burst has four packets on average, and bursts make the share.
+    // Gilbert's model with two states: bursts of four packets on average, and the requested share
+    // of loss.
     let ending = 0.25
     let beginning = fault.probability * ending / (1 - fault.probability)
     let chance = state.isLosing[index] ? 1 - ending : beginning

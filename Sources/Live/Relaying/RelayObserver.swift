@@ -5,11 +5,10 @@ import Synchronization
 import Tape
 import Wire
 
-/// Shows the packets in the clear of a relay's calls to an observer, which records both ends.
+/// Passes the decrypted packets of a relay's calls to an observer, which records both ends.
 ///
-/// The packets get artificial addresses, one for each end of each call: what the legs' own rows say
-/// of addresses is not said again. The observer works on its own task, behind a queue with a limit,
-/// so that it never holds packets up.
+/// The ends get artificial addresses, because the legs' rows already have the real ones. The
+/// observer runs in a task of its own behind a bounded queue, so that it never delays packets.
 final class RelayObserver: Sendable {
   private enum Event: Sendable {
     case packet(Int, RelayedPacket, RelaySide, Instant)
@@ -20,10 +19,10 @@ final class RelayObserver: Sendable {
   private let dropped = Mutex<UInt64>(0)
   private let work: Task<Void, Never>
 
-  /// The most events that wait.
+  /// The maximum number of queued events.
   private static let waitingMaximum = 16_384
 
-  /// - Parameter now: the present instant of the take.
+  /// - Parameter now: returns the current instant on the take's clock.
   init(
     _ tape: TapeWriter, startUnixNanoseconds: Int64, now: @escaping @Sendable () -> Instant
   ) {
@@ -31,7 +30,7 @@ final class RelayObserver: Sendable {
       of: Event.self, bufferingPolicy: .bufferingOldest(RelayObserver.waitingMaximum))
     events = continuation
     var genesis = ObserverGenesis.ofToday
-    // Peers up to there are legs, two of each call.
+    // The peer numbers up to there belong to legs, two for each call.
     genesis.firstPeer = 2 * UInt32(RelayedCalls.countMaximum) + 1
     genesis.awaitsKeys = false
     genesis.startUnixNanoseconds = startUnixNanoseconds
@@ -51,7 +50,7 @@ final class RelayObserver: Sendable {
     }
   }
 
-  /// Shows a packet; one that finds the queue full is counted.
+  /// Queues a packet; if the queue is full, the packet is only counted.
   func show(_ packet: RelayedPacket, of call: Int, from side: RelaySide, at now: Instant) {
     count(events.yield(.packet(call, packet, side, now)))
   }
@@ -64,21 +63,21 @@ final class RelayObserver: Sendable {
     if case .dropped = result { dropped.withLock { $0 += 1 } }
   }
 
-  /// How many events found the queue full.
+  /// The number of events that found the queue full.
   var droppedCount: UInt64 { dropped.withLock { $0 } }
 
-  /// Ends the observer once everything was shown.
+  /// Processes all queued events and ends the observer.
   func finish() async {
     events.finish()
     await work.value
   }
 }
 
-/// The artificial addresses of ends, from a documentation range (RFC 5737).
+/// Artificial addresses for the ends of calls, from a documentation range (RFC 5737).
 private enum RelayAddresses {
   private static let hosts = ["192.0.2.1", "192.0.2.2"]
   private static let first = 10_000
-  /// The calls that have addresses of their own; later ones share them.
+  /// The number of calls with distinct addresses; later calls reuse them.
   private static let callsMaximum = 3000
   private static let transportsMaximum = 16
   private static let namedMaximum = 100
@@ -88,7 +87,7 @@ private enum RelayAddresses {
     return "\(hosts[side.rawValue]):\(port)"
   }
 
-  /// The names of the ends of the first calls.
+  /// Labels for the ends of the first calls.
   static var names: [ObserverGenesis.EndName] {
     (1...namedMaximum).flatMap { call in
       [(RelaySide.near, "near end"), (.far, "far end")].map { side, name in
@@ -99,13 +98,12 @@ private enum RelayAddresses {
   }
 }
 
-/// The observer of a relay with what it needs to know of each call.
+/// A relay's observer, and the facts that it needs about each call.
 private struct RelayFollower {
-  /// What is known of a call.
   private struct Known {
-    /// The ICE username fragments of each side by section.
+    /// The ICE username fragments of each side, by section.
     var fragments: [[String?]] = [[], []]
-    /// The transports that were announced, with their fragments.
+    /// The fragments with which each transport was announced.
     var announced: [Int: [String]] = [:]
   }
 
@@ -155,8 +153,8 @@ private struct RelayFollower {
     }
   }
 
-  /// Announces the path of a transport, and again after an ICE restart of an end; the near end
-  /// comes first, whoever sends first.
+  /// Announces a transport's path to the observer, and again after an ICE restart; the near end
+  /// comes first, whichever sends first.
   private mutating func announce(_ call: Int, _ transport: Int) {
     let known = calls[call] ?? Known()
     let sides: [RelaySide] = [.near, .far]
@@ -178,7 +176,7 @@ private struct RelayFollower {
     tape.end(actor: actor)
   }
 
-  /// Advances to an instant over the deadlines before it.
+  /// Advances to an instant, handling the deadlines before it.
   private mutating func pass(to instant: Instant) {
     while let due = machine.deadline, due < instant {
       now = max(now, due)

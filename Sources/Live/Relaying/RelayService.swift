@@ -6,43 +6,41 @@ import Synchronization
 package import Tape
 import Wire
 
-/// Carries calls between two sides whose signaling goes through a proxy, and records them.
+/// Carries and records calls between two ends whose signaling passes through a proxy.
 ///
-/// Each description is shown to the other side with the relay's own addresses and keys, so both
-/// ends connect to the relay. The take has both legs of each call with their signaling as it came
-/// and as it went, and an observer of the packets in the clear.
+/// Each description is forwarded with the relay's addresses and keys, so that both ends connect to
+/// the relay. The take has both legs of each call with their signaling as received and as sent, and
+/// an observer of the decrypted packets.
 package final class RelayService: Sendable {
-  /// The settings of a relay.
   package struct Settings: Sendable {
-    /// The legs towards whoever calls the relay, and towards the server.
+    /// The configurations of the legs towards clients and towards the server.
     package var near = PeerConfiguration()
     package var far = PeerConfiguration()
     package var rules = SDPRules()
-    /// The most calls at once.
+    /// The maximum number of simultaneous calls.
     package var callsMaximum = 64
-    /// How long a call may take to connect.
+    /// The time limit for a call to connect.
     package var connectionLimit = Duration.seconds(120)
-    /// How long a failed leg may take to come back by an ICE restart.
+    /// The time limit for a failed leg to recover by an ICE restart.
     package var failureLimit = Duration.seconds(10)
 
     package init() {}
   }
 
-  /// The calls.
   package let calls: RelayedCalls
   private let session: Session
   private let settings: Settings
   private let observer: RelayObserver?
-  /// The legs of the last call of each WebSocket, whose messages are recorded with it.
+  /// The legs of each WebSocket's last call, which further messages are recorded with.
   private let channels = Mutex<[Int: RelayLegs]>([:])
-  /// Bytes of signaling in the take.
+  /// The number of recorded bytes of signaling.
   private let recordedBytes = Mutex(0)
 
-  /// The most channels that are remembered, and the longest message without a description that is
-  /// recorded, in bytes.
+  /// The maximum number of WebSockets to remember, and the maximum size in bytes of recorded
+  /// messages without descriptions.
   private static let channelsMaximum = 4096
   private static let messageMaximum = 64 << 10
-  /// The most bytes of signaling in a take: whoever can call the relay can send any amount.
+  /// The maximum number of recorded bytes of signaling, because a client may send any amount.
   private static let recordedMaximum = 256 << 20
 
   package init(_ session: Session, _ settings: Settings) {
@@ -67,7 +65,7 @@ package final class RelayService: Sendable {
         }))
   }
 
-  /// Replaces the signaling of a message, and records it.
+  /// Replaces and records the signaling in a message.
   package func rewrite(_ message: ProxiedMessage) async -> ProxiedOutcome {
     guard let text = String(validating: message.bytes, as: UTF8.self) else {
       let obstacle = SignalingObstacle.find(inBinary: message.bytes)
@@ -103,8 +101,8 @@ package final class RelayService: Sendable {
     }
   }
 
-  /// Records a message as it came and as it went on; a message without a description with the call
-  /// of its WebSocket.
+  /// Records a message as received and as sent; a message without a description belongs to its
+  /// WebSocket's last call.
   private func record(
     _ text: String, _ new: String, _ message: ProxiedMessage, _ side: RelaySide,
     _ parts: [(type: String, legs: RelayLegs)]
@@ -142,7 +140,8 @@ package final class RelayService: Sendable {
   }
 
   /// Ends all calls and completes the take.
-  /// - Returns: the contents of the take, and how many packets the observer could not follow.
+  ///
+  /// - Returns: the take's summary, and the number of packets that the observer missed.
   package func finish() async throws(TapeError) -> (summary: TakeSummary?, unseen: UInt64) {
     await session.closeConnections()
     await observer?.finish()

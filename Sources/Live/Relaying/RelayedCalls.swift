@@ -8,48 +8,48 @@ package import Wire
 
 /// A side of a relay.
 package enum RelaySide: Int, Sendable {
-  /// Whoever calls the relay's address: a page.
+  /// The client that connects to the relay's address, such as a page.
   case near
-  /// Whoever the relay calls: the application's server.
+  /// The application's server, which the relay connects to.
   case far
 
   package var other: RelaySide { self == .near ? .far : .near }
 }
 
-/// The legs of one call through a relay.
+/// The two legs of a call through a relay.
 package struct RelayLegs: Sendable {
-  /// Counted from 1.
+  /// The call's number, counted from 1.
   package var number: Int
   package var near: PeerConnection
   package var far: PeerConnection
 
-  /// The leg that an end talks to.
+  /// Returns the leg towards an end.
   package func leg(_ side: RelaySide) -> PeerConnection { side == .near ? near : far }
 }
 
-/// The calls that go through a relay, found by what their descriptions say.
+/// A relay's calls, which are recognised by their descriptions.
 ///
-/// A description of an end that is known by its ICE credentials, or by a newer version of its `o=`
-/// line (RFC 8866 section 5.2), is of the same connection; another offer begins a call. An answer
-/// belongs to an offer with the same sections that its end was shown and did not answer: on the
-/// same channel first, else the oldest.
+/// A description with known ICE credentials, or with a newer version of a known `o=` line (RFC 8866
+/// section 5.2), belongs to that connection; any other offer begins a call. An answer belongs to an
+/// unanswered offer with the same sections that was forwarded to its end: preferably on the same
+/// channel, or else the oldest.
 package actor RelayedCalls {
-  /// Identifies where a message came: a WebSocket, or an exchange of HTTP.
+  /// Identifies the WebSocket or the HTTP exchange of a message.
   package typealias Channel = Int
 
   private final class Call {
     let legs: RelayLegs
     let path: RelayPath
-    /// What each end said last.
+    /// The last description from each end.
     var said: [RelaySide: Said] = [:]
-    /// What each end was shown last, with what it stands for.
+    /// The last description forwarded to each end, and its original.
     var shown: [RelaySide: (description: SessionDescription, original: String)] = [:]
-    /// All ICE username fragments of each end.
+    /// The ICE username fragments that each end has used.
     var fragments: [RelaySide: Set<String>] = [:]
-    /// The side that was shown an offer and has not answered.
+    /// The side that received an offer and has not answered.
     var pending: RelaySide?
     var channel: Channel
-    /// Whether a message is being passed; others wait.
+    /// Whether a message is being processed; others wait.
     var isBusy = false
     var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -60,14 +60,14 @@ package actor RelayedCalls {
     }
   }
 
-  /// A description of an end.
+  /// A description from an end.
   private struct Said {
     var document: SDPDocument
     var text: String
 
     var origin: String { "\(document.origin.username) \(document.origin.sessionID)" }
     var version: String { "\(document.origin.sessionVersion)" }
-    /// The sections, as an answer has to repeat them (RFC 9429 section 5.3.1).
+    /// The sections' kinds and MIDs, which an answer must repeat (RFC 9429 section 5.3.1).
     var sections: [String] { document.sections.map { "\($0.kind) \($0.mid ?? "")" } }
     var fragments: Set<String> {
       Set(
@@ -76,27 +76,27 @@ package actor RelayedCalls {
     }
   }
 
-  /// What happens in calls, for whoever records more of them than their legs.
+  /// Callbacks for recording more than the legs do.
   struct Events: Sendable {
-    /// A packet in the clear that goes to the other leg, with the side that sent it, and when.
+    /// Called with a decrypted packet that is forwarded, the side that sent it, and the time.
     var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
-    /// A description as its end said it, with the side.
+    /// Called with a description as received, and the side that sent it.
     var description: @Sendable (Int, SDPDocument, String, RelaySide) -> Void
   }
 
   private let session: Session
   private let configurations: (near: PeerConfiguration, far: PeerConfiguration)
   private let maximum: Int
-  /// How long a call has to connect, and how long a failed leg may take to come back.
+  /// The time limits for a call to connect, and for a failed leg to recover.
   private let limits: (connecting: Duration, failed: Duration)
   private let events: Events
   private var calls: [Call] = []
   private var count = 0
   private var faults: [RelayFault] = []
 
-  /// The most calls of a take: the numbers of peers behind them are those of the observed ends.
+  /// The maximum number of calls in a take: higher peer numbers belong to observed ends.
   static let countMaximum = 5000
-  /// The most ICE generations of an end.
+  /// The maximum number of username fragments to remember per end.
   private static let fragmentsMaximum = 1000
 
   init(
@@ -110,17 +110,17 @@ package actor RelayedCalls {
     self.events = events
   }
 
-  /// How many calls there were.
+  /// The number of calls so far.
   package var callCount: Int { count }
 
-  /// How many calls have not ended.
+  /// The number of calls that have not ended.
   package var openCount: Int {
     calls.filter { $0.legs.near.connectionState != .closed }.count
   }
 
   // MARK: Descriptions
 
-  /// Passes a description of one side on; returns what the other side gets.
+  /// Processes a description from one side; returns the one to forward to the other side.
   package func pass(
     _ type: SDPType?, _ sdp: String, from side: RelaySide, on channel: Channel
   ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
@@ -163,9 +163,10 @@ package actor RelayedCalls {
     }
   }
 
-  /// Returns what stands behind a description that its side was shown and repeats.
+  /// Returns the original of a description that a side received and sends back unchanged.
   ///
-  /// That is an echo on the same channel alone: on another one the description goes to another
+  /// Only on the same channel is it an echo; on another channel it is meant for another client of
+  /// the relay and begins a call.
   /// client of the relay, and begins a call.
   private func echoed(
     _ sdp: String, from side: RelaySide, on channel: Channel
@@ -178,7 +179,7 @@ package actor RelayedCalls {
     return nil
   }
 
-  /// The call that a description is of, which it may begin, and its type.
+  /// Returns a description's call, which it may begin, and its type.
   private func call(
     for said: Said, _ type: SDPType?, from side: RelaySide, on channel: Channel
   ) throws(SignalingRefusal) -> (Call, SDPType) {
@@ -189,11 +190,11 @@ package actor RelayedCalls {
       open.last { $0.channel == channel } ?? open.first { isKnown(said, in: $0, side) }
       ?? open.first { $0.said[side] == nil } ?? open.first
     let known = calls.last { isKnown(said, in: $0, side) }
-    // Who was shown an offer answers it, unless it says that this is an offer.
+    // Without a stated type, a description from a side with an unanswered offer is the answer.
     let type = type ?? (answered == nil ? .offer : .answer)
     if type != .offer {
       guard let call = answered ?? known else {
-        throw SignalingRefusal("an answer came for which there is no offer")
+        throw SignalingRefusal("an answer arrived without an offer")
       }
       return (call, type)
     }
@@ -201,26 +202,26 @@ package actor RelayedCalls {
     return (try begin(on: channel), type)
   }
 
-  /// Whether a description is a further one of a connection.
+  /// Returns whether a description belongs to a connection that is already known.
   private func isKnown(_ said: Said, in call: Call, _ side: RelaySide) -> Bool {
     if call.fragments[side]?.isDisjoint(with: said.fragments) == false { return true }
     guard let before = call.said[side] else { return false }
-    // Servers exist whose sessions all have one origin: theirs has the same version, too.
+    // Some servers use the same origin for all sessions, but then the version is the same as well.
     return before.origin == said.origin && before.version != said.version
       && !said.document.origin.sessionID.description.allSatisfy { $0 == "0" }
   }
 
   // MARK: Candidates
 
-  /// Passes a candidate on; returns what the other side gets in its place: one of the relay's own,
-  /// with its username fragment.
+  /// Processes a candidate from one side; returns its replacement for the other side: a candidate
+  /// of the relay with its username fragment.
   package func pass(
     _ candidate: CandidateInit, from side: RelaySide, on channel: Channel
   ) async -> (replacement: SignalingReplacement, legs: RelayLegs)? {
     guard let call = call(of: candidate, from: side, on: channel) else { return nil }
     await enter(call)
     defer { leave(call) }
-    // One that cannot be read stops here; the other end would have ignored it as well.
+    // An invalid candidate is dropped here; the other end would have ignored it as well.
     try? await call.legs.leg(side).addICECandidate(candidate)
     let shown = call.shown[side.other].flatMap { try? SDPDocument(parsing: $0.description.sdp) }
     guard let shown else {
@@ -234,7 +235,8 @@ package actor RelayedCalls {
     guard !candidate.candidate.isEmpty else {
       return (SignalingReplacement("", usernameFragment: fragment), call.legs)
     }
-    // What was shown has all candidates of the leg already: the other side gets one of them again.
+    // The forwarded description already has all of the leg's candidates, so one of them is
+    // repeated.
     let own = section?.candidates.first ?? shown.sections.lazy.flatMap(\.candidates).first
     return (SignalingReplacement(own ?? "", usernameFragment: fragment), call.legs)
   }
@@ -254,8 +256,8 @@ package actor RelayedCalls {
     return calls.last { $0.channel == channel } ?? calls.last
   }
 
-  /// Passes candidates as a fragment of a description on (RFC 8840, RFC 9725 section 4.3); returns
-  /// the fragment that the other side gets.
+  /// Processes a fragment with candidates (RFC 8840, RFC 9725 section 4.3); returns the one to
+  /// forward to the other side.
   package func pass(
     fragment text: String, from side: RelaySide
   ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
@@ -272,7 +274,7 @@ package actor RelayedCalls {
     }
     guard let shown = call.shown[side.other],
       let document = try? SDPDocument(parsing: shown.description.sdp)
-    else { throw SignalingRefusal("candidates came before the description that they belong to") }
+    else { throw SignalingRefusal("candidates arrived before their description") }
     return (fragment.text(for: document), call.legs)
   }
 
@@ -307,8 +309,7 @@ package actor RelayedCalls {
     return call
   }
 
-  /// Sets what happens to packets between the legs of all calls, from now on; recorded with the
-  /// signaling of both legs.
+  /// Sets the faults for all calls from now on, and records them with both legs' signaling.
   package func set(_ faults: [RelayFault]) {
     guard faults != self.faults else { return }
     self.faults = faults
@@ -327,7 +328,7 @@ package actor RelayedCalls {
     }
   }
 
-  /// Ends both legs when one has ended, has failed for a while, or never connected.
+  /// Ends both legs when one has ended, stays failed, or does not connect in time.
   private nonisolated func watch(_ legs: RelayLegs) {
     let limits = limits
     for (one, other) in [(legs.near, legs.far), (legs.far, legs.near)] {
@@ -340,7 +341,7 @@ package actor RelayedCalls {
             failure = nil
             continue
           }
-          // An ICE restart may bring it back, as it would without a relay.
+          // An ICE restart may still recover it, as it would without a relay.
           guard failure == nil else { continue }
           failure = Task {
             guard (try? await Task.sleep(for: limits.failed)) != nil else { return }
@@ -360,7 +361,7 @@ package actor RelayedCalls {
     }
   }
 
-  /// Waits until no other message of a call is being passed: they are passed in order.
+  /// Waits until a call's previous messages are processed, which keeps them in order.
   private func enter(_ call: Call) async {
     guard call.isBusy else {
       call.isBusy = true
@@ -384,7 +385,7 @@ package actor RelayedCalls {
 struct TrickleFragment {
   private(set) var usernameFragment: String?
   private(set) var candidates: [CandidateInit] = []
-  /// The `m=` line and the mid of each section.
+  /// Each section's `m=` line and MID.
   private var sections: [(line: Substring, mid: String?)] = []
   private var isComplete = false
 
@@ -415,7 +416,7 @@ struct TrickleFragment {
     }
   }
 
-  /// The fragment with the credentials and candidates of a description in place of its own.
+  /// Returns the fragment with a description's credentials and candidates in place of its own.
   func text(for document: SDPDocument) -> String {
     let first = document.sections.first { $0.iceUsernameFragment != nil }
     var lines = [

@@ -2,22 +2,22 @@ import FoundationEssentials
 import SDP
 import Wire
 
-/// Finds the strings of a JSON text with the members beside them, without changing the text.
+/// Finds the strings in a JSON text and the members beside them, without changing the text.
 struct JSONStringScanner {
-  /// A string that is no name of a member.
+  /// A string that is a value rather than a member's name.
   struct Found {
-    /// Its place, with the quotes.
+    /// The range of the string's bytes, including the quotes.
     var range: Range<Int>
-    /// The string without escapes; nil where it is not valid.
+    /// The decoded string; nil if its escapes are invalid.
     var value: String?
-    /// The name of the member that it is.
+    /// The name of the member with this value; nil in a list.
     var name: String?
-    /// The names of the members that lead to it, as in `body.jsep.sdp`; elements of lists have the
-    /// name `*`.
+    /// The names of the members that lead to the string, as in `body.jsep.sdp`; list elements are
+    /// `*`.
     var path: String
-    /// Identifies the object that it is a member of.
+    /// Identifies the object that contains the string.
     var object: Int
-    /// Strings and numbers that are members of the same object.
+    /// The other string and number members of that object.
     var siblings: [String: String] = [:]
   }
 
@@ -29,7 +29,7 @@ struct JSONStringScanner {
     var found: [Int] = []
     var name: String?
 
-    /// The path of the next value in it.
+    /// The path of the container's next value.
     var nextPath: String {
       let own = isList ? "*" : name ?? ""
       return path.isEmpty ? own : "\(path).\(own)"
@@ -48,9 +48,9 @@ struct JSONStringScanner {
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
-  /// All strings in order; nil if the text is no JSON that can be scanned.
+  /// Returns all strings in order; nil if the text is not JSON or exceeds the limits.
   ///
-  /// Several values one after another, as in streams of them, are scanned as one text.
+  /// Several consecutive values, as in a stream, are scanned as one text.
   mutating func strings() -> [Found]? {
     while index < bytes.count {
       switch bytes[index] {
@@ -121,7 +121,7 @@ struct JSONStringScanner {
     (0x30...0x39).contains(byte) || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains(byte)
   }
 
-  /// Whether a colon follows.
+  /// Returns whether a colon follows.
   private func isName() -> Bool {
     var next = index
     while next < bytes.count, [0x20, 0x09, 0x0a, 0x0d].contains(bytes[next]) { next += 1 }
@@ -143,19 +143,19 @@ struct JSONStringScanner {
 
 // MARK: - SDPRules
 
-/// Where descriptions and candidates stand in the messages of an application, for what is not found
-/// by its looks.
+/// States where an application's messages have descriptions and candidates that are not recognised
+/// by their content.
 ///
 ///     [
 ///       {"description": "body.offer", "type": "kind", "encoding": "base64"},
 ///       {"candidate": "body.ice.*.line", "mid": "section", "index": "number"}
 ///     ]
 ///
-/// A place is the names of the members that lead to a string; `*` stands for any one of them, and
-/// for the elements of a list. `type`, `mid` and `index` name members beside the string; `type` may
-/// also be `offer` or `answer` itself.
+/// A place lists the names of the members that lead to a string; `*` stands for any name, and for
+/// list elements. `type`, `mid` and `index` name members beside the string; `type` may also be
+/// `offer` or `answer` itself.
 package struct SDPRules: Hashable, Sendable {
-  /// A place of a description or a candidate.
+  /// The place of a description or a candidate.
   package struct Rule: Hashable, Sendable {
     enum Kind { case description, candidate }
     enum Encoding: String { case base64, text }
@@ -174,11 +174,12 @@ package struct SDPRules: Hashable, Sendable {
     "description", "candidate", "type", "mid", "index", "encoding",
   ]
 
-  /// No rules.
+  /// Creates an empty set of rules.
   package init() {}
 
-  /// Reads rules.
-  /// - Throws: what is wrong in a sentence without the file's name.
+  /// Parses rules.
+  ///
+  /// - Throws: a sentence on what is wrong, without the file's name.
   package init(parsing text: String) throws(SignalingRefusal) {
     guard let json = try? JSONValue(parsing: text), case .list(let list) = json else {
       throw SignalingRefusal(
@@ -194,7 +195,7 @@ package struct SDPRules: Hashable, Sendable {
     _ entry: JSONValue, _ number: Int
   ) throws(SignalingRefusal) -> Rule {
     guard case .object(let members) = entry else {
-      throw SignalingRefusal("rule \(number) is no object")
+      throw SignalingRefusal("rule \(number) is not an object")
     }
     for member in members where !names.contains(member.name) || member.value.text == nil {
       throw SignalingRefusal(
@@ -222,7 +223,7 @@ package struct SDPRules: Hashable, Sendable {
       encoding: encoding)
   }
 
-  /// The first rule for a string; nil if there is none.
+  /// Returns the first rule that matches a string's path; nil if there is none.
   func rule(for string: JSONStringScanner.Found) -> Rule? {
     guard !rules.isEmpty else { return nil }
     let path = string.path.split(separator: ".", omittingEmptySubsequences: false)
@@ -233,7 +234,7 @@ package struct SDPRules: Hashable, Sendable {
 }
 
 extension SDPRules.Rule {
-  /// The text that a string stands for; nil if it is not encoded so.
+  /// Decodes a string; returns nil if it does not have the rule's encoding.
   func decoded(_ text: String) -> String? {
     guard encoding == .base64 else { return text }
     return Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self) }
@@ -243,7 +244,8 @@ extension SDPRules.Rule {
     encoding == .base64 ? Data(text.utf8).base64EncodedString() : text
   }
 
-  /// The type of a description by the member beside it; nil if that states none.
+  /// Returns a description's type, as the rule or the member that it names states it; nil if
+  /// unknown.
   func type(beside string: JSONStringScanner.Found) -> SDPType? {
     guard let type else { return nil }
     return SDPType(rawValue: type)

@@ -2,20 +2,20 @@ import JSEP
 package import SDP
 import Wire
 
-/// What a signaling message says to a peer connection.
+/// A part of a signaling message that concerns a peer connection.
 package enum SignalingPart: Hashable, Sendable {
-  /// A description; without a type where the message states none.
+  /// A description; its type is nil if the message does not state it.
   case description(SDPType?, String)
-  /// A candidate, as `addIceCandidate` takes it; an empty one means that there are no more.
+  /// A candidate, as for `addIceCandidate`; an empty one ends the candidates.
   case candidate(CandidateInit)
-  /// Candidates and credentials as a fragment of a description (RFC 8840).
+  /// A fragment of a description with candidates and credentials (RFC 8840).
   case fragment(String)
 }
 
-/// What stands in the place of a part.
+/// The replacement for a part.
 package struct SignalingReplacement: Hashable, Sendable {
   package var text: String
-  /// The ICE username fragment that belongs to a candidate; nil leaves what the message states.
+  /// The ICE username fragment for a candidate; nil leaves the message's own.
   package var usernameFragment: String?
 
   package init(_ text: String, usernameFragment: String? = nil) {
@@ -24,25 +24,25 @@ package struct SignalingReplacement: Hashable, Sendable {
   }
 }
 
-/// A signaling message of any protocol in which descriptions and candidates are replaced; every
-/// other byte stays as it was.
+/// Replaces the descriptions and candidates in a signaling message of any protocol, and leaves
+/// every other byte unchanged.
 ///
-/// They are found in JSON, also in JSON inside of strings, in forms, in streams of events, and as
-/// bodies of their own (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules
-/// name what is encoded otherwise. What is neither found nor named, and yet signaling, is refused.
+/// They are found in JSON, including JSON in strings, in forms, in event streams, and as entire
+/// bodies (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules name the places
+/// of other encodings. Signaling that is recognised but cannot be replaced is refused.
 package struct SignalingText {
-  /// Replaces a part; nil leaves it as it is.
+  /// Returns the replacement for a part; nil leaves the part unchanged.
   package typealias Replace =
     (SignalingPart) async throws(SignalingRefusal) -> SignalingReplacement?
 
-  /// How deep JSON inside of strings is looked into.
+  /// The maximum nesting depth of JSON in strings.
   private static let depthMaximum = 4
-  /// The longest description in bytes.
+  /// The maximum size of a description in bytes.
   package static let descriptionMaximum = 256 << 10
 
   private let rules: SDPRules
   private let replace: Replace
-  /// How many parts were found.
+  /// The number of parts found.
   private(set) package var count = 0
 
   package init(rules: SDPRules = SDPRules(), replace: @escaping Replace) {
@@ -51,6 +51,7 @@ package struct SignalingText {
   }
 
   /// Returns the message with its parts replaced.
+  ///
   /// - Parameter type: the media type; nil if it has none.
   package mutating func replacing(
     in text: String, type: String? = nil
@@ -73,13 +74,13 @@ package struct SignalingText {
     return result
   }
 
-  /// Whether a text is a session description (RFC 8866 section 5).
+  /// Returns whether a text is a session description (RFC 8866 section 5).
   package static func isDescription(_ text: String) -> Bool {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
 
-  /// What stands in the place of a whole text: of a description, of JSON, or of several lines with
-  /// JSON each; nil if it stays.
+  /// Returns the replacement for an entire text with a description or JSON values; nil if nothing
+  /// changes.
   private mutating func value(
     _ text: String, depth: Int
   ) async throws(SignalingRefusal) -> String? {
@@ -101,7 +102,7 @@ package struct SignalingText {
     return try await replace(.description(type, text))?.text
   }
 
-  /// `name=value` pairs, whose values are looked into and encoded again where they change.
+  /// Replaces parts in the values of `name=value` pairs.
   private mutating func form(_ text: String) async throws(SignalingRefusal) -> String {
     var parts: [String] = []
     for part in text.split(separator: "&", omittingEmptySubsequences: false) {
@@ -117,7 +118,7 @@ package struct SignalingText {
     return parts.joined(separator: "&")
   }
 
-  /// Lines of `data: value` (HTML, server-sent events).
+  /// Replaces parts in lines of `data: value` (HTML, server-sent events).
   private mutating func events(_ text: String) async throws(SignalingRefusal) -> String {
     var lines: [String] = []
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -144,7 +145,7 @@ package struct SignalingText {
       guard let new = try await replacement(of: string, depth: depth) else { continue }
       edits[index] = new.text
       guard let fragment = new.usernameFragment else { continue }
-      // The members beside it name the generation of the candidate too.
+      // Members beside a candidate may state its username fragment as well.
       for (other, beside) in strings.enumerated()
       where beside.object == string.object && SignalingText.isFragmentName(beside.name) {
         edits[other] = fragment
@@ -168,7 +169,7 @@ package struct SignalingText {
     name == "usernameFragment" || name == "ufrag"
   }
 
-  /// What stands in the place of a string; nil when it stays.
+  /// Returns the replacement for a string; nil if it stays unchanged.
   private mutating func replacement(
     of string: JSONStringScanner.Found, depth: Int
   ) async throws(SignalingRefusal) -> SignalingReplacement? {
@@ -194,8 +195,8 @@ package struct SignalingText {
     return try await json(value, depth: depth + 1).map { SignalingReplacement($0) }
   }
 
-  /// Whether a string is a candidate: by its beginning, or as the empty `candidate` that ends them
-  /// beside the names of its section.
+  /// Returns whether a string is a candidate: by its prefix, or as an empty `candidate` beside the
+  /// members that name its section.
   private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
     if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
     return string.name == "candidate" && value.isEmpty
@@ -216,7 +217,7 @@ package struct SignalingText {
     return new
   }
 
-  /// Replaces a string that a rule names.
+  /// Replaces a string whose place a rule names.
   private mutating func named(
     _ string: JSONStringScanner.Found, _ value: String, by rule: SDPRules.Rule
   ) async throws(SignalingRefusal) -> SignalingReplacement? {
@@ -243,16 +244,17 @@ package struct SignalingText {
   }
 }
 
-/// Why a message cannot pass, as a sentence.
+/// The reason that a message cannot be forwarded, as a sentence.
 package struct SignalingRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   package var reason: String
   package init(_ reason: String) { self.reason = reason }
   package var description: String { reason }
 }
 
-/// Signaling that cannot be replaced, and would connect the ends past the relay or not at all.
+/// Signaling that cannot be replaced, so that the ends would bypass the relay or not connect at
+/// all.
 package enum SignalingObstacle {
-  /// What is found in a message, and the sentence about it.
+  /// Texts that identify such signaling, each with a sentence about it.
   private static let marks: [(mark: String, sentence: String)] = [
     (
       "urn:xmpp:jingle:",
@@ -266,16 +268,16 @@ package enum SignalingObstacle {
     ("dj0wCm", "a description is encoded in base64; name its place with --sdp-rules"),
     (
       "a=ice-ufrag:",
-      "a description stands where the relay does not look for it; name its place with --sdp-rules"
+      "a description is in a place that the relay does not search; name it with --sdp-rules"
     ),
   ]
 
-  /// Returns the sentence about signaling in a text without parts; nil if there is none.
+  /// Returns a sentence about signaling in a text without replaceable parts; nil if there is none.
   package static func find(in text: String) -> String? {
     marks.first { text.contains($0.mark) }?.sentence
   }
 
-  /// Returns the sentence about signaling in a binary message; nil if there is none.
+  /// Returns a sentence about signaling in a binary message; nil if there is none.
   package static func find(inBinary bytes: [UInt8]) -> String? {
     let text = String(decoding: bytes, as: UTF8.self)
     guard text.contains("a=ice-ufrag:") || text.contains("candidate:") && text.contains(" typ ")
@@ -285,7 +287,7 @@ package enum SignalingObstacle {
   }
 }
 
-/// The values of forms (HTML, application/x-www-form-urlencoded).
+/// Encodes and decodes the values of forms (HTML, application/x-www-form-urlencoded).
 enum FormText {
   static func decoded(_ text: some StringProtocol) -> String {
     var bytes: [UInt8] = []

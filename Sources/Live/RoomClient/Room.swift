@@ -139,7 +139,7 @@ public final class Room: Sendable {
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
     let parts = media.parts
-    guard !parts.isEmpty else { throw RoomError(.invalidArgument, "there is no own media") }
+    guard !parts.isEmpty else { throw RoomError(.invalidArgument, "there is no local media") }
     model.add(media)
     do throws(RoomError) {
       try await call(.publish(parts.map(\.info)))

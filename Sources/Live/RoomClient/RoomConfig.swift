@@ -137,7 +137,7 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The video or audio concerned, if any.
   public var mediaID: Int?
 
-  /// Creates an error.
+  /// Creates an error, by default one that is not critical.
   public init(
     _ code: RoomErrorCode, _ message: String, isCritical: Bool = false, mediaID: Int? = nil
   ) {
@@ -166,7 +166,7 @@ public struct RoomToken: Hashable, Sendable {
   /// How long the token is valid; nil if it does not expire.
   public var lifetimeSeconds: Int64?
 
-  /// Creates a token.
+  /// Creates a token; without a lifetime it does not expire.
   public init(text: String, lifetimeSeconds: Int64? = nil) {
     self.text = text
     self.lifetimeSeconds = lifetimeSeconds

@@ -50,7 +50,7 @@ struct QueryProcess: Sendable {
       return .failed("the query is longer than \(Self.queryBytes) bytes, or has a zero in it")
     }
     guard let tool else {
-      return .failed("this server answers no queries: it was not told where the program retake is")
+      return .failed("this server cannot answer queries: the path of the program retake is unknown")
     }
     // Other users can see a process's arguments but not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(

@@ -343,7 +343,7 @@ public struct BearerToken: Hashable, Sendable {
   func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil
-      ? "this server wants a bearer token; give it as --token or as Authorization: Bearer TOKEN"
+      ? "this server requires a bearer token; give it as --token or as Authorization: Bearer TOKEN"
       : "the bearer token is not the one of this server"
     var response = HTTPResponse.problem(401, sentence)
     let code = given == nil ? "" : ", error=\"invalid_token\""
@@ -419,7 +419,7 @@ extension HTTPResponse {
   /// The response to too many guesses.
   static var tooManyGuesses: HTTPResponse {
     var response = HTTPResponse.problem(
-      429, "too many wrong tokens came from this address; try again in a few seconds")
+      429, "too many wrong tokens from this address; try again in a few seconds")
     response.headers.append(("Retry-After", "5"))
     return response
   }

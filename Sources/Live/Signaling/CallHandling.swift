@@ -44,13 +44,13 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   /// The reason in one sentence.
   public var reason: String
 
-  /// Creates a refusal.
+  /// Creates a refusal with its reason in one sentence.
   public init(_ kind: Kind, _ reason: String) {
     self.kind = kind
     self.reason = reason
   }
 
-  /// The reason.
+  /// The same as `reason`.
   public var description: String { reason }
 }
 
@@ -88,7 +88,7 @@ public struct CallList: Hashable, Sendable, Codable {
     /// The file that records the call.
     public var take: String
 
-    /// Creates an entry.
+    /// Creates an entry for a running call.
     public init(id: String, connection: String, take: String) {
       self.id = id
       self.connection = connection
@@ -103,7 +103,7 @@ public struct CallList: Hashable, Sendable, Codable {
   /// The running calls, oldest first.
   public var calls: [Entry]
 
-  /// Creates a list.
+  /// Creates a list; without `recording`, the recording's name is withheld.
   public init(limit: Int, recording: String? = nil, calls: [Entry]) {
     self.limit = limit
     self.recording = recording

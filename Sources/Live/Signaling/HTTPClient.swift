@@ -12,7 +12,7 @@ public struct HTTPClient: Sendable {
   /// A file with trusted certificates instead of the system's.
   package var authorities: String?
 
-  /// Creates a client.
+  /// Creates a client with a time limit for each request.
   public init(timeout: Duration = .seconds(10)) { self.timeout = timeout }
 
   /// Requests a resource with GET.

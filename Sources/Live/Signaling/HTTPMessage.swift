@@ -44,7 +44,7 @@ public struct HTTPResponse: Sendable {
   public var status: Int
   /// The header fields; the server sets length and connection fields.
   public var headers: [(name: String, value: String)]
-  /// The body.
+  /// The body; empty for none.
   public var body: [UInt8]
 
   /// Creates a response with a body of a media type.

@@ -179,13 +179,13 @@ public final class HTTPServer: Sendable {
 
 /// A failed HTTP exchange, with one sentence that says why.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The reason.
+  /// What went wrong, in one sentence.
   public var reason: String
 
-  /// Creates an error.
+  /// Creates an error with a reason in one sentence.
   public init(reason: String) { self.reason = reason }
 
-  /// The reason.
+  /// The same as `reason`.
   public var description: String { reason }
 }
 

@@ -90,7 +90,7 @@ package final class TLSSession {
     var name = Array(host.utf8CString)
     SSL_ctrl(handle, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), &name)
     guard SSL_set1_host(handle, host) == 1 else {
-      throw TLSError(reason: "\(host) is no name that a certificate could have")
+      throw TLSError(reason: "\(host) cannot be a name in a certificate")
     }
   }
 

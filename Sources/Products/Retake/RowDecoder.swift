@@ -21,11 +21,11 @@ struct RowDecoder: Decoder {
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-    throw refusal("a record has properties, and is no list")
+    throw refusal("a record has properties, and is not a list")
   }
 
   func singleValueContainer() throws -> any SingleValueDecodingContainer {
-    throw refusal("a record has properties, and is no single value")
+    throw refusal("a record has properties, and is not a single value")
   }
 
   private func refusal(_ reason: String) -> TakeError {

@@ -156,7 +156,7 @@ public enum ConnectLive {
     try? LocalMediaObject(options)
   }
 
-  /// Creates a room.
+  /// Creates a room at the server that `use(rooms:tokens:)` set.
   /// - Parameter delegate: receives the room's events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)

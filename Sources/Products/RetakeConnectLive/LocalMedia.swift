@@ -7,9 +7,9 @@ import Synchronization
 
 /// Local media: captured, and sent once a room publishes it.
 public protocol LocalMedia: AnyObject, Sendable {
-  /// The local video.
+  /// The local video; without video, an object that has no effect.
   var video: any LocalVideo { get }
-  /// The local audio.
+  /// The local audio; without audio, an object that has no effect.
   var audio: any LocalAudio { get }
   /// The camera in use; setting it switches to another one.
   var position: AVCaptureDevice.Position { get set }

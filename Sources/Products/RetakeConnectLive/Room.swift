@@ -42,7 +42,7 @@ public final class Room: Sendable {
   /// - Throws: an error if there is no media.
   public func publish(_ media: (any LocalMedia)?) throws {
     guard let media = media as? LocalMediaObject, let core else {
-      throw RoomError(.invalidArgument, "there is no own media; createLocalMedia makes it")
+      throw RoomError(.invalidArgument, "there is no local media; createLocalMedia makes it")
     }
     objects.add(media)
     Task { [forwarder] in

@@ -102,7 +102,7 @@ public final class MediaChannel: Sendable {
         (state.room, state.media, state.audio) = (room, media, audio)
         return state.isGivenUp
       }
-      guard !isGivenUp else { throw RoomError(.invalidState, "the attempt was given up") }
+      guard !isGivenUp else { throw RoomError(.invalidState, "the attempt was abandoned") }
       if let media { try await room.publish(media) }
       try await room.connect(roomId: configuration.channelId)
     } catch {

@@ -5,32 +5,32 @@ import Signaling
 import Tape
 import Wire
 
-/// A re-enactment after which a client's statistics are not as expected, or that could not be made.
+/// The error for a re-enactment that failed, or whose client's statistics are not as expected.
 public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The take.
+  /// The take's path.
   public var path: String
-  /// What is not as expected, each as a sentence.
+  /// The expectations that do not hold, or the reason for the failure, as sentences.
   public var sentences: [String]
 
-  /// The whole failure, for a test report.
+  /// The path and all sentences, for a test report.
   public var description: String { "\(path): \(sentences.joined(separator: "; "))" }
 }
 
-/// Plays what was received in a recorded call to a page in a headless Chromium, and throws unless
-/// the statistics of its connections are as expected.
+/// Plays the media that a recorded call received to a page in a headless Chromium, and throws
+/// unless the statistics of the page's connections are as expected.
 ///
-/// Each packet leaves at its recorded distance from the connected state, so the test lasts as long
-/// as the call.
+///     try await expectReenactment("Captures/freezes.take", peer: 2, "freezeCount <= 1")
 ///
-/// try await expectReenactment("Captures/freezes.take", peer: 2, "freezeCount <= 1")
+/// Packets are sent with their recorded timing, so the test takes as long as the call.
+///
 /// - Parameters:
 ///   - path: the take; a relative path starts at the package's folder, where tests run.
-///   - peer: the number of the recorded receiver, whose place the page takes; nil for the only peer
+///   - peer: the number of the recorded receiver, which the page replaces; nil for the only peer
 ///     that received media.
-///   - url: the page, which calls the server at `port`; nil for Retake's own page.
-///   - port: where offers are answered at 127.0.0.1 (`/offer`, `/whep`); 0 finds a free one.
-///   - browser: the program; nil for the first Chromium in PATH.
-///   - out: where the call with the page is recorded; nil records nothing.
+///   - url: the page, which calls the server at `port`; nil for Retake's page.
+///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`); 0 finds a free one.
+///   - browser: the executable; nil for the first Chromium in PATH.
+///   - out: the take to record of the call with the page; nil records nothing.
 ///   - expectations: as for `retake reenact --expect`.
 /// - Throws: `ReenactmentFailure`.
 public func expectReenactment(

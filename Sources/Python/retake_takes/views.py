@@ -120,7 +120,7 @@ class Attachment:
             raise NoTake(f"{self.path}: it is not a take; retake import makes takes of captures")
         format = self.base.execute("PRAGMA source.user_version").fetchone()[0]
         if format < OLDEST_FORMAT:
-            raise NoTake(f"{self.path}: it has format {format}; retake upgrade makes it anew")
+            raise NoTake(f"{self.path}: it has format {format}; retake upgrade recreates it")
 
     def _fill(self) -> None:
         known = schema()

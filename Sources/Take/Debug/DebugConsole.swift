@@ -355,7 +355,7 @@ extension DebugConsole {
     marked = try session.states()
     markedAt = session.position
     return Answer(
-      text: "marked \(place); diff tells what changes from here on",
+      text: "marked \(place); diff shows what changes from here on",
       json: .object([("marked", .integer(markedAt.step))]))
   }
 

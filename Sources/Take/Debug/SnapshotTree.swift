@@ -105,8 +105,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return tree
   }
 
-  /// Describes why a path does not exist: how far it matches, what could follow or was meant, and
-  /// how to list what there is.
+  /// Describes why a path does not exist: how far it matches, what can follow, and similar paths.
   func absence(of path: String) -> String {
     var (tree, known) = (self, "")
     var unknown: Substring = ""
@@ -132,8 +131,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
       + (meant.isEmpty && known.isEmpty ? "; show without a path prints all of it" : "")
   }
 
-  /// Up to three paths that a name may stand for: of a similar name where it was looked for, else
-  /// of that name anywhere.
+  /// Returns up to three paths that a name may stand for: with a similar name at the known path, or
+  /// else with that name anywhere.
   private func near(_ name: String, below tree: SnapshotTree, at known: String) -> [String] {
     guard tree.kind != .list else { return [] }
     let here = Nearest.words(to: name, among: tree.children.map(\.name))

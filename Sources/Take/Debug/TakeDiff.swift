@@ -236,7 +236,6 @@ package struct TakeDiff: Sendable {
 
   // MARK: Printing
 
-  /// Whether there is no significant difference.
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
   /// The report as text.

@@ -36,7 +36,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:
       "it holds media alone: packets, signaling, states and statistics stay in the take, and when "
-        + "each track began and who spoke stands in tracks.json"
+        + "each track began and who spoke is in tracks.json"
     case .rtpdump:
       "it holds RTP and RTCP without SRTP, in milliseconds: addresses, directions, ICE, DTLS, data "
         + "channels, signaling, frames and statistics stay in the take"
@@ -45,10 +45,10 @@ package enum ExportFormat: String, CaseIterable, Sendable {
         + "channels, addresses, signaling and statistics stay in the take"
     case .internals:
       "it holds calls, events and series of statistics: packets, media, messages and what the "
-        + "stack did between two samples stay in the take, and passwords and keys are taken out"
+        + "stack did between two samples stay in the take, and passwords and keys are removed"
     case .rtcstats:
       "it holds calls, events and statistics: packets, media, messages and what the stack did "
-        + "between two samples stay in the take, and passwords and keys are taken out"
+        + "between two samples stay in the take, and passwords and keys are removed"
     case .perfetto:
       "it holds when things happened: contents of packets, frames, messages and descriptions stay "
         + "in the take"

@@ -15,7 +15,7 @@ package struct FollowedReplay {
   package enum Sight {
     /// A datagram as captured on the wire; of a truncated one, only the beginning.
     case datagram([UInt8], isTruncated: Bool)
-    /// RTP, RTCP or SCTP in the clear, sent or received by an endpoint: in a call between two
+    /// Unencrypted RTP, RTCP or SCTP that an endpoint sent or received: in a call between two
     /// endpoints of one take, both have the packet. In observed calls, each packet arrives once, as
     /// received.
     case clear([UInt8], ClearPacket.Kind, isSent: Bool)

@@ -275,8 +275,8 @@ final class CallSurvey {
     }
   }
 
-  /// Returns the calls that a packet is for; if it leads to a call without belonging to one, as a
-  /// packet to a STUN server does, returns the calls with its addresses.
+  /// Returns the calls that a packet belongs to; for one that belongs to none, such as a packet to
+  /// a STUN server, returns the calls with its addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {

@@ -106,13 +106,13 @@ package final class CaptureFeed {
     if let decompression, !decompression.isComplete {
       hasIncompleteCompression = true
       guard !isAgain else { return }
-      notice("\(name): the compressed data end early; what came before the end is used")
+      notice("\(name): the compressed data end early; the part before the end is used")
     } else if reader.isRecognised, reader.waitingCount > 0 {
       cutBytes = UInt64(reader.waitingCount)
       guard !isAgain else { return }
       notice(
         "\(name): the capture ends in the middle of a record; its last \(cutBytes) bytes are left "
-          + "out, what came before is used")
+          + "out, the part before it is used")
     }
   }
 
@@ -239,7 +239,7 @@ final class Decompression {
   private let engine: Engine
   /// Whether every compressed file that began is complete.
   private(set) var isComplete = true
-  /// Whether the bytes after a complete file are not another file; gzip ignores them.
+  /// Whether a complete file was followed by other bytes, which gzip ignores.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {

@@ -154,7 +154,7 @@ package final class CaptureImport {
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
       pass(to: datagram.at)
-      // All but the present one were counted on arrival.
+      // All of them but the current one were counted as belonging to no call when they arrived.
       summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
         step(

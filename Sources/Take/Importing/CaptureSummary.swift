@@ -82,7 +82,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   }
 
   static func noFittingSecret(_ count: UInt64) -> String {
-    "the key log is of other calls: "
+    "the key log belongs to other calls: "
       + (count == 1 ? "its one secret is of no" : "none of its \(count) secrets is of a")
       + " DTLS handshake in the capture; both have to be made of the same call, the capture from "
       + "before its beginning"

@@ -21,7 +21,7 @@ package struct ReportedImport {
     /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
 
-    /// The reported parts, in words.
+    /// What was reported, in words.
     package var partWords: String {
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),
@@ -177,7 +177,7 @@ package struct ReportedImport {
     let strange = max(reader.strangeLines, survey.strangeLines)
     if strange > 0 {
       writing.report(
-        missing: "strange-lines", "\(counted(strange, "line")) of no known form, passed over")
+        missing: "strange-lines", "\(counted(strange, "line")) of unknown form, skipped")
     }
     return try writing.finish()
   }

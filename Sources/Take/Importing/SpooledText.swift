@@ -174,7 +174,7 @@ package final class SpooledText {
     }
     if isFirst { try add(head) }
     if let decompression, !decompression.isComplete {
-      notice("\(name): the compressed data end early; what came before the end is used")
+      notice("\(name): the compressed data end early; the part before the end is used")
     }
     return (file, written)
   }

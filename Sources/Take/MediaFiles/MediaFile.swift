@@ -47,7 +47,6 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// The purpose for which a file is opened.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -92,7 +91,7 @@ package final class MediaFile {
     case S_IFDIR: throw MediaFileError(path: path, reason: "it is a folder: name a file in it")
     default:
       throw MediaFileError(
-        path: path, reason: "it is no regular file, which can be read over and over: copy it to one"
+        path: path, reason: "it is not a regular file, which can be read repeatedly: copy it to one"
       )
     }
     if status.st_size == 0 { throw MediaFileError(path: path, reason: emptiness) }
@@ -118,7 +117,7 @@ package final class MediaFile {
   func rewind() throws(MediaFileError) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw MediaFileError(path: path, code: errno) }
     position = 0
-    try check("the file became empty while it was sent: leave it as it is until the end")
+    try check("the file became empty while it was sent: do not change it before the end")
   }
 
   /// Overwrites bytes at an offset from the start.

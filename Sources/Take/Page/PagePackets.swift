@@ -253,7 +253,7 @@ package struct PacketFilter: Hashable, Sendable {
     let value = String(token.dropFirst(name.count + sign.count))
     guard !sign.isEmpty, !name.isEmpty else {
       throw Failure(
-        description: "\"\(token.prefix(40))\" is no word of a packet; there is in, out, "
+        description: "\"\(token.prefix(40))\" is not a word for packets; there are in, out, "
           + (protocols + RTCPRow.types).joined(separator: ", ")
           + ", and comparisons like size>1000")
     }
@@ -266,7 +266,7 @@ package struct PacketFilter: Hashable, Sendable {
       return "instr(packet.\(name), \(quoted(value))) > 0"
     }
     guard ["=", "!=", "<", "<=", ">", ">="].contains(sign) else {
-      throw Failure(description: "\(sign) is no comparison; there is = != < <= > >= ~")
+      throw Failure(description: "\(sign) is not a comparison; there are = != < <= > >= ~")
     }
     if numbers.contains(String(name)) {
       guard let number = Int64(value) else {

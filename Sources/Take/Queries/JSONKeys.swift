@@ -41,15 +41,15 @@ package struct JSONKey: Sendable, Hashable {
     take.toolchain * opus | version of libopus
     take.toolchain * srtp | version of libsrtp2
     take.toolchain * vpx | version of libvpx
-    take.toolchain * openh264 | version of OpenH264, where it is installed
-    take.toolchain * dav1d | version of dav1d, where it is installed
-    take.toolchain * tags | what whoever recorded says of the take, by keys; see the view tag
+    take.toolchain * openh264 | version of OpenH264, if it is installed
+    take.toolchain * dav1d | version of dav1d, if it is installed
+    take.toolchain * tags | the tags given to the recording, by key; see the view tag
     peer.configuration * answersAsDTLSClient | whether an answer makes the peer the DTLS client
     peer.configuration * audioBitrate | bits per second of an Opus encoder
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration
     peer.configuration * certificates | certificates that the application gave
     peer.configuration * decoders | codecs that this build could decode beside those that all can
-    peer.configuration * drawnBytes | what streams of randomness gave, where the seed was redacted
+    peer.configuration * drawnBytes | the drawn random bytes, if the seed was redacted
     peer.configuration * establishmentNeedsAllCandidates | whether the time for a connection \
     begins with the last candidate
     peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: \
@@ -65,21 +65,21 @@ package struct JSONKey: Sendable, Hashable {
     peer.configuration * srtpProtections | SRTP profiles that are offered, the preferred first
     peer.configuration * videoBitrateMaximum | bits per second at most
     peer.configuration * videoBitrateStart | bits per second at first
-    actor.configuration observer awaitsKeys | whether packets wait for keys that come later
+    actor.configuration observer awaitsKeys | whether packets wait for later keys
     actor.configuration observer decodes | whether media was decoded
     actor.configuration observer firstPeer | the number of the first peer of the observer
-    actor.configuration observer payloadTypes | what payload types mean, where somebody said so
+    actor.configuration observer payloadTypes | payload types that were given by options
     actor.configuration observer revision | which revision of the observer made the rows
     actor.configuration observer startUnixNanoseconds | Unix time at at_ns = 0
     actor.configuration observer waitingBytesMaximum | how many bytes may wait for keys
     actor.configuration observer waitingPacketsMaximum | how many packets may wait for keys
     actor.configuration room actionTimeoutMilliseconds | how long an answer of the service may \
     take
-    actor.configuration room audioOccupants | how many may be heard at once
+    actor.configuration room audioOccupants | how many voices are received at most
     actor.configuration room checksRoomID | whether names of rooms are checked before they are \
     sent
     actor.configuration room connectTimeoutMilliseconds | how long it may take to enter
-    actor.configuration room drawnBytes | what streams of randomness gave, where the seed was \
+    actor.configuration room drawnBytes | the drawn random bytes, if the seed was \
     redacted
     actor.configuration room needsToken | whether the service wants a token
     actor.configuration room restartDelayMilliseconds | how long a connection is waited for \
@@ -89,10 +89,10 @@ package struct JSONKey: Sendable, Hashable {
     a connection has a state happens once it is connected
     actor.configuration room signaling | the protocol of the service
     actor.configuration room protocolName | janus, sora, ...
-    actor.configuration room options | what the protocol was told
+    actor.configuration room options | the protocol's options
     actor.configuration room plugin | which plugin of Janus
     actor.configuration room urls | addresses of the service
-    actor.configuration room subscribesAudio | whether audio of others is received
+    actor.configuration room subscribesAudio | whether remote audio is received
     actor.configuration room videoReceiverGrowthRate | by how much receivers of video are added
     actor.configuration room videoReceiverInitialCount | how many receivers of video there are \
     at first
@@ -109,7 +109,7 @@ package struct JSONKey: Sendable, Hashable {
     rtcp.fields sr rtp_time | the same instant on the stream's clock
     rtcp.fields sr packets | packets sent so far
     rtcp.fields sr octets | payload bytes sent so far
-    rtcp.fields sdes chunks | what is told of each source
+    rtcp.fields sdes chunks | the items of each source
     rtcp.fields sdes cname | the name that the streams of one sender share
     rtcp.fields bye ssrcs | sources that end
     rtcp.fields bye reason | why, in words
@@ -126,10 +126,10 @@ package struct JSONKey: Sendable, Hashable {
     rtcp.fields transport-cc feedback | counts the feedback
     rtcp.fields xr reference_unix_us | the receiver's clock (RFC 3611 section 4.4), \
     microseconds since 1970
-    rtcp.fields xr delays | how long ago reference times came (section 4.5)
+    rtcp.fields xr delays | how long ago reference times were received (section 4.5)
     rtcp.fields xr lrr | the middle of the NTP time of the last reference time
     rtcp.fields xr dlrr | the time since then, in 1/65536 s
-    rtcp.fields * length | bytes of a packet that is only passed over
+    rtcp.fields * length | bytes of a packet that is not parsed
     call.arguments * _0 | the first argument without a name
     call.arguments * _1 | the second argument without a name
     call.arguments * transceiver | the transceiver's number in its peer
@@ -161,7 +161,7 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments createDataChannel ordered | whether messages arrive in order
     call.arguments createDataChannel negotiated | whether both sides made it by themselves
     call.arguments createDataChannel priority | as in RFC 8831 section 6.4
-    call.arguments createOffer iceRestart | whether ICE begins anew
+    call.arguments createOffer iceRestart | whether ICE restarts
     call.arguments getStats codecTimes | what codecs took
     call.arguments getStats isInbound | whether a decoder took it
     call.arguments getStats nanoseconds | how much time
@@ -180,14 +180,14 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments connect role | whether to send, receive, or both
     call.arguments connect room | the room
     call.arguments publish id | what the application calls the media
-    call.arguments publish isActive | whether it is sent at once
+    call.arguments publish isActive | whether it is sent immediately
     call.arguments publish isAlwaysOn | whether it is sent without being asked for
-    call.arguments publish extraValue | what its owner says of it
+    call.arguments publish extraValue | its owner's value
     call.arguments publish layers | layers of a simulcast
-    call.arguments * report | what a connection of the room told
+    call.arguments * report | a report of one of the room's connections
     call.arguments * description | a description that it made
     call.arguments * state | the state that it entered
-    call.arguments * audioSlot | a receiver that somebody is heard through
+    call.arguments * audioSlot | a receiver for a selected voice
     call.arguments * isHeld | whether it is in use
     call.arguments * receiving | media that begins to arrive
     call.arguments * sending | media that begins to be sent
@@ -201,8 +201,8 @@ package struct JSONKey: Sendable, Hashable {
     call.reply * kind | audio or video
     call.reply * mid | the m-section
     call.reply * direction | what the transceiver is meant to do
-    call.reply * currentDirection | what was agreed on
-    call.reply * remoteStreamIDs | MediaStreams of the other side that the track belongs to
+    call.reply * currentDirection | the negotiated direction
+    call.reply * remoteStreamIDs | the remote peer's MediaStreams with the track
     call.reply * type | offer or answer
     call.reply * sdp | a session description; query the views description and sdp_line
     call.reply * gone | ids of statistics objects that are there no more
@@ -210,7 +210,7 @@ package struct JSONKey: Sendable, Hashable {
     call.reply createDataChannel number | the channel's number in its peer
     call.reply createDataChannel readyState | as in W3C's RTCDataChannel
     call.reply createDataChannel bufferedAmount | bytes that wait to be sent
-    call.reply createDataChannel isRemote | whether the other side made it
+    call.reply createDataChannel isRemote | whether the remote peer created it
     call.reply createDataChannel maxMessageSize | bytes of the largest message
     call.reply createDataChannel options | what it was made with
     call.reply createDataChannel label | its name
@@ -225,13 +225,13 @@ package struct JSONKey: Sendable, Hashable {
     event.detail * kind | audio or video
     event.detail * mid | the m-section
     event.detail * direction | of a transceiver, or in and out of a track
-    event.detail * currentDirection | what was agreed on
-    event.detail * remoteStreamIDs | MediaStreams of the other side that the track belongs to
+    event.detail * currentDirection | the negotiated direction
+    event.detail * remoteStreamIDs | the remote peer's MediaStreams with the track
     event.detail * track | the transceiver's number
     event.detail * transceiver | the transceiver's number
     event.detail * contributor | the CSRC of a voice in a mix
     event.detail * channel | the channel's number in its peer
-    event.detail * id | what the other side calls it; of a track the transceiver's number
+    event.detail * id | the remote peer's identifier; of a track the transceiver's number
     event.detail * tracks | tracks of a MediaStream
     event.detail * reason | why, in words
     event.detail * transport | which transport, where there are several
@@ -241,13 +241,13 @@ package struct JSONKey: Sendable, Hashable {
     event.detail keylog serverRandom | the random value of its server
     event.detail keylog masterSecret | secret: what all keys of it derive from
     event.detail keylog localCertificate | the own certificate, DER in base64
-    event.detail keylog remoteCertificate | that of the other side
+    event.detail keylog remoteCertificate | the remote peer's
     event.detail secured cipherSuite | the IANA name of the cipher suite
     event.detail secured profile | the SRTP profile
-    event.detail secured remoteFingerprint | the sha-256 of the other side's certificate
+    event.detail secured remoteFingerprint | the SHA-256 of the remote peer's certificate
     event.detail secured role | client or server of DTLS
     event.detail secured version | of DTLS: FEFD is 1.2
-    event.detail * participant | who, as the service calls the person
+    event.detail * participant | the participant, by the service's identifier
     event.detail * participants | who is in the room, with spaces between
     event.detail * progress | how far a room is entered, of a hundred
     event.detail * media | the number of media in the room
@@ -255,21 +255,21 @@ package struct JSONKey: Sendable, Hashable {
     event.detail * owner | whose media it is
     event.detail * active | whether it is sent
     event.detail * connection | which connection of the room carries it
-    event.detail talking talking | whether somebody speaks
-    event.detail talking dbov | how loud, as the service tells
+    event.detail talking talking | whether there is speech
+    event.detail talking dbov | the level that the service reports
     event.detail order order | what a room has its signaling or a connection do
     event.detail order with | with what
     event.detail order _0 | the first argument without a name
     event.detail order _1 | the second argument without a name
-    event.detail order extraValue | what the owner says of the media
+    event.detail order extraValue | the owner's value for the media
     event.detail order number | a number in the room
-    event.detail order isActive | whether media is sent at once
+    event.detail order isActive | whether media is sent immediately
     event.detail order isAlwaysOn | whether it is sent without being asked for
     event.detail order sdp | a session description
     event.detail order type | offer or answer
     event.detail order policy | how a description is applied
     event.detail order code | the code that closes a WebSocket
-    event.detail order iceRestart | whether ICE begins anew
+    event.detail order iceRestart | whether ICE restarts
     event.detail order subprotocols | subprotocols of a WebSocket
     event.detail order headers | headers of a request
     event.detail order servers | STUN and TURN servers of a connection

@@ -176,12 +176,12 @@ extension Side {
     if path == other.path, peer == other.peer {
       let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
       return isRoom
-        ? "\(path) stands twice, and is the take of one participant of a room; give the take of "
+        ? "\(path) is given twice, and is the take of one participant of a room; give the take of "
           + "another one, too"
         : peers.count > 1
-          ? "\(path) stands twice with the same peer; name the two ends of one call among \(names) "
-            + "with --first-peer and --second-peer; or are these the two ends of one call?"
-          : "\(path) stands twice and holds one end; give the take of the other end, too"
+          ? "\(path) is given twice with the same peer; name the two ends of one call among "
+            + "\(names) with --first-peer and --second-peer; or are these the two ends of one call?"
+          : "\(path) is given twice and contains one end; give the take of the other end, too"
     }
     for side in [self, other] where side.isRoom && side.sent.isEmpty && side.received.isEmpty {
       return

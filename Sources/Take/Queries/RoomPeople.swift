@@ -1,7 +1,6 @@
 package import Tape
 import Wire
 
-/// A room's participant.
 package struct RoomPerson: Sendable, Codable, Hashable {
   /// The room machine's number, and the participant's number in it.
   package var actor: UInt32
@@ -100,7 +99,6 @@ struct PeerLabels: Sendable {
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
-/// A take's peers.
 package enum TakePeers {
   /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {

@@ -8,7 +8,6 @@ protocol PrintedRow: ~Copyable {
 
 extension SQLiteStatement: PrintedRow {}
 
-/// A row of stored values.
 struct ValueRow: PrintedRow {
   var values: [Value]
 
@@ -58,7 +57,7 @@ final class RowPrinter {
   /// The maximum time that rows may be pending: shorter at a terminal than for a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
-  /// Prints a row, such as a statement's current one.
+  /// Adds a row, and writes what has been pending long enough.
   func print<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     count += 1
     if waitsSince == nil { waitsSince = .now }
@@ -227,7 +226,6 @@ struct Pieces {
 
 /// Runs SQL on a take and prints the result.
 package enum SQLConsole {
-  /// The format in which a query's result is printed.
   package enum Format: String, CaseIterable, Sendable {
     /// Aligned columns with a header.
     case table

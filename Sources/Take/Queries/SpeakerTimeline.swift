@@ -360,8 +360,8 @@ package enum UnheardMedia {
 /// Descriptions of what could not be seen; the page has the same.
 package enum CoverageText {
   private static let words = [
-    "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
-    "waiting-overflow": "given up while they waited for keys",
+    "no-keys": "not decrypted, without a key", "not-opened": "not decrypted by the given keys",
+    "waiting-overflow": "dropped while waiting for keys",
     "truncated": "captured in part",
     "cryptex": "with encrypted header extensions",
     "unsupported": "under a protection that is not read",
@@ -395,7 +395,7 @@ package enum CoverageText {
       ? "packets \(words)" : "\(counted(Int64(count) ?? .max, "packet")) \(words)"
   }
 
-  /// What of a capture is not seen for other reasons, which weaken nothing.
+  /// Phrases for kinds of coverage that weaken no answer.
   private static let harmless = [
     "ignored": "packet of no call", "relayed-twice": "packet captured twice, through a relay",
     "description": "description that cannot be read or is of no call",
@@ -403,7 +403,7 @@ package enum CoverageText {
     "deduced": "stream whose contents its packets show",
   ]
 
-  /// The options of `import` that may help.
+  /// For kinds of coverage: the options of `import` that may help.
   private static let remedies = [
     "no-keys": "retake import --keys FILE reads the call's key log, --srtp-key a key",
     "not-opened": "retake import --keys FILE or --srtp-key with the keys of this call opens them",
@@ -411,7 +411,7 @@ package enum CoverageText {
     "unused-key-log": "the capture and the key log have to be of the same call",
   ]
 
-  /// Describes a row of `coverage` for a person, with the option that helps.
+  /// Describes a row of `coverage` for users, with the option that helps.
   package static func line(what: String, reason: String) -> String {
     let digits = reason.prefix { $0.isNumber }
     var more = reason.dropFirst(digits.count)

@@ -90,7 +90,6 @@ package struct StatSamples: Sendable {
     /// The reply's step.
     package var step: Int
     package var atNanoseconds: Int64
-    /// The number of objects.
     package var objectCount: Int64
   }
 
@@ -155,7 +154,6 @@ package struct StatSamples: Sendable {
 ///
 /// An object that did not change has no row, and so no line.
 package enum StatSeries {
-  /// The format in which a series of samples is printed.
   package enum Format: String, CaseIterable, Sendable {
     /// One object per line in the browsers' form, preceded by its time and peer: `at_ns` and
     /// `peer_label`, and the older `seconds` and `peer`.

@@ -3,7 +3,6 @@ import Wire
 
 /// A take's summary: the output of `retake info`.
 package struct TakeInfo: Sendable, Codable {
-  /// A peer's summary.
   package struct PeerInfo: Sendable, Codable {
     package var peer: Int64
     package var label: String
@@ -22,7 +21,6 @@ package struct TakeInfo: Sendable, Codable {
     package var messagesOut: Int64 = 0
   }
 
-  /// A machine's states.
   package struct MachineStates: Sendable, Codable {
     package var machine: String
     package var states: [String]
@@ -46,7 +44,6 @@ package struct TakeInfo: Sendable, Codable {
     package var reason: String
   }
 
-  /// The number of rows in a table.
   package struct TableCount: Sendable, Codable {
     package var table: String
     package var rows: Int64
@@ -331,12 +328,12 @@ extension TakeInfo: CustomStringConvertible {
       }
     }
     for (place, gap) in coverage.enumerated() {
-      // Later rows of a kind count what earlier ones do.
+      // A later row's count includes those of earlier rows of its kind.
       let isLast = !coverage[(place + 1)...].contains {
         ($0.actor, $0.peer, $0.what) == (gap.actor, gap.peer, gap.what)
       }
       guard isLast else { continue }
-      // Inferred facts were seen but not stated.
+      // Deduced facts were seen in packets, though no description states them.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
         CoverageText.line(what: gap.what, reason: gap.reason)

@@ -7,7 +7,6 @@ import Wire
 /// definitions are as in the views `talk`, `overlap`, `interruption` and `talk_share`, and also
 /// apply to a part of a take.
 package struct Talk: Sendable, Codable {
-  /// A person who spoke.
   package struct Person: Sendable, Codable {
     package var name: String
     /// The number of times that the person began to speak.

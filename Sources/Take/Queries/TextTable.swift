@@ -245,7 +245,7 @@ struct TableLayout {
     return text + "\n"
   }
 
-  /// Cuts a text to a width.
+  /// Cuts a text to `columns` cells, the last of which is an ellipsis.
   private static func cut(_ text: String, _ columns: Int) -> String {
     guard width(of: text) > columns else { return text }
     var cut = ""

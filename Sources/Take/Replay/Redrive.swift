@@ -86,7 +86,6 @@ package final class Redrive {
     }
   }
 
-  /// The actors that were driven.
   var drivenActors: [DrivenActor] { actors.all }
 
   /// Applies all inputs; throws if the take cannot be read or the new one cannot be written.

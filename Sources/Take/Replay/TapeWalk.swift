@@ -60,7 +60,7 @@ package final class TapeWalk {
       guard !redacted.isFactsOnly else {
         throw TapeError(
           path: path, place: "",
-          reason: "it was redacted so that nothing of it can be executed; look into it with "
+          reason: "it was redacted so that nothing in it can be executed; inspect it with "
             + "retake timeline, stats or sql")
       }
       security.formUnion(redacted.security)
@@ -157,7 +157,6 @@ package final class TapeWalk {
     return meeting
   }
 
-  /// Every actor's state.
   package var states: [ActorState] { actors.states }
 
   /// Returns an actor's `getStats` result, optionally only with objects of some types.

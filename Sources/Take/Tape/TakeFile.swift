@@ -178,7 +178,7 @@ package enum TakeFile {
         path: path, place: "",
         reason:
           "it has format \(format), made by an older Retake; this one reads formats from "
-          + "\(TakeHeader.oldestFormat) on, so read it with the one that made it, or record anew")
+          + "\(TakeHeader.oldestFormat) on, so read it with the one that made it, or record again")
     }
   }
 

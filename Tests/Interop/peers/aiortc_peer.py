@@ -1,4 +1,4 @@
-"""aiortc as a peer: a stack of its own in Python, with DTLS from pyca/cryptography."""
+"""aiortc as a peer: a WebRTC stack in Python, with DTLS from pyca/cryptography."""
 
 import asyncio
 import dataclasses
@@ -8,7 +8,7 @@ import sys
 
 import aioice.ice
 
-# aioice leaves loopback out; here it is the only network there is.
+# aioice omits loopback, which is the only network here.
 aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
 
 import av
@@ -24,7 +24,7 @@ _SAMPLE_RATE = 8000
 
 
 def log_keys(path):
-    """Lets DTLS write its secrets into a file (NSS format)."""
+    """Logs DTLS secrets to a file (NSS format)."""
     make = RTCCertificate._create_ssl_context
 
     def logged(self, *arguments, **options):
@@ -45,7 +45,7 @@ if "SSLKEYLOGFILE" in os.environ:
 
 
 class Tone(AudioStreamTrack):
-    """The pace of aiortc's silence, with a tone in it."""
+    """aiortc's silent track with a tone in it, at the same pace."""
 
     def __init__(self):
         super().__init__()
@@ -78,7 +78,7 @@ class Gradient(VideoStreamTrack):
 
 
 class Ear:
-    """Takes in a remote track and measures it."""
+    """Consumes a remote track and measures it."""
 
     def __init__(self, track):
         self.kind = track.kind
@@ -103,7 +103,7 @@ class Ear:
 
 
 def _sound(frame):
-    """The samples of the first channel's plane, without the padding of the plane."""
+    """Returns the samples of the first channel's plane, without the plane's padding."""
     channels = 1 if frame.format.is_planar else len(frame.layout.channels)
     return bytes(frame.planes[0])[: 2 * frame.samples * channels]
 
@@ -123,7 +123,7 @@ class AiortcPeer:
         self._connection.on("track", lambda track: self._ears.append(Ear(track)))
 
     async def offer(self):
-        """An offer of audio and video."""
+        """Returns an offer of audio and video."""
         for source in self._sources.values():
             self._connection.addTrack(source)
         self._prefer()
@@ -132,7 +132,7 @@ class AiortcPeer:
         return self._connection.localDescription.sdp
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "answer"))
 
     async def answer(self, sdp):
@@ -145,7 +145,7 @@ class AiortcPeer:
         return self._connection.localDescription.sdp
 
     def _prefer(self):
-        """Leaves only the codecs of the call where they are not the usual ones."""
+        """Restricts the codecs to the call's, where these are not the defaults."""
         for transceiver in self._connection.getTransceivers():
             kind = transceiver.kind
             if self._codecs[kind] in ("vp8", "opus"):
@@ -157,7 +157,7 @@ class AiortcPeer:
             )
 
     async def report(self):
-        """What aiortc and the tracks at both ends counted."""
+        """Returns aiortc's statistics, and the measures of local and remote tracks."""
         report = Report(connection=self._connection.connectionState)
         self._describe_transport(report)
         for stats in (await self._connection.getStats()).values():
@@ -184,7 +184,7 @@ class AiortcPeer:
         return report
 
     async def statistics(self):
-        """The objects of getStats; jitter, which aiortc has in units of the clock, in seconds."""
+        """Returns the objects of getStats, with jitter converted from clock units to seconds."""
         objects = []
         for stats in (await self._connection.getStats()).values():
             members = dataclasses.asdict(stats)
@@ -197,12 +197,12 @@ class AiortcPeer:
         return objects
 
     async def close(self):
-        """Says goodbye to the other side."""
+        """Closes the connection, notifying the other end."""
         self._talk.end()
         await self._connection.close()
 
     def _describe_transport(self, report):
-        # aiortc's statistics do not name the handshake; its transport knows.
+        # aiortc's statistics omit the handshake; its transport has it.
         for transceiver in self._connection.getTransceivers():
             transport = transceiver.sender.transport
             tls = getattr(transport, "_ssl", None)

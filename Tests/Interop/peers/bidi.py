@@ -12,7 +12,7 @@ class BidiPage(BrowserPage):
 
     @classmethod
     async def open(cls, address):
-        """Connects to a browser's socket, begins a session and takes the tab that is open."""
+        """Connects to a browser's socket, starts a session and uses the tab that is open."""
         page = await cls.connect(f"{address}/session")
         await page.command("session.new", capabilities={})
         tree = await page.command("browsingContext.getTree")
@@ -23,21 +23,21 @@ class BidiPage(BrowserPage):
         return f"{reply['error']}: {reply['message']}" if reply.get("type") == "error" else None
 
     async def inject(self, script):
-        """Runs a script in every page before the page's own."""
+        """Runs a script in every page before the page's own scripts."""
         await self.command(
             "script.addPreloadScript", functionDeclaration=f"() => {{ {script} }}"
         )
 
     async def load(self, address, ready="true"):
-        """Goes to an address and waits until its scripts ran and an expression holds there."""
+        """Loads an address and waits until its scripts have run and an expression holds there."""
         await self.command(
             "browsingContext.navigate", context=self._context, url=address, wait="complete"
         )
         await self.until(ready)
 
     async def evaluate(self, expression):
-        """The value of an expression, awaited when it is a promise."""
-        # As text: the protocol's own form of values is made for other purposes.
+        """Evaluates an expression and returns its value, awaited if it is a promise."""
+        # As text, because the protocol serializes values in its own form.
         reply = await self.command(
             "script.evaluate",
             expression=f"(async () => JSON.stringify(await ({expression})) ?? 'null')()",

@@ -1,4 +1,4 @@
-"""A call in a page of a browser, whichever protocol the browser is driven with."""
+"""A call in a browser's page, over whichever protocol drives the browser."""
 
 import json
 import os
@@ -12,24 +12,24 @@ CALL_SCRIPT = Path(__file__).with_name("call.js").read_text(encoding="utf-8")
 
 
 class Browser:
-    """One page with one RTCPeerConnection in it; `page` runs the script of `call.js`."""
+    """A page with one RTCPeerConnection; `page` runs the script `call.js`."""
 
     def __init__(self, page):
         self.page = page
 
     async def prepare(self, settings):
-        """Loads the page of the call and sets members of `call`."""
+        """Loads the call's page and sets members of `call`."""
         await self.page.load(CALL_PAGE.as_uri(), ready="window.call !== undefined")
         settings = {**settings, "brief": bool(os.environ.get(BRIEF))}
         for name, value in settings.items():
             await self.page.evaluate(f"void (call.{name} = {json.dumps(value)})")
 
     async def visit(self, address):
-        """Lets a page of Retake make the call by itself."""
+        """Opens Retake's page, which makes the call by itself."""
         await self.page.load(address, ready="window.call && call.connections.length > 0")
 
     async def chat(self, text):
-        """Types a line into Retake's page, as a person would, and waits until it is back."""
+        """Types a line into the chat of Retake's page, and waits until it is echoed."""
         await self.page.until("!document.getElementById('text').disabled")
         await self.page.evaluate(
             f"void (document.getElementById('text').value = {json.dumps(text)},"
@@ -41,7 +41,7 @@ class Browser:
         )
 
     async def look(self):
-        """Waits until Retake's page says of the call all that it has to say."""
+        """Waits until Retake's page shows all information about the call."""
         for what in (
             "document.querySelector('#recording b').textContent.endsWith('.take')",
             "document.getElementById('mute') !== null",
@@ -62,39 +62,39 @@ class Browser:
             raise ValueError("the link leads to no page of a take")
 
     async def offer(self):
-        """The browser's offer, with all of its candidates."""
+        """Returns the browser's offer, with all of its candidates."""
         return await self.page.evaluate("call.offer()")
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self.page.evaluate(f"call.accept({json.dumps(sdp)})")
 
     async def answer(self, sdp):
-        """The browser's answer."""
+        """Returns the browser's answer."""
         return await self.page.evaluate(f"call.answer({json.dumps(sdp)})")
 
     async def change(self, script):
-        """Runs a script that changes the call, for the next offer to state."""
+        """Runs a script that changes the call; the next offer includes the change."""
         await self.page.evaluate(f"void (() => {{ {script} }})()")
 
     async def offer_again(self):
-        """Another offer in the call that runs."""
+        """Returns another offer within the call."""
         return await self.page.evaluate("call.reoffer()")
 
     async def answer_again(self, sdp):
-        """The answer to another offer, for which an own one that waits is taken back."""
+        """Returns the answer to another offer, rolling back a pending local one."""
         return await self.page.evaluate(f"call.reanswer({json.dumps(sdp)})")
 
     async def flow(self):
-        """How many frames, or packets of audio, came and went, by mid."""
+        """Returns how many frames, or packets of audio, were sent and received, by mid."""
         return await self.page.evaluate("call.flow()")
 
     async def statistics(self):
-        """The objects of the browser's getStats."""
+        """Returns the objects of the browser's getStats."""
         return (await self.page.evaluate("call.report()"))["stats"]
 
     async def report(self):
-        """What the browser counts, and what the received video frame looks like."""
+        """Returns the browser's statistics, and measures of the received video frame."""
         seen = await self.page.evaluate("call.report()")
         report = reports.from_w3c(seen["connection"], seen["stats"])
         report.pair_retransmissions(seen["descriptions"])

@@ -1,4 +1,4 @@
-// Runs in the browser before anything else: makes calls, and watches those of a page.
+// Runs in the browser before any other script: makes calls, and observes a page's calls.
 (() => {
   const Native = window.RTCPeerConnection;
   const connections = [];
@@ -23,7 +23,7 @@
     return connection;
   }
 
-  // Talks over a channel, own or announced, like talk.py: everything must come back.
+  // Talks over a channel, local or announced, like talk.py: everything must be echoed.
   function watch(connection, channel) {
     if (echo !== null) return;
     echo = "no echo yet";
@@ -33,7 +33,7 @@
   async function talk(connection, first) {
     const { brief } = window.call;
     await first.opened;
-    // Up to what this browser says that it takes back.
+    // Up to the maximum message size that this browser states.
     const [, most] = /a=max-message-size:(\d+)/.exec(connection.localDescription.sdp);
     const sizes = [0, 1, 1200, 16384, 65535, 65536, 262144, 1048576]
       .slice(0, brief ? 3 : 8)
@@ -79,7 +79,7 @@
     return {
       channel,
       opened: new Promise((done) => {
-        // Chromium now and then refuses what is sent in the moment in which it says "open".
+        // Chromium sometimes refuses messages sent at the moment of its `open` event.
         const soon = () => setTimeout(done, 200);
         channel.onopen = soon;
         if (channel.readyState === "open") soon();
@@ -90,7 +90,7 @@
     };
   }
 
-  // A camera whose frames have something to see: a gradient that moves.
+  // A camera with a visible pattern: a moving gradient.
   function draw() {
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
     const context = canvas.getContext("2d");
@@ -121,7 +121,7 @@
 
   async function addMedia(connection) {
     const stream = await navigator.mediaDevices.getUserMedia({
-      // Without these the processing takes the test sound for noise.
+      // Otherwise the audio processing suppresses the test tone as noise.
       audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
       video: { width: 640, height: 480 },
     });
@@ -134,7 +134,7 @@
     }
   }
 
-  // Leaves only the codecs of the call where they are not the usual ones.
+  // Restricts the codecs to the call's, where these are not the defaults.
   function prefer(connection) {
     const all = { video: window.call.codec, audio: window.call.audio };
     for (const transceiver of connection.getTransceivers()) {
@@ -158,7 +158,7 @@
     return connection.localDescription.sdp;
   }
 
-  // The standard deviation of the luma of what the largest playing video shows.
+  // The standard deviation of the luma in the largest playing video.
   function contrast() {
     const remote = connections.flatMap((connection) =>
       connection.getReceivers().map((receiver) => receiver.track.id)
@@ -188,7 +188,7 @@
     configuration: {},
     // Whether there are data channels: without DTLS there are none.
     channels: true,
-    // The layers of the video frames that are sent, as in "L1T3" (W3C webrtc-svc).
+    // The scalability mode of the sent video, as in "L1T3" (W3C webrtc-svc).
     layers: "",
 
     async offer() {
@@ -200,7 +200,7 @@
         await addMedia(connection);
       }
       prefer(connection);
-      // As most applications do, whether or not the other side can.
+      // Most applications do this, whether or not the remote peer supports it.
       if (this.channels) watch(connection, connection.createDataChannel("chat"));
       return describe(connection, await connection.createOffer());
     },
@@ -217,7 +217,7 @@
       return describe(connection, await connection.createAnswer());
     },
 
-    // Another exchange in the call that runs. An own offer that waits is taken back for the peer's.
+    // Another exchange within the call. A pending local offer is rolled back for the peer's.
     async reoffer() {
       return describe(connections[0], await connections[0].createOffer());
     },
@@ -238,7 +238,7 @@
       connections[0].addTrack(track, new MediaStream([track]));
     },
 
-    // How many frames came and went, or packets of audio, by the mids of what is not stopped.
+    // How many frames, or packets of audio, were received and sent, by the mids of active sections.
     async flow() {
       const counts = {};
       for (const { mid, sender, receiver, currentDirection } of connections[0].getTransceivers()) {
@@ -259,7 +259,7 @@
     async report() {
       const stats = [];
       for (const connection of connections) {
-        // Dictionaries cross the protocol only as copies.
+        // The protocol passes dictionaries only as copies.
         (await connection.getStats()).forEach((each) => stats.push({ ...each }));
       }
       const connection = connections.at(-1)?.connectionState ?? "new";

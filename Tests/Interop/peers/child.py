@@ -1,4 +1,4 @@
-"""A peer in a process of its own, so that a crash of its stack is a failed call and no more."""
+"""A peer in a separate process, so that a crash of its stack is only a failed call."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ _REPLY_SECONDS = 60
 
 
 class ChildPeer:
-    """Talks to a peer program: a JSON command per line, a JSON reply per line."""
+    """Drives a peer program: a JSON command per line, a JSON reply per line."""
 
     def __init__(self, child):
         self._child = child
@@ -32,32 +32,32 @@ class ChildPeer:
         return cls(child)
 
     async def offer(self):
-        """The peer's offer."""
+        """Returns the peer's offer."""
         return await self._ask("offer")
 
     async def accept(self, sdp):
-        """Gives the peer the answer to its offer."""
+        """Passes the answer to its offer to the peer."""
         await self._ask("accept", sdp)
 
     async def answer(self, sdp):
-        """The peer's answer to an offer."""
+        """Returns the peer's answer to an offer."""
         return await self._ask("answer", sdp)
 
     async def report(self):
-        """What the peer counts."""
+        """Returns the peer's statistics."""
         return reports.from_json(await self._ask("report"))
 
     async def statistics(self):
-        """The objects of the peer's getStats."""
+        """Returns the objects of the peer's getStats."""
         return await self._ask("statistics")
 
     async def received(self):
-        """How many bytes of messages came, of a peer that only counts."""
+        """Returns how many message bytes were received, for a peer that only counts."""
         return await self._ask("received")
 
     @property
     def processor_seconds(self):
-        """What the process used of the processors so far."""
+        """The processor time that the process has used, in seconds."""
         return self._child.processor_seconds
 
     async def close(self):

@@ -21,19 +21,20 @@ FLAGS = [
     "--disable-sync",
     "--mute-audio",
     "--autoplay-policy=no-user-gesture-required",
-    # Connections to an address that is not named here fail, like those to the name of a host.
+    # Connections to addresses not listed here fail like unresolved host names.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1"
     f" , EXCLUDE {namespace.ADDRESS}",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
 ]
 
-# Only for calls over loopback. Elsewhere a check from 127.0.0.1 may be the first that succeeds,
-# when the other end's candidates are known before the own ones: Chromium gathers no others then,
-# and Firefox sends nothing to loopback.
+# Only for calls over loopback. In other calls a check from 127.0.0.1 might succeed first, if the
+# remote candidates are known before the local ones: Chromium would then gather no others, and
+# Firefox sends nothing to loopback.
 LOOPBACK = ["--allow-loopback-in-peer-connection"]
 
-# A camera and a microphone, and the permission to use them: with it Chromium shows its addresses.
+# A camera and a microphone, and the permission to use them, with which Chromium reveals its
+# addresses.
 DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 
 
@@ -47,7 +48,7 @@ class Chromium(Browser):
 
     @classmethod
     async def open(cls, folder, call, relay=None, flags=()):
-        """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
+        """Starts a browser with a fresh profile; without devices it uses mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
         devices = [] if call.hides else DEVICES
         loopback = LOOPBACK if call.uses_loopback else []
@@ -80,14 +81,14 @@ class Chromium(Browser):
         return chromium
 
     async def close(self):
-        """Ends the browser and forgets its profile."""
+        """Ends the browser and removes its profile."""
         await self.page.close()
         await self._child.end()
         shutil.rmtree(self._profile, ignore_errors=True)
 
 
 def binary():
-    """Where Chromium is."""
+    """Returns the path of Chromium."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
             return found

@@ -1,4 +1,4 @@
-"""A coturn server, for calls whose media goes through a relay."""
+"""A coturn server, for calls whose media uses a relay."""
 
 import namespace
 from processes import Child, free_ports
@@ -15,13 +15,13 @@ class Coturn:
     def __init__(self, child, port, transport):
         self._child = child
         self._transport = transport
-        # Host and port, as URIs of servers have them.
+        # Host and port, as in TURN URIs.
         self.place = f"{namespace.address()}:{port}"
 
     @classmethod
     async def start(cls, folder, transport="udp"):
-        """Starts a server that keeps its files and its log in `folder`; browsers are told to reach
-        it over a transport."""
+        """Starts a server with its files and its log in `folder`; browsers are told to use a
+        transport."""
         (port,) = free_ports(1)
         home = folder / "coturn"
         home.mkdir()
@@ -43,7 +43,7 @@ class Coturn:
 
     @property
     def w3c(self):
-        """A W3C RTCConfiguration that allows nothing but this relay."""
+        """A W3C RTCConfiguration that allows only this relay."""
         server = {
             "urls": f"turn:{self.place}?transport={self._transport}",
             "username": self.username,
@@ -53,7 +53,7 @@ class Coturn:
 
     @property
     def options(self):
-        """The same for Retake's command line."""
+        """The equivalent options for Retake's command line."""
         uri = f"turn:{self.username}:{self.password}@{self.place}"
         return ["--ice-server", uri, "--ice-policy", "relay"]
 

@@ -27,14 +27,14 @@ class Page(BrowserPage):
         return reply["error"]["message"] if "error" in reply else None
 
     async def load(self, address, ready="true"):
-        """Goes to an address and waits until its scripts ran and an expression holds there."""
+        """Loads an address and waits until its scripts have run and an expression holds there."""
         result = await self.command("Page.navigate", url=address)
         if "errorText" in result:
             raise PageError(f"{address}: {result['errorText']}")
         await self.until(f"document.readyState == 'complete' && ({ready})")
 
     async def evaluate(self, expression):
-        """The value of an expression, awaited when it is a promise."""
+        """Evaluates an expression and returns its value, awaited if it is a promise."""
         result = await self.command(
             "Runtime.evaluate",
             expression=expression,

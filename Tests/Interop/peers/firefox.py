@@ -10,18 +10,18 @@ from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
 _START_SECONDS = 120
-# Versions as the preference has them: those of the TLS that they are made from.
+# DTLS versions as the preference has them: the numbers of the TLS versions that they are based on.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
 PREFERENCES = {
-    # A camera and a microphone that need neither devices nor a person to allow them.
+    # A camera and a microphone that need neither devices nor a user's permission.
     "media.navigator.streams.fake": True,
     "media.navigator.permission.disabled": True,
     # Addresses instead of mDNS names.
     "media.peerconnection.ice.obfuscate_host_addresses": False,
     "media.autoplay.default": 0,
     "media.autoplay.blocking_policy": 0,
-    # No word to anybody outside.
+    # No connections to other servers.
     "app.normandy.enabled": False,
     "app.update.enabled": False,
     "browser.safebrowsing.malware.enabled": False,
@@ -78,14 +78,14 @@ class Firefox(Browser):
         return firefox
 
     async def close(self):
-        """Ends the browser and forgets its profile."""
+        """Ends the browser and removes its profile."""
         await self.page.close()
         await self._child.end()
         shutil.rmtree(self._profile, ignore_errors=True)
 
 
 def binary():
-    """Where Firefox is."""
+    """Returns the path of Firefox."""
     for name in ("firefox-esr", "firefox"):
         if found := shutil.which(name):
             return found

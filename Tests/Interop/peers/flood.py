@@ -1,7 +1,7 @@
-"""A peer that does nothing but fill a data channel, or empty one: aiortc or libwebrtc.
+"""A peer that only fills a data channel, or empties one: aiortc or libwebrtc.
 
-The one that offers sends messages of one size as fast as the other takes them. What waits to be
-sent stays below a limit, and an application that awaits room sends on when half of it is free.
+The offerer sends messages of one size as fast as the other end receives them. The buffered amount
+stays below a limit, and sending resumes when half of it is free.
 """
 
 import asyncio
@@ -10,17 +10,17 @@ import sys
 
 from peers import lines
 
-# What Retake lets wait in a channel before a sender has to.
+# The buffered amount at which a sender has to wait in Retake.
 _WINDOW = 1 << 20
 
 
 class Flood:
-    """What both stacks do alike; `channel` and `connection` have the same words in both."""
+    """The common part of both stacks; `channel` and `connection` have the same methods in both."""
 
     def __init__(self, message_size):
         self._message = os.urandom(message_size)
         self._task = None
-        # How many bytes of messages came.
+        # The number of message bytes received.
         self.received = 0
 
     def send_over(self, channel):
@@ -30,7 +30,7 @@ class Flood:
         self._task = asyncio.ensure_future(self._send(channel, opened))
 
     def receive_from(self, channel):
-        """Counts what comes."""
+        """Counts received messages."""
         channel.on("message", self._count)
 
     def end(self):
@@ -50,7 +50,7 @@ class Flood:
             await room.wait()
 
     def _count(self, what):
-        # libwebrtc gives an event with the data, aiortc the data.
+        # libwebrtc passes an event with the data, aiortc the data.
         self.received += len(getattr(what, "data", what))
 
 
@@ -62,30 +62,30 @@ class AiortcFlood(Flood):
         import aioice.ice
         import aiortc
 
-        # aioice leaves loopback out; here it is the only network there is.
+        # aioice omits loopback, which is the only network here.
         aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
         self._describe = aiortc.RTCSessionDescription
         self._connection = aiortc.RTCPeerConnection(aiortc.RTCConfiguration(iceServers=[]))
         self._connection.on("datachannel", self.receive_from)
 
     async def offer(self):
-        """The offer of a channel, which is filled then."""
+        """Returns the offer of a channel, which is then filled."""
         self.send_over(self._connection.createDataChannel("flood"))
         await self._connection.setLocalDescription(await self._connection.createOffer())
         return self._connection.localDescription.sdp
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._connection.setRemoteDescription(self._describe(sdp, "answer"))
 
     async def answer(self, sdp):
-        """The answer."""
+        """Returns the answer."""
         await self._connection.setRemoteDescription(self._describe(sdp, "offer"))
         await self._connection.setLocalDescription(await self._connection.createAnswer())
         return self._connection.localDescription.sdp
 
     async def close(self):
-        """Ends at once: a process that sends all the time has no time for a goodbye."""
+        """Ends at once: a process that sends all the time has no time to close properly."""
         self.end()
 
 
@@ -102,17 +102,17 @@ class LibwebrtcFlood(Flood):
         self._connection.on("datachannel", lambda event: self.receive_from(event.channel))
 
     async def offer(self):
-        """The offer of a channel, which is filled then."""
+        """Returns the offer of a channel, which is then filled."""
         settings = self._module.RTCDataChannelInit(ordered=True)
         self.send_over(self._connection.create_data_channel("flood", settings))
         return await self._described(await self._connection.create_offer())
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._take("answer", sdp)
 
     async def answer(self, sdp):
-        """The answer."""
+        """Returns the answer."""
         await self._take("offer", sdp)
         return await self._described(await self._connection.create_answer())
 

@@ -1,6 +1,6 @@
-"""GStreamer's webrtcbin as a peer: DTLS with an RSA certificate, ICE from libnice.
+"""GStreamer's webrtcbin as a peer: DTLS with an RSA certificate, ICE by libnice.
 
-Runs under the system's own Python, because the bindings come from Debian.
+Runs with the system's own Python, because the bindings are Debian's.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ _SINKS = {
         " ! appsink name=sink emit-signals=true sync=false"
     ),
 }
-# An empty message stops the pipeline; larger ones than its SCTP elements buffer do not come whole.
+# An empty message stops the pipeline; messages larger than its SCTP elements' buffer are truncated.
 _MESSAGE_SIZES = (1, 1_200, 16_384, 65_535)
-# The elements of each codec of video frames.
+# The elements for each video codec.
 _CODECS = {
     "vp8": {
         "encoder": "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=50",
@@ -62,21 +62,22 @@ _CODECS = {
     "h264": {
         "encoder": "openh264enc gop-size=50 complexity=low",
         "payloader": "rtph264pay config-interval=-1 aggregate-mode=zero-latency",
-        # The depayloader does not tell the size of frames, without which the decoder refuses all.
+        # The depayloader does not set the frames' size, without which the decoder rejects all of
+        # them.
         "depayloader": "rtph264depay", "decoder": "h264parse ! openh264dec",
     },
 }
 _DTLS_ROLES = {True: "client", False: "server"}
-# Cipher and authentication as `dtlsenc` names them by number.
+# Cipher and authentication, by the numbers that `dtlsenc` uses.
 _SRTP_PROFILES = {(1, 1): "AES128_CM_HMAC_SHA1_32", (1, 2): "AES128_CM_HMAC_SHA1_80"}
 
 
 class _Channel:
-    """A data channel with the words of the other stacks; its signals come on foreign threads."""
+    """A data channel with the other stacks' interface; its signals arrive on other threads."""
 
     _SIGNALS = {"open": "on-open", "close": "on-close"}
 
-    # Reading the property of that name crashes the bindings; the signal tells.
+    # Reading the property of that name crashes the bindings; the signal reports it.
     readyState = "connecting"
 
     def __init__(self, channel, loop):
@@ -95,7 +96,7 @@ class _Channel:
         return self._channel.get_property("label")
 
     def on(self, event, callback):
-        """Calls back on every event of a kind."""
+        """Registers a callback for an event."""
         self._told[event].append(callback)
 
     def send(self, message):
@@ -126,26 +127,26 @@ class GstreamerPeer:
         self._words = {"codec": codec.upper()} | _CODECS[codec]
         self._pipeline = None
         self._webrtc = None
-        # The bindings do not keep what C code still uses.
+        # The bindings do not retain objects that C code still uses.
         self._kept = []
         self._sent = {"audio": 0, "video": 0}
         self._received = {"audio": 0, "video": 0}
         self._energy = 0.0
         self._contrast = None
-        # After a reset of a stream its receiving side now and then stands still for good.
+        # After a stream reset, its receiving side sometimes stops permanently.
         self._talk = Talk(self._open, _MESSAGE_SIZES, closes=False)
         self._channels = {}
         self._loop = None
 
     async def offer(self):
-        """An offer of audio and video."""
+        """Returns an offer of audio and video."""
         self._build(_PAYLOAD_TYPES)
         await self._know_formats()
         self._talk.begin(self._open("chat", True))
         return await self._describe("offer")
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._set_remote(GstWebRTC.WebRTCSDPType.ANSWER, sdp)
 
     async def answer(self, sdp):
@@ -159,7 +160,7 @@ class GstreamerPeer:
         return await self._describe("answer")
 
     async def report(self):
-        """What webrtcbin counts, and what came out of the decoders."""
+        """Returns webrtcbin's statistics, and measures of the decoders' output."""
         report = Report(connection=self._webrtc.get_property("connection-state").value_nick)
         self._describe_transport(report)
         kinds = self._kinds()
@@ -187,7 +188,7 @@ class GstreamerPeer:
         self._webrtc = self._pipeline.get_by_name("webrtc")
         self._webrtc.connect("pad-added", self._receive)
         self._loop = asyncio.get_running_loop()
-        # A channel of a running association may open before a signal can be connected elsewhere.
+        # A channel of a running association may open before its signal can be connected elsewhere.
         self._webrtc.connect("prepare-data-channel", self._prepare)
         self._webrtc.connect("on-data-channel", self._announced)
         for name, kind in (("audio", "audio"), ("encoder", "video")):
@@ -206,7 +207,7 @@ class GstreamerPeer:
         prepared = _Channel(channel, self._loop)
         self._channels[channel] = prepared
         if not is_local:
-            # An announced channel is open.
+            # An announced channel is already open.
             prepared.readyState = "open"
 
     def _announced(self, _, channel):
@@ -218,7 +219,8 @@ class GstreamerPeer:
         return Gst.PadProbeReturn.OK
 
     async def _know_formats(self):
-        """Waits for the first packets: an offer made before says less of what will be sent."""
+        """Waits for the first packets, because an earlier offer would not describe what will be
+        sent."""
         async with asyncio.timeout(_GATHERING_SECONDS):
             while not all(pad.get_current_caps() for pad in self._webrtc.sinkpads):
                 await asyncio.sleep(0.02)
@@ -248,7 +250,7 @@ class GstreamerPeer:
         await self._promise("set-remote-description", description)
 
     async def _promise(self, signal, argument):
-        """What webrtcbin replies to an action, which it does on a thread of its own."""
+        """Returns webrtcbin's reply to an action, which arrives on another thread."""
         promise = Gst.Promise.new()
         self._kept.append(promise)
         self._webrtc.emit(signal, argument, promise)
@@ -284,7 +286,8 @@ class GstreamerPeer:
         return Gst.FlowReturn.OK
 
     def _kinds(self):
-        """What each SSRC of the descriptions carries; webrtcbin's statistics say audio of all."""
+        """Returns the kind of each SSRC in the descriptions; webrtcbin's statistics report audio
+        for all."""
         kinds = {}
         for side in ("local-description", "remote-description"):
             description = self._webrtc.get_property(side)
@@ -311,7 +314,7 @@ class GstreamerPeer:
         )
 
     def _describe_transport(self, report):
-        # Its statistics do not name the handshake; the elements inside know.
+        # webrtcbin's statistics omit the handshake; its inner elements have it.
         elements = self._webrtc.iterate_recurse()
         while True:
             result, element = elements.next()

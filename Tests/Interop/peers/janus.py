@@ -1,4 +1,5 @@
-"""The plugins of a Janus server as peers: Retake is one user of them, or two."""
+"""The plugins of a Janus server as peers: Retake is one of their users, or there is a second
+one."""
 
 import asyncio
 
@@ -10,7 +11,7 @@ _DTLS_ROLES = {"active": "client", "passive": "server"}
 
 
 class Janus:
-    """A call with a plugin; whoever else takes part is a libwebrtc."""
+    """A call with a plugin; any other participant is a libwebrtc peer."""
 
     def __init__(self, server, folder):
         self._server = server
@@ -18,13 +19,13 @@ class Janus:
         self._session = None
         self._admin = None
         self._handle = None
-        # What the plugin calls Retake.
+        # The plugin's id for Retake.
         self._user = None
         self._others = []
 
     @classmethod
     async def open(cls, call, folder):
-        """Starts a server and takes a handle of the call's plugin."""
+        """Starts a server and attaches a handle of the call's plugin."""
         plugin = call.peer.removeprefix("janus-")
         janus = _PLUGINS[plugin](await JanusServer.start(plugin, folder), folder)
         try:
@@ -37,7 +38,7 @@ class Janus:
         return janus
 
     async def report(self):
-        """What the server counts: packets, because it decodes nothing."""
+        """Returns the server's statistics: packets, because it decodes nothing."""
         request = {"janus": "handle_info", "handle_id": self._handle, **self._session.identity}
         info = (await self._admin.request(request))["info"]
         webrtc = info.get("webrtc", {})
@@ -52,7 +53,7 @@ class Janus:
         return report
 
     async def close(self):
-        """Ends everybody and the server."""
+        """Ends all peers and the server."""
         for other in self._others:
             await other.close()
         for session in (self._session, self._admin):
@@ -61,18 +62,19 @@ class Janus:
         await self._server.end()
 
     def _loudness(self):
-        """The energy of one block at each mean level at which the plugin found Retake talking."""
+        """Returns the summed energies of the mean levels at which the plugin detected Retake
+        talking."""
         told = (each.get("plugindata", {}).get("data", {}) for each in self._session.told)
         talks = [
             each for each in told
             if "talking" in each.values() and self._user and each.get("id") == self._user
         ]
-        # The bridge names no level; it was louder than its limit.
+        # The bridge reports no level; it was above its threshold.
         levels = [each.get("audio-level-dBov-avg", QUIETEST) for each in talks]
         return sum(10 ** (-level / 10) for level in levels) or None
 
     async def _bring(self):
-        """Another user with audio and video, and the offer it makes."""
+        """Creates another user with audio and video; returns its offer."""
         folder = self._folder / f"other-{len(self._others) + 1}"
         folder.mkdir()
         other = await ChildPeer.open("libwebrtc_peer.py", folder)
@@ -80,32 +82,33 @@ class Janus:
         return other, await other.offer()
 
     async def _send(self, body, kind=None, sdp=None, handle=None):
-        """What a plugin says to a request: its data and its description, if it gives one."""
+        """Returns a plugin's response to a request: its data, and its description if there is
+        one."""
         reply = await self._session.message(handle or self._handle, body, kind, sdp)
         return reply["plugindata"]["data"], reply.get("jsep", {}).get("sdp")
 
 
 class Echotest(Janus):
-    """Sends back what it receives."""
+    """Echoes received media."""
 
     async def answer(self, sdp):
-        """The server's answer."""
+        """Returns the server's answer."""
         _, answer = await self._send({"audio": True, "video": True}, "offer", sdp)
         return answer
 
 
 class Videoroom(Janus):
-    """Publishers offer to it; to its subscribers it offers."""
+    """Receives offers from publishers; sends offers to subscribers."""
 
     async def answer(self, sdp):
-        """The server's answer to a publisher."""
+        """Returns the server's answer to a publisher."""
         joined, _ = await self._send({"request": "join", "ptype": "publisher", "room": ROOM})
         self._user = joined["id"]
         _, answer = await self._send({"request": "publish"}, "offer", sdp)
         return answer
 
     async def offer(self):
-        """The server's offer of what another user publishes."""
+        """Returns the server's offer of another user's media."""
         publisher, offer = await self._bring()
         handle = await self._session.attach("videoroom")
         joined, _ = await self._send(
@@ -119,31 +122,31 @@ class Videoroom(Janus):
         return offer
 
     async def accept(self, sdp):
-        """Takes a subscriber's answer."""
+        """Applies a subscriber's answer."""
         await self._send({"request": "start"}, "answer", sdp)
 
 
 class Audiobridge(Janus):
-    """Mixes what its users say, for each of them without the own voice."""
+    """Mixes the users' audio, for each of them without that user's own."""
 
     async def answer(self, sdp):
-        """The server's answer."""
+        """Returns the server's answer."""
         await self._join()
         _, answer = await self._send({"request": "configure", "muted": False}, "offer", sdp)
         return answer
 
     async def offer(self):
-        """The server's offer."""
+        """Returns the server's offer."""
         await self._join()
         _, offer = await self._send({"request": "configure", "generate_offer": True})
         return offer
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._send({"request": "configure", "muted": False}, "answer", sdp)
 
     async def _join(self):
-        """Joins Retake, and before it somebody to be heard in the mix."""
+        """Joins as Retake, after another user that is heard in the mix."""
         other, offer = await self._bring()
         handle = await self._session.attach("audiobridge")
         await self._send({"request": "join", "room": ROOM}, handle=handle)
@@ -159,20 +162,20 @@ _PLUGINS = {"echotest": Echotest, "videoroom": Videoroom, "audiobridge": Audiobr
 
 
 async def _connected(other):
-    """Waits for the connection of another user."""
+    """Waits until another user's connection is connected."""
     async with asyncio.timeout(60):
         while (await other.report()).connection != "connected":
             await asyncio.sleep(0.1)
 
 
 def _streams(media):
-    """The streams of an m-section both ways, as the server counts them."""
+    """Returns an m-section's streams in both directions, as the server counts them."""
     ssrcs, stats, kind = media["ssrc"], media["stats"], media["type"]
     received, sent = stats["in"].get("packets", 0), stats["out"].get("packets", 0)
     if "ssrc-peer" in ssrcs and received:
         rtx = ssrcs.get("ssrc-peer-rtx")
         yield Stream(kind, "in", ssrcs["ssrc-peer"], received, received, rtx)
-    # Of a simulcast it counts each layer for itself.
+    # In a simulcast it counts each layer separately.
     for layer in (1, 2):
         counts = stats["in"].get(f"video-simulcast-{layer}", {})
         if (ssrc := ssrcs.get(f"ssrc-peer-sim-{layer}")) and (count := counts.get("packets", 0)):

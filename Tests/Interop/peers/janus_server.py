@@ -1,4 +1,4 @@
-"""A Janus server of Debian with nothing of it open but what a call needs, and its two protocols."""
+"""A Debian Janus server with only what a call needs, and its two protocols."""
 
 import asyncio
 import itertools
@@ -10,13 +10,13 @@ import namespace
 from processes import Child, ProcessError, free_ports
 
 ROOM = 1234
-# The mean level below which a room calls nobody talking, in dB under full scale.
+# The mean level below which a room considers nobody talking, in dB below full scale.
 QUIETEST = 60
 _SECRET = "retake"
 _START_SECONDS = 120
 _REPLY_SECONDS = 60
 
-# Written into a folder of the call; Debian's own configuration is not used.
+# Written to a folder of the call; Debian's own configuration is not used.
 _SETTINGS = {
     "janus.jcfg": """
 general: {{
@@ -65,12 +65,12 @@ class JanusServer:
 
     @property
     def address(self):
-        """Where its WebSocket is."""
+        """The address of its WebSocket."""
         return f"ws://127.0.0.1:{self._port}"
 
     @classmethod
     async def start(cls, plugin, folder):
-        """Starts a server with one plugin; its files and its log go to `folder`."""
+        """Starts a server with one plugin; its files and its log are written to `folder`."""
         port, admin_port = free_ports(2)
         configs = folder / "janus"
         configs.mkdir()
@@ -103,7 +103,7 @@ class JanusServer:
         return server
 
     async def session(self):
-        """A session of its own, over a socket of its own."""
+        """Opens a session over a separate socket."""
         socket_ = await self._connect(self._port, "janus-protocol")
         session = JanusSession(socket_, {})
         reply = await session.request({"janus": "create"})
@@ -111,12 +111,12 @@ class JanusServer:
         return session
 
     async def admin(self):
-        """The protocol for administrators, which tells what the server counts."""
+        """Sends a request of the administrator protocol, which reports the server's statistics."""
         socket_ = await self._connect(self._admin_port, "janus-admin-protocol")
         return JanusSession(socket_, {"admin_secret": _SECRET})
 
     async def wait_for_publisher(self):
-        """Waits until somebody publishes in the room."""
+        """Waits until a participant publishes in the room."""
         session = await self.session()
         try:
             handle = await session.attach("videoroom")
@@ -131,7 +131,7 @@ class JanusServer:
             await session.close()
 
     async def restart(self, seconds):
-        """Ends the server and starts it again after a while; nobody is told."""
+        """Ends the server and restarts it after a while, without notifying anyone."""
         await self._child.end()
         await asyncio.sleep(seconds)
         self._child = await Child.start(self._command, self._log.with_suffix(".2.log"))
@@ -158,20 +158,20 @@ class JanusServer:
 
 
 class JanusSession:
-    """Requests and their replies over one socket; what Janus tells unasked is kept."""
+    """Requests and their replies over one socket; other messages from Janus are kept."""
 
     def __init__(self, connection, identity):
         self._client, self._socket = connection
         self._numbers = itertools.count(1)
         self._waiting = {}
-        # What every request says besides its own.
+        # The members of every request besides its own.
         self.identity = identity
         # Events of plugins and of the core, oldest first.
         self.told = []
         self._reader = asyncio.create_task(self._read())
 
     async def request(self, message):
-        """Sends a request and gives the reply that completes it."""
+        """Sends a request and returns the reply that completes it."""
         transaction = f"t{next(self._numbers)}"
         self._waiting[transaction] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({**message, **self.identity, "transaction": transaction})
@@ -184,23 +184,23 @@ class JanusSession:
         return reply
 
     async def attach(self, plugin):
-        """A handle of a plugin."""
+        """Attaches a handle of a plugin."""
         reply = await self.request({"janus": "attach", "plugin": f"janus.plugin.{plugin}"})
         return reply["data"]["id"]
 
     async def message(self, handle, body, kind=None, sdp=None):
-        """A message to a plugin, with a description when one is given; its event."""
+        """Sends a message to a plugin, with a description if given; returns its event."""
         request = {"janus": "message", "handle_id": handle, "body": body}
         if sdp:
             request["jsep"] = {"type": kind, "sdp": sdp}
         return await self.request(request)
 
     async def keep(self):
-        """Keeps the session, which ends a minute after its last request."""
+        """Keeps the session alive, which ends a minute after its last request."""
         await self._socket.send_json({"janus": "keepalive", **self.identity, "transaction": "k"})
 
     async def close(self):
-        """Lets go of the socket, with which the session ends."""
+        """Closes the socket, with which the session ends."""
         self._reader.cancel()
         await self._socket.close()
         await self._client.close()
@@ -208,7 +208,7 @@ class JanusSession:
     async def _read(self):
         async for message in self._socket:
             reply = message.json()
-            # An acknowledgement only says that the reply will come as an event.
+            # An acknowledgement only means that the reply will be an event.
             if reply["janus"] == "ack":
                 continue
             waiting = self._waiting.pop(reply.get("transaction"), None)
@@ -233,6 +233,6 @@ def _others(folder, wanted):
 
 
 def _addresses():
-    """Janus uses no loopback interface; outside of a private network it looks for itself."""
+    """Janus does not use loopback; outside of a private network it chooses itself."""
     address = namespace.address()
     return f'ice_enforce_list = "{address}"' if address else ""

@@ -1,4 +1,4 @@
-"""libwebrtc without a browser: the stack of Chromium as a Python module."""
+"""libwebrtc without a browser: Chromium's stack as a Python module."""
 
 import asyncio
 import os
@@ -30,14 +30,14 @@ class LibwebrtcPeer:
         self._connection.on("datachannel", lambda event: self._talk.begin(event.channel))
 
     async def offer(self):
-        """An offer of audio and video."""
+        """Returns an offer of audio and video."""
         self._send()
         self._talk.begin(self._open("chat", True))
         await self._connection.set_local_description(await self._connection.create_offer())
         return await self._gathered()
 
     async def accept(self, sdp):
-        """Takes the answer."""
+        """Applies the answer."""
         await self._describe("answer", sdp)
 
     async def answer(self, sdp):
@@ -48,7 +48,7 @@ class LibwebrtcPeer:
         return await self._gathered()
 
     async def report(self):
-        """What libwebrtc counts, and what came out of its decoders."""
+        """Returns libwebrtc's statistics, and measures of its decoders' output."""
         stats = (await self._connection.get_stats()).values()
         state = _text(self._connection.connection_state)
         report = reports.from_w3c(state, [each.to_json() for each in stats])
@@ -149,7 +149,7 @@ async def _hum(writer):
 
 
 async def _ticks(period):
-    """Numbers at a steady pace, with the media time of each in seconds."""
+    """Yields numbers at a steady rate, each with its media time in seconds."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     number = 0
@@ -160,7 +160,7 @@ async def _ticks(period):
 
 
 def _text(value):
-    """The plain word behind an enumeration of the module."""
+    """Returns the plain word of one of the module's enumeration values."""
     return str(getattr(value, "value", value))
 
 

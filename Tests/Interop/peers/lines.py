@@ -1,4 +1,4 @@
-"""The other end of `child.py`: reads commands from standard input and writes the replies."""
+"""The other end of `child.py`: reads commands from standard input and writes replies."""
 
 import asyncio
 import dataclasses
@@ -7,7 +7,7 @@ import sys
 
 
 async def serve(peer):
-    """Runs the commands of the parent on a peer until the input ends."""
+    """Executes the parent's commands on a peer until the input ends."""
     reader = asyncio.StreamReader(limit=1 << 24)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -17,7 +17,7 @@ async def serve(peer):
         reply = {"id": request["id"]}
         try:
             reply["result"] = await _run(peer, request["command"], request["argument"])
-        except Exception as error:  # whatever the stack threw is the answer
+        except Exception as error:  # any error of the stack is the reply
             reply["error"] = f"{type(error).__name__}: {error}"
         print(json.dumps(reply), flush=True)
     await peer.close()

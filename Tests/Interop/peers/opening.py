@@ -1,6 +1,7 @@
 """Starts the peer of a call.
 
-Apart from the package itself, which the programs of the peers import too: less is installed there.
+Separate from the package itself, which the peers' programs import too: they run where fewer
+packages are installed.
 """
 
 from peers.chromium import Chromium
@@ -10,7 +11,8 @@ from peers.janus import Janus
 
 
 async def open_peer(call, folder, relay=None):
-    """Starts the peer of a call, with a relay for it to use; its logs go to `folder`."""
+    """Starts the peer of a call, with a relay if the call needs one; its logs are written to
+    `folder`."""
     match call.peer:
         case "chromium":
             return await Chromium.open(folder, call, relay)

@@ -1,4 +1,4 @@
-"""A page of a browser that is driven over one WebSocket: commands out, replies in."""
+"""A browser's page, driven over one WebSocket: commands out, replies in."""
 
 import asyncio
 import itertools
@@ -9,11 +9,11 @@ COMMAND_SECONDS = 120
 
 
 class PageError(Exception):
-    """The page threw, or the browser refused a command."""
+    """The page threw an error, or the browser rejected a command."""
 
 
 class BrowserPage:
-    """What the protocols of browsers have in common; each says what its messages look like."""
+    """The common part of the browsers' protocols; subclasses define the messages."""
 
     def __init__(self, client, socket):
         self._client = client
@@ -33,19 +33,19 @@ class BrowserPage:
             raise
 
     def _addressed(self, message):
-        """A message with what the protocol needs to bring it to the page."""
+        """Adds what the protocol needs to address the page to a message."""
         return message
 
     def _refusal(self, reply):
-        """Why the browser refused a command; None when it did not."""
+        """Returns why the browser rejected a command; None if it did not."""
         raise NotImplementedError
 
     async def evaluate(self, expression):
-        """The value of an expression, awaited when it is a promise."""
+        """Evaluates an expression and returns its value, awaited if it is a promise."""
         raise NotImplementedError
 
     async def command(self, method, **parameters):
-        """Sends a command and gives its result."""
+        """Sends a command and returns its result."""
         number = next(self._numbers)
         message = self._addressed({"id": number, "method": method, "params": parameters})
         self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -61,7 +61,7 @@ class BrowserPage:
         return reply["result"]
 
     async def until(self, expression, limit=COMMAND_SECONDS):
-        """Waits until a JavaScript expression is true; asks anew when the page changes under it."""
+        """Waits until a JavaScript expression is true, also across page loads."""
         async with asyncio.timeout(limit):
             while True:
                 try:
@@ -72,7 +72,7 @@ class BrowserPage:
                 await asyncio.sleep(0.05)
 
     async def close(self):
-        """Lets go of the browser, which runs on."""
+        """Disconnects from the browser, which continues running."""
         self._reader.cancel()
         await self._socket.close()
         await self._client.close()

@@ -1,4 +1,4 @@
-"""Audio and video frames that the peers without a camera send, and a look at what they receive."""
+"""Audio and video frames for peers without a camera, and measures of what they receive."""
 
 import array
 import math
@@ -7,13 +7,13 @@ WIDTH, HEIGHT = 320, 240
 
 
 def sine_table(sample_rate, frequency=440, amplitude=8000):
-    """One second of a tone, signed 16 bit."""
+    """Returns one second of a tone, signed 16 bit."""
     step = 2 * math.pi * frequency / sample_rate
     return array.array("h", (int(amplitude * math.sin(step * i)) for i in range(sample_rate)))
 
 
 def tone(table, first, count):
-    """`count` samples of a table that begins again and again, as little-endian bytes."""
+    """Returns `count` samples of a repeated table, as little-endian bytes."""
     start = first % len(table)
     samples = table[start : start + count]
     return (samples + table[: count - len(samples)]).tobytes()
@@ -23,19 +23,19 @@ _RAMP = bytes(i * 255 // WIDTH for i in range(WIDTH)) * 2
 
 
 def luma(number):
-    """The luma plane of a moving gradient: a video frame that is not still and not flat."""
+    """Returns the luma plane of a moving gradient: a video frame that is neither still nor flat."""
     return _RAMP[number % WIDTH :][:WIDTH] * HEIGHT
 
 
 def energy(samples, sample_rate):
-    """What a block of 16 bit audio adds to W3C totalAudioEnergy."""
+    """Returns what a block of 16-bit audio adds to W3C totalAudioEnergy."""
     values = array.array("h", samples)
     square = sum(v * v for v in values) / max(len(values), 1) / (32768 * 32768)
     return square * len(values) / sample_rate
 
 
 def contrast(plane):
-    """The standard deviation of a luma plane, from every 97th sample."""
+    """Returns the standard deviation of a luma plane, from every 97th sample."""
     picked = plane[::97]
     mean = sum(picked) / len(picked)
     return math.sqrt(sum((v - mean) ** 2 for v in picked) / len(picked))

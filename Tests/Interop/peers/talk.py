@@ -1,15 +1,15 @@
-"""What a peer says over data channels, and whether all of it comes back.
+"""Messages that a peer sends over data channels, all of which must be echoed.
 
-`call.js` does the same in a browser, up to a mebibyte where it takes that much back; the stacks
-here say in their descriptions that 256 KiB are the most.
+`call.js` does the same in a browser, up to a mebibyte if the browser receives that much; the
+descriptions of the stacks here state a maximum message size of 256 KiB.
 """
 
 import asyncio
 import os
 
-# Set for a conversation of a few kilobytes, when the take shall be small.
+# Set for a conversation of a few kilobytes, to keep the take small.
 BRIEF = "RETAKE_INTEROP_BRIEF"
-# Two channels for the messages themselves, then many at once.
+# Two channels for the messages, then many at once.
 _SIZES = [0, 1, 1_200, 16_384, 65_535, 65_536, 262_144]
 _UNORDERED = 50
 _CHANNELS = 100
@@ -19,21 +19,21 @@ _SECONDS = 60
 
 
 class Talk:
-    """The conversation over the channels of one connection; `result` tells how it went."""
+    """The conversation over one connection's channels; `result` is its state."""
 
     def __init__(self, open_channel, sizes=None, closes=True):
-        # open_channel(label, ordered) makes a channel of the peer's own; `sizes` are those of the
-        # messages that the peer's stack can bear, if these are not all; `closes` says whether it
-        # can bear that channels are closed while others go on.
+        # open_channel(label, ordered) creates a local channel; `sizes` are the message sizes that
+        # the peer's stack supports, if not all; `closes` says whether it supports closing channels
+        # while others stay open.
         self._open = open_channel
         self._closes = closes
         self._sizes_said = [size for size in _SIZES if sizes is None or size in sizes]
         self._task = None
-        # None before a channel is there, then what is lacking, at last `hello ...`.
+        # None before a channel exists, then what is missing, at last `hello ...`.
         self.result = None
 
     def begin(self, channel):
-        """Talks over a channel, own or announced; a second one changes nothing."""
+        """Talks over a channel, local or announced; a second call has no effect."""
         if self._task is None:
             self.result = "no echo yet"
             self._task = asyncio.ensure_future(self._run(_Line(channel)))
@@ -49,7 +49,7 @@ class Talk:
                 await self._sizes(first)
                 await self._any_order(_Line(self._open("unordered", False)))
                 await self._many()
-        except Exception as error:  # whatever the stack threw is what is lacking
+        except Exception as error:  # any error of the stack is the result
             self.result += f"; {type(error).__name__}: {error}"
             return
         messages = 2 * len(self._sizes_said) + _UNORDERED + _CHANNELS
@@ -74,7 +74,7 @@ class Talk:
         back = [await line.inbox.get() for _ in sent]
         self.result = "echo without order"
         if sorted(back) != sorted(sent):
-            raise ValueError("other messages came back")
+            raise ValueError("other messages were echoed")
 
     async def _many(self):
         lines = [_Line(self._open(f"many {n}", n % 2 == 0)) for n in range(_CHANNELS)]
@@ -93,7 +93,7 @@ class Talk:
 
 
 class _Line:
-    """A channel with what came on it; the channels of aiortc and of libwebrtc look alike."""
+    """A channel with its received messages; the channels of aiortc and of libwebrtc are alike."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -102,7 +102,7 @@ class _Line:
         self.closed = asyncio.Event()
         channel.on("open", lambda *_: self.opened.set())
         channel.on("close", lambda *_: self.closed.set())
-        # libwebrtc gives an event with the data, aiortc the data.
+        # libwebrtc passes an event with the data, aiortc the data.
         channel.on("message", lambda what: self.inbox.put_nowait(getattr(what, "data", what)))
         state = channel.readyState
         if getattr(state, "value", state) == "open":
@@ -110,7 +110,7 @@ class _Line:
 
 
 def _text(size):
-    """Text of so many bytes in UTF-8, not all of them ASCII."""
+    """Returns text of a given size in UTF-8, not all of it ASCII."""
     return "é" * (size // 2) + "x" * (size % 2)
 
 

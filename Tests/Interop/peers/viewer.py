@@ -1,4 +1,4 @@
-"""A browser that looks at pages: pointer and keys go through its own protocol, as a person's do."""
+"""A browser for pages: pointer and keys go through its protocol, like a user's input."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ _KEYS = {
 
 
 class Viewer:
-    """What both browsers do; `page` evaluates."""
+    """The common part of both browsers; `page` evaluates."""
 
     name = ""
     size = (1440, 960)
@@ -33,18 +33,18 @@ class Viewer:
         self._profile = profile
 
     async def open(self, address):
-        """Shows a page of a take, and waits until it is complete."""
+        """Opens a page of a take, and waits until it is complete."""
         await self.page.load("about:blank")
         await self.page.load(address, ready="document.documentElement.dataset.ready === 'yes'")
 
     async def close(self):
-        """Ends the browser and forgets its profile."""
+        """Ends the browser and removes its profile."""
         await self.page.close()
         await self._child.end()
         shutil.rmtree(self._profile, ignore_errors=True)
 
     async def save(self, path, data):
-        """Writes a picture that came in base64."""
+        """Writes a base64-encoded picture."""
         Path(path).write_bytes(base64.b64decode(data))
 
 
@@ -74,7 +74,7 @@ class ChromiumViewer(Viewer):
         return viewer
 
     async def resize(self, width, height):
-        """Gives the page another size."""
+        """Resizes the page."""
         await self.page.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height,
             deviceScaleFactor=1, mobile=False,
@@ -84,15 +84,15 @@ class ChromiumViewer(Viewer):
         await self.page.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     async def move(self, x, y):
-        """Points at a place."""
+        """Moves the pointer."""
         await self._mouse("mouseMoved", x, y)
 
     async def wheel(self, x, y, by):
-        """Turns the wheel there."""
+        """Turns the wheel at a place."""
         await self._mouse("mouseWheel", x, y, deltaX=0, deltaY=by)
 
     async def drag(self, x, y, to_x, with_shift=False):
-        """Draws a line to another place with the button down."""
+        """Drags from one place to another."""
         more = {"button": "left", "clickCount": 1, "modifiers": 8 if with_shift else 0}
         await self._mouse("mousePressed", x, y, **more)
         for step in range(1, 6):
@@ -100,7 +100,7 @@ class ChromiumViewer(Viewer):
         await self._mouse("mouseReleased", to_x, y, **more)
 
     async def click(self, x, y, count=1):
-        """Clicks so many times in a row."""
+        """Clicks a number of times in a row."""
         for number in range(1, count + 1):
             for kind in ("mousePressed", "mouseReleased"):
                 await self._mouse(kind, x, y, button="left", clickCount=number)
@@ -109,19 +109,19 @@ class ChromiumViewer(Viewer):
         """Presses a key."""
         text = {"text": key} if len(key) == 1 else {}
         if key == "Enter":
-            # What an element does by Enter it does by this character.
+            # Elements react to this character of the Enter key.
             text = {"windowsVirtualKeyCode": 13} | ({} if with_control else {"text": "\r"})
         held = {"modifiers": 2} if with_control else {}
         await self.page.command("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **held)
         await self.page.command("Input.dispatchKeyEvent", type="keyUp", key=key, **held)
 
     async def picture(self, path):
-        """Saves what is in sight."""
+        """Saves a picture of the visible part."""
         shot = await self.page.command("Page.captureScreenshot", format="png")
         await self.save(path, shot["data"])
 
     async def paper(self, path):
-        """Prints the page into a PDF."""
+        """Prints the page to a PDF."""
         printed = await self.page.command("Page.printToPDF", printBackground=True)
         await self.save(path, printed["data"])
 
@@ -161,7 +161,7 @@ class FirefoxViewer(Viewer):
         return viewer
 
     async def resize(self, width, height):
-        """Gives the page another size."""
+        """Resizes the page."""
         await self.page.command(
             "browsingContext.setViewport", context=self.page._context,
             viewport={"width": width, "height": height},
@@ -183,17 +183,17 @@ class FirefoxViewer(Viewer):
         )
 
     async def move(self, x, y):
-        """Points at a place."""
+        """Moves the pointer."""
         await self._perform("pointer", [{"type": "pointerMove", "x": round(x), "y": round(y)}])
 
     async def wheel(self, x, y, by):
-        """Turns the wheel there."""
+        """Turns the wheel at a place."""
         await self._perform("wheel", [
             {"type": "scroll", "x": round(x), "y": round(y), "deltaX": 0, "deltaY": by}
         ])
 
     async def drag(self, x, y, to_x, with_shift=False):
-        """Draws a line to another place with the button down."""
+        """Drags from one place to another."""
         moves = [
             {"type": "pointerMove", "x": round(x + (to_x - x) * step / 5), "y": round(y)}
             for step in range(6)
@@ -203,7 +203,7 @@ class FirefoxViewer(Viewer):
         await self._perform("pointer", actions, **({"shift": True} if with_shift else {}))
 
     async def click(self, x, y, count=1):
-        """Clicks so many times in a row."""
+        """Clicks a number of times in a row."""
         press = [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         await self._perform(
             "pointer", [{"type": "pointerMove", "x": round(x), "y": round(y)}, *press * count]
@@ -219,14 +219,14 @@ class FirefoxViewer(Viewer):
         )
 
     async def picture(self, path):
-        """Saves what is in sight."""
+        """Saves a picture of the visible part."""
         shot = await self.page.command(
             "browsingContext.captureScreenshot", context=self.page._context
         )
         await self.save(path, shot["data"])
 
     async def paper(self, path):
-        """Prints the page into a PDF."""
+        """Prints the page to a PDF."""
         printed = await self.page.command(
             "browsingContext.print", context=self.page._context, background=True
         )

@@ -16,7 +16,7 @@ struct PinTests {
     #expect(try Pin.read(forTake: folder.file("other.take")) == nil)
   }
 
-  @Test func whatMattersIsMeasured() throws {
+  @Test func importantResultsAreMeasured() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 3_000, lossPerMille: 30)
     let measures = try Measures(path: path)
@@ -90,7 +90,7 @@ struct PinTests {
     ),
     ("{\"mode\": \"exact\", \"note\": \"\", \"checks\": [{\"value\": 1}]}", "checks 1 name"),
   ])
-  func aPinThatIsNoneIsNamedWithItsPlace(_ text: String, _ place: String) throws {
+  func anInvalidPinIsNamedWithItsPlace(_ text: String, _ place: String) throws {
     let folder = try Folder()
     try Data(text.utf8).write(to: URL(fileURLWithPath: folder.file("call.pin.json")))
     let error = #expect(throws: TapeError.self) {

@@ -36,7 +36,7 @@ struct RedriveTests {
     #expect(try Measures(path: folder.file("again.take")) == Measures(path: path))
   }
 
-  @Test func anotherStackGoesOnToTheEndWithTimersOfItsOwn() throws {
+  @Test func anotherStackContinuesToTheEndWithItsOwnTimers() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let summary = try redrive(path, to: folder.file("late.take")) {

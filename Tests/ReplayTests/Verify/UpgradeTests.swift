@@ -4,7 +4,7 @@ import Tape
 import Testing
 
 struct UpgradeTests {
-  @Test func aTakeOfOtherLibrariesIsMadeAnewAndReplays() throws {
+  @Test func aTakeOfOtherLibrariesIsUpgradedAndReplays() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let old = folder.file("old.take")
@@ -13,7 +13,7 @@ struct UpgradeTests {
     let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
     #expect(upgrade.toolchain.map(\.part) == ["vpx"])
     #expect(upgrade.firstDifference == nil && upgrade.misses == [])
-    #expect(upgrade.text.contains("every step came out as it was recorded"))
+    #expect(upgrade.text.contains("every step gave the recorded outputs"))
     let result = TakeVerification.run(path: folder.file("new.take"))
     #expect(result.isPassed && result.isWhole && result.notes == [], "\(result.line)")
   }
@@ -32,7 +32,7 @@ struct UpgradeTests {
     #expect(TakeVerification.run(path: folder.file("new.take")).isPassed)
   }
 
-  @Test func aTakeOfAnOlderFormatReplaysAndIsMadeAnew() throws {
+  @Test func aTakeOfAnOlderFormatReplaysAndIsUpgraded() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let old = folder.file("old.take")
@@ -80,7 +80,7 @@ struct UpgradeTests {
     try SQLiteConnection(path: output, mode: .readWrite).execute("DROP TABLE clock")
   }
 
-  @Test func whatChangedIsReported() throws {
+  @Test func changesAreReported() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let upgrade = try Upgrade(
@@ -88,7 +88,7 @@ struct UpgradeTests {
     #expect(upgrade.toolchain == [])
     #expect((upgrade.firstDifference ?? 0) > 20)
     #expect(upgrade.misses.contains { $0.check.name == "peer 1 track 2 video in: frames" })
-    #expect(upgrade.text.contains("no longer comes to the same"))
+    #expect(upgrade.text.contains("no longer has the same results"))
     #expect(upgrade.json.contains("\"misses\":[{"))
   }
 
@@ -126,7 +126,7 @@ struct RevisionTests {
     #expect(result.isPassed && result.mode == .exact && result.notes == [])
   }
 
-  @Test func aTakeOfAnotherStackIsComparedByMeaningAndSaysSo() throws {
+  @Test func aTakeOfAnotherStackIsComparedByMeaningWithANotice() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let other = folder.file("other.take")

@@ -40,7 +40,7 @@ struct VerificationTests {
     #expect(meaning.isPassed, "\(meaning.details)")
   }
 
-  @Test func aDifferenceThatMattersIsNamedByWhatIsMissed() throws {
+  @Test func anImportantDifferenceIsNamedByTheMissedResult() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     try pin(path)
@@ -57,7 +57,7 @@ struct VerificationTests {
     #expect(result.kind == "meaning")
   }
 
-  @Test func whatAPinNoLongerSaysIsNotChecked() throws {
+  @Test func linesRemovedFromAPinAreNotChecked() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     var pin = Pin(mode: .meaning, measures: try Measures(path: path))
@@ -111,7 +111,7 @@ struct VerificationTests {
     #expect(!TakeVerification.run(path: other, makePeer: OtherPeer.renaming).isPassed)
   }
 
-  @Test func anotherProcessorOnWhichCodecsComeToTheSameIsNoReasonToLeaveThemOut() throws {
+  @Test func codecsThatGiveTheSameResultsOnAnotherProcessorAreNotSkipped() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 600)
     let other = folder.file("other.take")
@@ -124,7 +124,7 @@ struct VerificationTests {
     #expect(!changed.isPassed)
   }
 
-  @Test func aCodecThatComesToSomethingElseOnAnotherProcessorIsNamed() throws {
+  @Test func aCodecThatGivesOtherResultsOnAnotherProcessorIsNamed() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 600)
     let other = folder.file("other.take")
@@ -142,7 +142,7 @@ struct VerificationTests {
   /// The stack with an Opus decoder whose samples are a little quieter.
   private let quieter: TakeVerification.MakePeer = { PeerMachine(codecs: QuieterCodecs($0)) }
 
-  @Test func whatPassesInPartIsCountedAndFailsWhenThatIsAsked() throws {
+  @Test func partialPassesAreCountedAndFailOnRequest() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 300)
     let other = folder.file("other.take")
@@ -200,7 +200,7 @@ struct VerificationTests {
     }
   }
 
-  @Test func aReportTellsHowToSeeItAgainAndWhatItMeans() throws {
+  @Test func aReportSaysHowToReproduceItAndWhatItMeans() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 400)
     let result = TakeVerification.run(path: path, makePeer: OtherPeer.renaming)

@@ -4,7 +4,7 @@ import Testing
 
 /// The code in the article "Audio session and devices".
 struct AudioSessionArticleTests {
-  @Test func aToneOfADeviceIsHeardAtTheOtherEnd() async throws {
+  @Test func aDevicesToneIsReceivedAtTheOtherEnd() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }

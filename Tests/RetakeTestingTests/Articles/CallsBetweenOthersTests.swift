@@ -36,7 +36,7 @@ import Testing
     #expect(calls.takes.map(\.take) == [folder + "/calls/call-1.take"])
   }
 
-  @Test func whatIsNoCaptureIsAnErrorThatNamesIt() throws {
+  @Test func anUnreadableCaptureIsAnErrorThatNamesIt() throws {
     let path = Self.captures + "/README.md"
     #expect {
       try CaptureImporter(path).write(to: "/nowhere/call.take")

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatIsNotThereIsAnErrorAndTheTakeReplays() async throws {
+  @Test func aMissingServerIsAnErrorAndTheTakeReplays() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/room-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }

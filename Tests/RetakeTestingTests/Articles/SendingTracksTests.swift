@@ -6,7 +6,7 @@ import Testing
 /// The code in the article "Send and receive tracks".
 @Suite(.timeLimit(.minutes(1))) struct SendingTracksTests {
   // PX1, GU3, GU4, GU13, GU22, SO1, SO3, SO16, SO17
-  @Test func aCallWithMutedTracksMakesATakeThatTellsThem() async throws {
+  @Test func aCallWithMutedTracksMakesATakeThatShowsThem() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/tracks-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -13,7 +13,7 @@ import Wire
 struct DebugCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "debug",
-    abstract: "Walk through a take forward and backward and look into the stack anywhere.",
+    abstract: "Step through a take forward and backward, and inspect the stack anywhere.",
     discussion: """
       The stack runs from the take step by step. Commands come from --command, from standard \
       input, or from the terminal: with history (Ctrl-R searches that of earlier sessions too), \
@@ -164,8 +164,6 @@ final class LineEditor {
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 
-  /// Creates an editor.
-  ///
   /// - Parameter complete: returns a line's completions.
   init(history path: String? = LineEditor.usualHistory, complete: @escaping (String) -> [String]) {
     self.complete = complete

@@ -12,7 +12,7 @@ import Wire
 struct WhatIfCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "whatif",
-    abstract: "Run a take with other packets or settings and compare what comes out.",
+    abstract: "Run a take with other packets or settings and compare the results.",
     discussion: """
       The stack runs freely from the recorded inputs, once as recorded and once changed; compared \
       are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
@@ -122,7 +122,7 @@ struct WhatIfCommand: ParsableCommand {
       throw CommandFailure(
         .unmet,
         "\(options.take): whatif runs the stack of an endpoint, and no endpoint is in the take: "
-          + "\(others); of a call between others, replay and debug show what was seen")
+          + "\(others); replay and debug show what was observed of a call between others")
     }
     let changed =
       try build.map { path in
@@ -244,7 +244,7 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
     }
     guard apply([change], to: PeerConfiguration()) != nil else {
       throw Taking.Refusal(
-        "\(CommandReading.shown(change.value)) is no value of the setting \(change.name)")
+        "\(CommandReading.shown(change.value)) is not a value of the setting \(change.name)")
     }
     return change
   }
@@ -292,7 +292,7 @@ struct OtherBuild {
     else {
       throw CommandFailure(
         .usage,
-        "\(path): it is no executable; give the retake of another build, as in "
+        "\(path): it is not an executable; give the retake of another build, as in "
           + ".build/release/retake")
     }
     let output: ChildPipe

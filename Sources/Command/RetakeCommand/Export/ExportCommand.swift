@@ -15,26 +15,26 @@ struct ExportCommand: ParsableCommand {
     commandName: "export",
     abstract: "Write a take, or a part of it, into files of other tools' formats.",
     discussion: """
-      --pcap writes every datagram as it was on the wire, with its IP and UDP headers made again \
-      and times in nanoseconds, for Wireshark. A take of two peers holds most datagrams twice, as \
-      sent and as received; --peer takes those of one.
+      --pcap writes every datagram as it was on the wire, with reconstructed IP and UDP headers \
+      and times in nanoseconds, for Wireshark. A take of two peers contains most datagrams twice, \
+      as sent and as received; --peer selects those of one.
 
       With --clear it replays the take and writes RTP and RTCP without SRTP, and SCTP without \
       DTLS: Wireshark then shows all of it, with no keys (it finds RTP when its heuristic rtp_udp \
       is on). Handshakes are left out.
 
-      --pcapng writes the wire with the secrets that open it into one interface of a capture, and \
-      RTP and RTCP in the clear into a second one (each stream on ports of its own, whose highest \
-      bit is turned), headed by exchanges of SIP that name the codecs: Wireshark then needs no \
-      settings. An import of that file takes the first interface alone.
+      --pcapng writes the packets on the wire with their secrets into one interface of a capture, \
+      and decrypted RTP and RTCP into a second one (each stream on separate ports, whose highest \
+      bit is inverted), after SIP exchanges that name the codecs: Wireshark then needs no \
+      settings. An import of that file reads only the first interface.
 
       --media replays the take and writes what every received track showed and played into one \
-      .y4m or .wav file each; video that is not decoded here goes into a file as it came: .h264 \
-      for H.264, .ivf with the times of the frames for other codecs.
+      .y4m or .wav file each; video that is not decoded here is written undecoded: .h264 for \
+      H.264, .ivf with the times of the frames for other codecs.
 
-      --format writes any of the formats below to --out, and says what of the take the format \
-      cannot hold. Passwords and keys of descriptions and configurations are taken out of \
-      webrtc-internals and rtcstats unless --secrets is there.
+      --format writes any of the formats below to --out, and reports what the format cannot hold. \
+      Passwords and keys of descriptions and configurations are removed from webrtc-internals and \
+      rtcstats unless --secrets is given.
 
         webm, ogg, ivf, mp4  recorded frames, undecoded: a file for each received
                              track in the folder --out, and tracks.json

@@ -56,7 +56,7 @@ extension ExportCommand {
       throw ValidationError("--query is for --format csv and jsonl, not for \(first.rawValue).")
     }
     if isQuery, !part.isEmpty, let query, !Self.isName(query) {
-      throw ValidationError("--query is a whole query: say in it which peer and time it is about.")
+      throw ValidationError("--query is a complete query: select the peer and the time in it.")
     }
     if sent, !format.contains(where: { $0.container != nil }) {
       throw ValidationError("--sent is for --format webm, ogg, ivf and mp4.")
@@ -329,7 +329,7 @@ extension ExportCommand {
     if file.dropped > 0 {
       words +=
         "; \(counted(file.dropped, "frame")) "
-        + (file.track.isVideo ? "before the first key frame" : "that came late or twice")
+        + (file.track.isVideo ? "before the first key frame" : "that were late or duplicated")
         + " left out"
     }
     return words

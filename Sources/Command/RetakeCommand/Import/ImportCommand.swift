@@ -293,7 +293,7 @@ struct ObservingOptions: ParsableArguments {
       return ObserverGenesis.EndName(address: address.description, name: name)
     }
     guard let address = IPAddress(parts[0]) else {
-      throw Taking.Refusal("\(parts[0]) is no address; give one as 192.0.2.1 or 192.0.2.1:5000")
+      throw Taking.Refusal("\(parts[0]) is not an address; give one as 192.0.2.1 or 192.0.2.1:5000")
     }
     return ObserverGenesis.EndName(address: address.description, name: name)
   }

@@ -9,19 +9,19 @@ import Wire
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
-    abstract: "Lay the takes of both ends of a call on one clock and measure one-way delays.",
+    abstract: "Put the takes of both ends of a call on one clock and measure one-way delays.",
     discussion: """
-      Datagrams that both takes hold, as sent and as received, tell how far the clocks of the two \
-      machines are apart: the fastest ones are taken to need equally long both ways. The rest of \
-      every datagram's time is its one-way delay, and what never arrived was lost. \
-      --json also gives the delays in each second. With --out both ends go into one take on \
-      the clock of the first, which replays like any other; its view one_way_delay has the time \
-      of every packet. There the second end is moved by one number, since each peer keeps its own \
-      time: where the two clocks drift, those delays are right in the middle of the call and off \
-      by half of the drift at its ends, which is printed; the table has them corrected.
+      Datagrams in both takes, as sent and as received, show how far the clocks of the two \
+      machines are apart: the fastest ones are assumed to take equally long in both directions. \
+      The rest of every datagram's time is its one-way delay; datagrams that never arrived are \
+      lost. --json also prints the delays in each second. With --out both ends are written into \
+      one take on the clock of the first, which replays like any other; its view one_way_delay has \
+      the time of every packet. There the second end's times are shifted by a constant: if the two \
+      clocks drift, those delays are exact in the middle of the call and off by half of the drift \
+      at its ends, which is printed; the table has them corrected.
 
-      Takes of a room are laid on one clock by the frames that one participant sent and the other \
-      decoded, because the server makes other datagrams of them; the delays then end with the \
+      Takes of a room are aligned by the frames that one participant sent and the other decoded, \
+      because the server sends them in other datagrams; the delays then end with the \
       playout.
 
       Examples:
@@ -219,7 +219,7 @@ struct DiffCommand: ParsableCommand {
     }
     for (path, kind) in zip([first, second], kinds) where kind != .folder {
       let one =
-        kind == nil ? "there is no such file or folder" : "it is no folder, and the other is"
+        kind == nil ? "there is no such file or folder" : "it is not a folder, and the other is"
       throw CommandFailure(
         kind == nil ? .noSuchFile : .usage, "\(path): \(one); compare two takes or two folders")
     }

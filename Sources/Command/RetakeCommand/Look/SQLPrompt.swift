@@ -93,7 +93,7 @@ final class SQLPrompt {
         return true
       }
       format = chosen
-    default: try Output.line("\(line.prefix(100)) is no command; .help lists them")
+    default: try Output.line("\(line.prefix(100)) is not a command; .help lists them")
     }
     return true
   }
@@ -189,7 +189,7 @@ enum SQLScript {
     case .success(let bytes):
       guard bytes.count <= byteMaximum, let text = String(validating: bytes, as: UTF8.self) else {
         throw CommandFailure(
-          .usage, "\(path): it is no text of queries in UTF-8 of up to \(byteMaximum) bytes")
+          .usage, "\(path): it is not UTF-8 text of up to \(byteMaximum) bytes")
       }
       return text
     case .failure(let code):

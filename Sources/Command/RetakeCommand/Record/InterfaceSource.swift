@@ -88,7 +88,7 @@ final class InterfaceSource: CaptureSource {
     guard pcap_compile(handle, &program, filter, 1, bpf_u_int32(PCAP_NETMASK_UNKNOWN)) == 0 else {
       throw CommandFailure(
         .usage,
-        "--filter \(CommandReading.oneLine(filter)): it is no filter that libpcap understands: "
+        "--filter \(CommandReading.oneLine(filter)): it is not a filter that libpcap understands: "
           + String(cString: pcap_geterr(handle)))
     }
     defer { pcap_freecode(&program) }

@@ -122,7 +122,7 @@ struct RecordCall: AsyncParsableCommand {
   /// `http://` with a host.
   static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
-      throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
+      throw CommandFailure(.usage, "\(url) is not an http:// address of a peer")
     }
     return parts.path.isEmpty || parts.path == "/"
       ? url.trimming { $0 == "/" } + "/offer" : url

@@ -225,7 +225,7 @@ struct TagOption: ParsableArguments {
   @Option(
     name: .customLong("tag"),
     help: ArgumentHelp(
-      "Say something of the take by a key, as in site=berlin; may be given several times. The view "
+      "Tag the take by a key and a value, as in site=berlin; may be given several times. The view "
         + "tag has it, and published takes have a column for it.",
       valueName: "key=value"),
     transform: TagOption.reader)

@@ -14,11 +14,11 @@ struct RecordPage: AsyncParsableCommand {
     discussion: """
       Serves a script that a page includes before its own scripts. It reports the page's calls of \
       WebRTC, states, candidates, descriptions, tracks and statistics: each second, at each change \
-      of a state, and more often while a connection is made. It goes on over reloads and lost \
-      connections. Each session, which is a tab of a browser, becomes a take of the kind reported.
+      of a state, and more often while connecting. It continues over reloads and lost connections. \
+      Each session, which is a tab of a browser, becomes a take of the kind reported.
 
       The pages' origins are named with --origin. The script's address has the token; \
-      ?media=encoded in it asks for the frames that the page receives, too. A page that cannot be \
+      ?media=encoded in it also requests the frames that the page receives. A page that cannot be \
       changed is recorded by the extension for Chromium that --extension writes, or by import() of \
       the module at the console. Applications with rtcstats-js only need the address.
 
@@ -56,8 +56,8 @@ struct RecordPage: AsyncParsableCommand {
 
   @Option(
     help: """
-      Whether scripts hand over the encoded frames that pages receive, where their address does \
-      not say it: none or encoded. Default: none.
+      Whether scripts send the encoded frames that pages receive, if their address does not say: \
+      none or encoded. Default: none.
       """)
   var media = Media.none
 
@@ -99,8 +99,8 @@ struct RecordPage: AsyncParsableCommand {
 
   @Option(
     help: """
-      Write the extension for Chromium into this folder, for pages of the origins; it knows the \
-      address and the token.
+      Write the extension for Chromium into this folder, for pages of the origins; it contains \
+      the address and the token.
       """,
     completion: .directory, transform: Taking.path)
   var `extension`: String?
@@ -197,9 +197,9 @@ struct RecordPage: AsyncParsableCommand {
     printError(
       "rtcstats-js connects to \(server.webSocketURL)/?rtcstats-token=\(token.text)")
     if origins.isEmpty {
-      printError("no origin is named: pages of --origin https://app.example alone would be heard")
+      printError("no origin is named: only pages of an --origin https://app.example can report")
     }
-    printError("takes hold addresses and what was agreed on; Ctrl-C ends the recording")
+    printError("takes contain addresses and descriptions; Ctrl-C ends the recording")
   }
 
   private func writeExtension(_ server: HTTPServer, _ token: BearerToken) throws {

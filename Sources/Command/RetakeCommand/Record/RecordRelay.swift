@@ -10,17 +10,17 @@ import TLS
 import Tape
 import Wire
 
-/// Records calls of two sides whose signaling goes through a relay.
+/// Records calls between a client and a server whose signaling and media pass through a relay.
 struct RecordRelay: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "relay",
-    abstract: "Stand between an application and its server, and record their calls.",
+    abstract: "Relay between an application and its server, and record their calls.",
     discussion: """
-      The application gets the relay's address in place of its server's, and needs no other \
-      change. The relay passes on HTTP and WebSockets, and replaces the addresses and keys in \
-      descriptions by its own, so that both ends connect to it; all else is the same on both \
-      sides. The take has both legs of each call with their signaling as it came and as it went, \
-      and both ends as the packets in the clear show them. Media is not decoded meanwhile; retake \
+      The application gets the relay's address instead of its server's, and needs no other change. \
+      The relay forwards HTTP and WebSockets, and replaces the addresses and keys in descriptions \
+      by its own, so that both ends connect to it; everything else is the same on both legs. The \
+      take has both legs of each call, with their signaling as received and as forwarded, and both \
+      ends, reconstructed from their decrypted packets. Media is not decoded meanwhile; retake \
       upgrade --decode does that afterwards.
 
       Descriptions and candidates are found in JSON, forms, plain texts and bodies of SDP; \
@@ -60,17 +60,17 @@ struct RecordRelay: AsyncParsableCommand {
     help: """
       A file with the places of descriptions and candidates in messages, as a list in JSON: \
       [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
-      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any one, and for \
-      elements of lists.
+      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any member and \
+      any element of a list.
       """,
     completion: .file(), transform: Taking.path)
   var rulesFile: String?
 
   @Option(
     help: """
-      What happens to packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
+      A fault for the packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
       audio', 'rate 800kbps queue=300ms' or cellular; may be given several times. near and far are \
-      the ends that sent the packets.
+      the packets' senders.
       """,
     transform: Self.faultReader)
   var fault: [RelayFaults] = []
@@ -98,7 +98,7 @@ struct RecordRelay: AsyncParsableCommand {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  /// The faults of one option: a named path is several.
+  /// An option's faults; a named path stands for several.
   struct RelayFaults: Sendable {
     var all: [RelayFault]
   }
@@ -111,7 +111,7 @@ struct RecordRelay: AsyncParsableCommand {
     }
   }
 
-  /// The most different sentences that are printed.
+  /// The maximum number of distinct notices to print.
   private static let noticesMaximum = 1000
 
   func validate() throws {
@@ -145,7 +145,7 @@ struct RecordRelay: AsyncParsableCommand {
       proxy = try await ProxyServer.listen(
         listening.settings(upstream: upstream, authorities: authorities),
         notice: { sentence in
-          // Pages try again and again.
+          // Pages retry, so each notice is printed only once.
           let isNew = said.withLock { said in
             said.count < Self.noticesMaximum && said.insert(sentence).inserted
           }
@@ -190,7 +190,7 @@ struct RecordRelay: AsyncParsableCommand {
     }
     guard let summary else { return }
     if unseen > 0 {
-      printError("\(unseen) packets came too fast for the rows of both ends; the legs have them")
+      printError("\(unseen) packets arrived too fast to store for both ends; the legs have them")
     }
     var report = RecordingReport()
     report.add(summary, [], media: counted(count, "call"))
@@ -210,7 +210,7 @@ struct RecordRelay: AsyncParsableCommand {
 
 // MARK: - RelayPathOptions
 
-/// The take of a relay, and how its legs find their paths.
+/// Options for a relay's take and its legs' connections.
 struct RelayPathOptions: ParsableArguments {
   @Option(
     name: .shortAndLong, help: "The take to write. Default: a name with the time.",
@@ -290,9 +290,9 @@ struct RelayPathOptions: ParsableArguments {
 
 // MARK: - RelayListenOptions
 
-/// Where a relay listens, and who may call it.
+/// Options for a relay's listening address and for who may connect to it.
 ///
-/// There is no token: the application knows of none.
+/// There is no token, because the application would not send one.
 struct RelayListenOptions: ParsableArguments {
   @Option(
     help: """
@@ -354,10 +354,10 @@ struct RelayListenOptions: ParsableArguments {
 
 /// A file with faults that is read again when it changes.
 private struct FaultFile {
-  /// What a change of the file says.
+  /// The content of a changed file.
   enum News {
     case faults([RelayFault])
-    /// The faults before stay, for a reason in one sentence.
+    /// The content is invalid, for this reason; the previous faults stay.
     case refused(String)
   }
 
@@ -377,7 +377,7 @@ private struct FaultFile {
     }
   }
 
-  /// What changed since the last look; nil if nothing did.
+  /// Returns the content if the file has changed since the last call, otherwise nil.
   mutating func news() -> News? {
     guard let text = try? FaultFile.text(of: path), text != content else { return nil }
     content = text
@@ -399,7 +399,7 @@ private struct FaultFile {
     return all
   }
 
-  /// The text of a small file.
+  /// Returns a small file's text.
   static func text(of path: String) throws -> String {
     switch FileBytes.open(path) {
     case .failure(let code):

@@ -19,7 +19,7 @@ struct RecordServe: AsyncParsableCommand {
       take, which ends when its peer leaves.
 
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
-      /whep; a player is sent what --send says, or a pattern instead of an echo.
+      /whep; a player is sent the media of --send, or a pattern instead of an echo.
 
       With --ring, no call is recorded as a whole: the last seconds of each are kept in memory, \
       and become takes when there is a reason.

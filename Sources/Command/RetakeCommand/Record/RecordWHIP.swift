@@ -118,7 +118,7 @@ struct SessionRecording {
     guard let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme),
       parts.host?.isEmpty == false
     else {
-      throw CommandFailure(.usage, "\(url) is no http:// or https:// address of an endpoint")
+      throw CommandFailure(.usage, "\(url) is not an http:// or https:// address of an endpoint")
     }
     client = SessionClient(kind, endpoint: url, token: session.token)
     self.options = options

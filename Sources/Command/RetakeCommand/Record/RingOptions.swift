@@ -9,13 +9,13 @@ import Replay
 import Tape
 import Wire
 
-/// A flight recorder: the last seconds in memory, and takes of them when there is a reason.
+/// Options for a flight recorder, which writes takes of the last seconds when triggered.
 struct RingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Record no whole take, but keep the last so many seconds in memory, and write a take of "
-        + "them on SIGUSR1, when a connection fails, and for what --on says. The takes are those "
-        + "of an observer, and are named as --out with the time.",
+      "Instead of recording everything, keep this many seconds in memory, and write a take of them "
+        + "on SIGUSR1, when a connection fails, and for each reason in --on. The takes are an "
+        + "observer's, and are named like --out with the time.",
       valueName: "seconds"),
     transform: Taking.seconds(1...3600))
   var ring: Double?
@@ -23,7 +23,7 @@ struct RingOptions: ParsableArguments {
   @Option(
     name: .customLong("on"),
     help: ArgumentHelp(
-      "With --ring, look for this every ten seconds: finding (of medium severity or worse), "
+      "With --ring, search for this every ten seconds: finding (of medium severity or worse), "
         + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp "
         + "pli'; may be given several times. Each writes one take in the length of the ring.",
       valueName: "what"),
@@ -106,7 +106,7 @@ struct RingOptions: ParsableArguments {
   /// Creates the plan of a flight recorder; nil without `--ring`.
   ///
   /// - Parameters:
-  /// - take: the label, the tags and other settings for its takes.
+  ///   - take: the label, the tags and other settings for its takes.
   ///   - adjust: changes the settings.
   func plan(
     _ take: ImportSettings, isVirtual: Bool = false,

@@ -136,7 +136,7 @@ extension SendPlan {
     }
     guard layers.isEmpty || clip == nil else {
       throw CommandFailure(
-        .usage, "a .h264 file is sent as it is, in one layer: leave out --simulcast")
+        .usage, "a .h264 file is sent unchanged, in one layer: leave out --simulcast")
     }
     self.init(
       other, files: files, devices: devices, framesPerSecond: framesPerSecond, clip: clip,
@@ -178,7 +178,7 @@ extension SendPlan {
     }
     guard format == .h264, let codec, codec.name != .h264 else { return clip }
     throw CommandFailure(
-      .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
+      .usage, "--send \(path) is sent unchanged, in H.264: leave out --video-codec \(codec)")
   }
 }
 

@@ -144,7 +144,7 @@ extension RecordingReport {
   private var nothing: String {
     isOfRing
       ? "nothing happened that a take was to be written for"
-      : "nobody called; nothing was recorded"
+      : "there was no call; nothing was recorded"
   }
 }
 

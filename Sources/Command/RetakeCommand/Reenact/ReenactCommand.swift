@@ -13,26 +13,25 @@ import Synchronization
 import Tape
 import Wire
 
-/// Plays what was received in a recorded call to a live client.
+/// Plays the media that a recorded call received to a live client.
 struct ReenactCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reenact",
     abstract: "Play one end of a recorded call to a live client, such as a browser.",
     discussion: """
-      The client takes the place of a recorded receiver (--peer) and gets what that one got, each \
-      packet at its recorded distance from the connected state: lost packets stay lost, late ones \
-      late. ICE, DTLS and SRTP are new; SSRCs, payload types and header extensions are those that \
-      the client agrees on. A codec that it lacks is refused by name.
+      The client replaces a recorded receiver (--peer) and is sent the packets that the receiver \
+      got, each at its recorded time after the connection: lost packets stay lost, late ones late. \
+      ICE, DTLS and SRTP are new; SSRCs, payload types and header extensions are negotiated with \
+      the client. A codec that it lacks is named, and the call refused.
 
       The client opens the page, posts its offer to /offer or to /whep, or gets one from /mkoffer; \
-      or it is called: --call posts an offer, --whip publishes to an endpoint. It is served once. \
-      What it asks for again comes as it came then (--repair as-recorded), or at once where the \
-      take has the packet (honest). Key frames cannot be made.
+      or Retake calls it: --call posts an offer, --whip publishes to an endpoint. One client is \
+      served. Retransmissions are sent as recorded (--repair as-recorded), or when the client \
+      requests a packet that the take has (honest). Key frames cannot be made.
 
-      --out is a new take of the call with the client; what the page itself reported, with its \
-      statistics, is written beside it. --against chromium runs a headless Chromium on the page, \
-      or on that of --url, and judges its statistics by --expect: the exit status is 1 where one \
-      does not hold.
+      --out is a new take of the call with the client; the page's own reports and statistics are \
+      written beside it. --against chromium runs a headless Chromium on the page, or on that of \
+      --url, and compares its statistics with --expect: the exit status is 1 if one does not hold.
 
       Examples:
         retake reenact bad.take --peer callee --out again.take
@@ -194,7 +193,7 @@ enum ClientProgram: String, CaseIterable, Sendable {
 
   static let reader: Taking.Reader<ClientProgram> = { word in
     guard let program = ClientProgram(rawValue: word) else {
-      throw Taking.Refusal("a client is chromium; another one comes by itself, as --listen says")
+      throw Taking.Refusal("a client is chromium; start any other one yourself, as --listen says")
     }
     return program
   }

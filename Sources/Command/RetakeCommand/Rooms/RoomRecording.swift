@@ -356,7 +356,7 @@ final class RoomVisitor: Sendable {
 
   /// Returns the part a command refers to; prints a message if there is none.
   private func published<Part>(_ part: Part?, _ kind: String) -> Part? {
-    if part == nil { printError("there is no own \(kind): --publish says what is published") }
+    if part == nil { printError("there is no local \(kind): --publish says what is published") }
     return part
   }
 

@@ -71,7 +71,7 @@ enum CommandReading {
       let isShort = word.utf8.prefix(nameLimit).contains(UInt8(ascii: "="))
       guard word.utf8.count > nameLimit, !isShort else { continue }
       throw CommandFailure(
-        .usage, "\(shown(word)) is no option: names have at most \(nameLimit) characters")
+        .usage, "\(shown(word)) is not an option: names have at most \(nameLimit) characters")
     }
   }
 
@@ -87,7 +87,7 @@ enum CommandReading {
       if !isOver, isNegative(word) {
         guard let last = joined.last, isBareOption(last) else {
           throw CommandFailure(
-            .usage, "\(shown(word)) is no option; a file of that name is ./\(shown(word))")
+            .usage, "\(shown(word)) is not an option; a file of that name is ./\(shown(word))")
         }
         joined[joined.count - 1] = "\(last)=\(word)"
       } else if !isOver, word.hasPrefix("--"), word.utf8.last == UInt8(ascii: "=") {

@@ -60,7 +60,7 @@ package enum Output {
 
   /// Replaces the current line on standard error, which must be a terminal.
   ///
-  /// A text that does not fit is cut: what wraps could not be replaced again.
+  /// Text that does not fit is cut, because wrapped lines could not be replaced.
   static func replaceLine(with text: String) {
     let columns = Terminal.errors.size?.columns ?? .max
     _ = put("\r\u{1b}[K" + PrintableText.line(text).prefix(columns - 1), into: STDERR_FILENO)

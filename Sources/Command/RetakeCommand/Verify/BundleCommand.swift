@@ -14,8 +14,8 @@ struct BundleCommand: ParsableCommand {
     discussion: """
       Makes an archive (zip), which every bug tracker accepts: the take as retake redact makes it, \
       the findings as text and as JSON, the page of the take, and a text with the commands that \
-      repeat them. With --as-is the take goes in as it is, with its keys and media: for those who \
-      may have it.
+      repeat them. With --as-is the take is included unchanged, with its keys and media: for those \
+      who may have it.
 
       Examples:
         retake bundle call.take
@@ -31,7 +31,7 @@ struct BundleCommand: ParsableCommand {
 
   @OptionGroup var what: RemoveOption
 
-  @Flag(help: "Put the take in as it is, with all that it holds.")
+  @Flag(help: "Include the take unchanged, with its keys and media.")
   var asIs = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -72,7 +72,8 @@ struct BundleCommand: ParsableCommand {
     }
     try Output.line("\(out): \(archive.count / 1000) kB, with the take, its findings and its page")
     try Output.line(
-      made.map { "  \($0.sentence)" } ?? "  it holds keys and media: give it to whom you trust")
+      made.map { "  \($0.sentence)" }
+        ?? "  it contains keys and media: share it only with people you trust")
   }
 
   private func makeFolder(_ path: String) throws(CommandFailure) {
@@ -116,7 +117,7 @@ struct BundleCommand: ParsableCommand {
     guard isWhole, let archive = zip.finished() else {
       throw CommandFailure(
         .inputOutput,
-        "\(options.take) is too large for an archive of 4 GB: give away the take alone, as retake "
+        "\(options.take) is too large for an archive of 4 GB: share only the take, as retake "
           + "redact makes it")
     }
     return archive
@@ -132,7 +133,7 @@ struct BundleCommand: ParsableCommand {
     """
     A WebRTC session, recorded by Retake and put together by version \(retakeVersion).
 
-    \(name) is the take (SQLite); \(made?.sentence ?? "nothing was taken out of it").
+    \(name) is the take (SQLite); \(made?.sentence ?? "nothing was removed from it").
     findings.txt says what went wrong. \(name.dropLast(5)).html draws the call in a browser.
 
     To repeat this:

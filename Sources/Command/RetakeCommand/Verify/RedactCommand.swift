@@ -5,12 +5,12 @@ import Replay
 import Tape
 import Wire
 
-/// The parts to remove from a take that is given away.
+/// The parts to remove from a take before it is shared.
 struct RemoveOption: ParsableArguments {
   @Option(
     help: """
-      What goes, with commas between: media, keys, addresses, names, messages. Default: all of \
-      them.
+      The parts to replace, separated by commas: media, keys, addresses, names, messages. Default: \
+      all of them.
       """,
     transform: RemoveOption.read)
   var remove = Redaction.Parts.all
@@ -20,7 +20,7 @@ struct RemoveOption: ParsableArguments {
     for name in word.split(separator: ",", omittingEmptySubsequences: false) {
       guard let known = Redaction.Parts.named.first(where: { $0.name == name }) else {
         throw Taking.Refusal(
-          "what goes is media, keys, addresses, names or messages, or several with commas between")
+          "the parts are media, keys, addresses, names and messages, separated by commas")
       }
       parts.insert(known.part)
     }
@@ -40,19 +40,19 @@ extension Redactor {
   }
 }
 
-/// Makes a redacted take that can be given away.
+/// Makes a redacted take that can be shared.
 struct RedactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "redact",
-    abstract: "Make a take that can be given away: other keys, addresses, names, words and media.",
+    abstract: "Make a take that can be shared: other keys, addresses, names, words and media.",
     discussion: """
-      Everything that says who called, from where, with what secrets, and what was said is \
-      replaced, the same thing by the same everywhere and at the same length; media keeps its \
-      sizes and times. Packets are protected again with other keys. Then the stack is driven with \
-      the new inputs, so that the new take replays: recorded DTLS results stand in where the keys \
-      went, recorded frames where the media went. Where that cannot be, its rows are kept as \
-      facts, of which nothing is executed, and this is said. At the end the file is searched for \
-      all that was replaced; with something found there is no file.
+      Everything that shows who called, from where, with what secrets, and what was said is \
+      replaced, equal values by equal ones of the same length; media keeps its sizes and times. \
+      Packets are protected again with other keys. Then the stack runs with the new inputs, so \
+      that the new take replays: recorded DTLS results replace the removed keys, and recorded \
+      frames the removed media. If that is impossible, the rows are kept as facts that are not \
+      executed, and the command says so. At the end the file is searched for everything that was \
+      replaced; if anything is found, no file is written.
 
       Examples:
         retake redact call.take --out public.take

@@ -17,10 +17,10 @@ struct VerifyCommand: ParsableCommand {
       A folder stands for all takes below it. A take is compared exactly: every packet, state, \
       frame, timer and random draw. With a pin beside it (call.pin.json, made by retake pin) it is \
       compared as the pin says: exactly, or by the results of the session within the pin's \
-      tolerances. Takes run in parallel on all cores. Output of other library versions is taken \
-      from the recording; such a take passes in part, with the reason. The exit status is 1 when \
-      one fails; its report, with the command that shows the failure again, is left in the folder \
-      of reports.
+      tolerances. Takes run in parallel on all cores. For other library versions, the recorded \
+      output is used; such a take passes in part, with the reason. The exit status is 1 if one \
+      fails; its report, with the command that reproduces the failure, is left in the folder of \
+      reports.
 
       Examples:
         retake verify Captures/
@@ -174,8 +174,8 @@ struct PinCommand: ParsableCommand {
     discussion: """
       Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
       rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
-      take out the lines that do not matter. Only a take that replays as it was recorded, or that \
-      comes to the same by meaning, can be pinned.
+      remove the lines that do not matter. Only a take that replays as it was recorded, or with \
+      the same meaning, can be pinned.
 
       Examples:
         retake pin call.take

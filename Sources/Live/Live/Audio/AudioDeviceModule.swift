@@ -71,7 +71,7 @@ public final class AudioDevicePort: Sendable {
 
 /// A device without audio: it performs every operation but neither captures nor plays.
 public final class NullAudioDevice: AudioDeviceModule {
-  /// Creates a device.
+  /// Creates a device for a session without audio.
   public init() {}
 
   /// The device's name in takes.
@@ -119,7 +119,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
   public let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
-  /// Creates a device with the given formats.
+  /// Creates a device; a nil format means that it cannot capture, or cannot play.
   public init(
     name: String = "manual", captureFormat: AudioFormat? = AudioFormat(),
     renderFormat: AudioFormat? = AudioFormat(), behaviour: Behaviour = Behaviour()

@@ -77,7 +77,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
   {
     var probe = try WAVFileSource(path: path, loops: false)
     guard case .audio(let first)? = try probe.next()?.media else {
-      throw MediaFileError(path: path, reason: "the file holds no audio: record it anew")
+      throw MediaFileError(path: path, reason: "the file contains no audio: record it again")
     }
     let format = AudioFormat(channels: first.channels)
     return PacedAudioDevice(name: "file", format: format) {

@@ -212,7 +212,7 @@ public struct OrientationFilter: VideoFilter {
   private let orientation: DeviceOrientation
   private let type: LocalMediaOptions.RotationType
 
-  /// Creates a filter.
+  /// Creates a filter that reads the orientation, by the given type, at each frame.
   public init(_ orientation: DeviceOrientation, by type: LocalMediaOptions.RotationType) {
     self.orientation = orientation
     self.type = type

@@ -98,7 +98,7 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Stops capturing.
+  /// Stops capturing; the next capture starts at the file's beginning.
   public func stopCapture() {
     run.end()
     timer.stop()

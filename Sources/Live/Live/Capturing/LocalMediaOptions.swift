@@ -6,11 +6,11 @@ public import MediaFiles
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// A video source.
   public enum Source: String, Hashable, Sendable, Codable {
-    /// A camera.
+    /// A camera (V4L2).
     case camera
     /// The application provides the frames.
     case bypass
-    /// A file.
+    /// The file `fileName`, repeated.
     case file
   }
 

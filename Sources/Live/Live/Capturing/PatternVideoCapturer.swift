@@ -13,7 +13,7 @@ public final class PatternVideoCapturer: VideoCapturer {
   private let run = CaptureRun()
   private let videoFrame = Mutex<Int64>(0)
 
-  /// Creates a capturer.
+  /// Creates a capturer for a pattern in I420, paced by a timer.
   public init(
     supportedFormats: [VideoFormat] = VideoFormat.usual,
     timer: any CaptureTimer = SystemCaptureTimer()
@@ -22,7 +22,7 @@ public final class PatternVideoCapturer: VideoCapturer {
     self.timer = timer
   }
 
-  /// Starts capturing.
+  /// Starts at the pattern's first frame; fails for a format that is not supported or not I420.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), format.pixelFormat == .i420,
@@ -43,7 +43,7 @@ public final class PatternVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Stops capturing.
+  /// Stops capturing; the next capture starts at the pattern's first frame.
   public func stopCapture() {
     run.end()
     timer.stop()
@@ -65,7 +65,7 @@ public final class PushedVideoCapturer: VideoCapturer {
   public let isScreencast: Bool
   private let run = CaptureRun()
 
-  /// Creates a capturer.
+  /// Creates a capturer with the application's formats, in order of preference.
   public init(supportedFormats: [VideoFormat], isScreencast: Bool = false) {
     self.supportedFormats = supportedFormats
     self.isScreencast = isScreencast
@@ -113,7 +113,7 @@ public final class SystemCaptureTimer: CaptureTimer {
 
   deinit { stop() }
 
-  /// Starts the calls.
+  /// Starts the calls on the timer's thread, in place of those of an earlier start.
   public func start(
     everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void
   ) {
@@ -129,7 +129,7 @@ public final class SystemCaptureTimer: CaptureTimer {
     }
   }
 
-  /// Stops the calls.
+  /// Stops the calls; one in progress may still return.
   public func stop() {
     timer.withLock { timer in
       timer?.cancel()

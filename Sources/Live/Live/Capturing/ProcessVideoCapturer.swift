@@ -10,7 +10,7 @@ public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConverti
   /// One sentence that says what is wrong and usually what to do.
   public var reason: String
 
-  /// The reason.
+  /// The same as `reason`.
   public var description: String { reason }
 }
 
@@ -209,7 +209,7 @@ public struct MediaProgram: Hashable, Sendable {
 
   /// Why there is no program, and what to do about it.
   package var missing: String {
-    file.map { "\($0) is no program that may be run" }
+    file.map { "\($0) is not a program that may be run" }
       ?? "there is no ffmpeg: install the package ffmpeg"
   }
 }

@@ -72,7 +72,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Stops capturing.
+  /// Stops requesting content.
   public func stopCapture() {
     run.end()
     timer.stop()

@@ -9,10 +9,10 @@ public struct VideoFormat: Hashable, Sendable, Codable {
   public var height: Int
   /// The maximum frame rate.
   public var framesPerSecond: Double
-  /// The pixel format.
+  /// The pixel format of the frames' samples.
   public var pixelFormat: VideoPixelFormat
 
-  /// Creates a format.
+  /// Creates a format, with I420 samples unless stated.
   public init(
     width: Int, height: Int, framesPerSecond: Double, pixelFormat: VideoPixelFormat = .i420
   ) {

@@ -10,7 +10,7 @@ package import Wire
 package final class PeerDriver {
   /// Receives a peer's events, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
-  /// Receives packets of a leg of a relay, on the loop's thread.
+  /// Receives a relay leg's decrypted packets, on the loop's thread.
   package typealias Forward = @Sendable (RelayedPacket, Instant) -> Void
 
   /// How many consecutive inputs one turn handles before the loop serves other peers.
@@ -24,7 +24,7 @@ package final class PeerDriver {
   private let actor: UInt32
   private let port: any DatagramPort
   private let observer: Observer
-  /// Passes packets of a leg of a relay on.
+  /// Receives decrypted packets if the peer is a relay's leg; nil for other peers.
   private let forward: Forward?
 
   private var outbox = Outbox<PeerOutput>()

@@ -38,7 +38,7 @@ package protocol StepSink: Sendable {
 
 extension TapeWriter: StepSink {}
 
-/// Receives the steps of a session's peers where no take is recorded.
+/// Receives the steps of a session's peers in place of a take.
 package protocol PeerSink: StepSink {
   /// Begins recording; called before the first peer is added.
   func begin(_ wallClock: WallClock)

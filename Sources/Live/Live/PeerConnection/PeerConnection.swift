@@ -288,9 +288,9 @@ public final class PeerConnection: Sendable {
     return description
   }
 
-  /// Sets the far end's description as the local one of a relay's leg, and waits for the leg's
+  /// Sets the remote end's description as the local one of a relay's leg, and waits for the leg's
   /// candidates.
-  /// - Returns: the description to pass to the end of this leg.
+  /// - Returns: the description to signal to this leg's end.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {
@@ -305,7 +305,7 @@ public final class PeerConnection: Sendable {
     return try await self.description(.localDescription)
   }
 
-  /// Has a leg of a relay protect and send a packet.
+  /// Makes a relay's leg encrypt and send a packet.
   package func send(_ packet: RelayedPacket) {
     _ = loop.mailbox.post(.input(key, .relayed(packet)))
   }

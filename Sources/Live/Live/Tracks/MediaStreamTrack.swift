@@ -224,7 +224,7 @@ public final class MediaStream: Sendable {
   public func addTrack(_ track: any MediaStreamTrack) throws(PeerError) {
     guard (track is any SentTrack) != isRemote else {
       throw PeerError(
-        name: "InvalidAccessError", message: "own and received tracks make streams of their own")
+        name: "InvalidAccessError", message: "local and received tracks cannot share a stream")
     }
     let isDuplicate = insert(track)
     guard !isDuplicate else {

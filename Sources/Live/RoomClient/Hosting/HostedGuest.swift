@@ -175,7 +175,7 @@ final class HostedGuest: Sendable {
       state.ways += 1
       return state.outbox.exchange(socket)
     }
-    former?.post(close: .goingAway, reason: "the session goes on elsewhere")
+    former?.post(close: .goingAway, reason: "the session continues on another connection")
   }
 
   /// Returns whether the participant has not reconnected since a loss.

@@ -171,7 +171,7 @@ package actor RoomHost {
       refuse(
         socket,
         RoomFault(
-          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are taken"))
+          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are in use"))
       return nil
     }
     guard Int(lastNumber) < options.entriesMaximum else {

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-// The response of the server on its way to the client, and responses without the server.
+// Forwards the server's response to the client, and answers requests without the server.
 extension ProxyExchange {
   func respond(_ head: HTTPResponseHead) {
     guard let request, case .forwarding = state, response == nil else { return }
@@ -14,8 +14,8 @@ extension ProxyExchange {
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     if announced > route.limits.bodyBytes, case .whole = way {
       route.notice(
-        "\(place): an answer of \(announced) bytes was passed on as it is; signaling is looked for "
-          + "in up to \(route.limits.bodyBytes)")
+        "\(place): a response of \(announced) bytes was forwarded unread; signaling is searched "
+          + "for in up to \(route.limits.bodyBytes)")
       way = .stream
     }
     var passed = HTTPResponseHead(version: .http1_1, status: head.status)
@@ -31,7 +31,7 @@ extension ProxyExchange {
   }
 
   /// Sends the head of the response.
-  /// - Parameter length: that of a body which is whole; nil for one that is streamed.
+  /// - Parameter length: the body's length if it was collected; nil if it is streamed.
   func begin(length: Int?) {
     guard var head = response?.head, let context else { return }
     let version = request?.version ?? .http1_1
@@ -52,8 +52,8 @@ extension ProxyExchange {
     context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
   }
 
-  /// Whether another request may follow on the connection: not where the end of this one, or of its
-  /// response, shows by the end of the connection alone.
+  /// Whether another request may follow on the connection; false if only the connection's end marks
+  /// the end of this request or its response.
   var keepsAlive: Bool {
     guard let request, !isLeaving else { return false }
     return request.isKeepAlive && requestIsOver && request.version.minor >= 1
@@ -106,7 +106,7 @@ extension ProxyExchange {
     }
   }
 
-  /// Passes on the lines that are complete; at the end, what is left.
+  /// Forwards complete lines, and at the end the rest.
   func passLines() {
     guard let response, !response.isRewriting else { return }
     let view = response.collected.readableBytesView
@@ -156,8 +156,8 @@ extension ProxyExchange {
     }
   }
 
-  /// Reports that there is no response, or that it ends here: the client sees a broken connection
-  /// rather than a shorter body.
+  /// Handles the loss of the server's connection: before the response begins, the client gets
+  /// status 502; later it sees a broken connection rather than a truncated body.
   func upstreamFailed(_ reason: String) {
     upstream?.close()
     upstream = nil
@@ -172,7 +172,7 @@ extension ProxyExchange {
     refuse(.refusal(502, reason))
   }
 
-  /// Responds without the server, and with no further request on the connection.
+  /// Answers without the server, and accepts no further request on the connection.
   ///
   /// Closing with unread bytes would reset the connection before the client has read the refusal,
   /// so the rest is read and dropped for a while.
@@ -194,7 +194,7 @@ extension ProxyExchange {
     context.eventLoop.scheduleTask(in: .seconds(1)) { bound.value.close(promise: nil) }
   }
 
-  /// Responds without the server to a request that may have a body, which is dropped.
+  /// Answers without the server a request that may have a body, which is dropped.
   func answer(_ whole: HTTPResponse) {
     response = Response(
       head: HTTPResponseHead(

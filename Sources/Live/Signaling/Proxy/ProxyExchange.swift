@@ -2,7 +2,7 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// One connection of a client of a proxy: passes each request on, and its response back.
+/// One of a proxy's client connections, which forwards requests and responses.
 ///
 /// The pipelining handler before it passes on one request at a time. Both directions are limited by
 /// the slower side: nothing is read that the other side does not accept.
@@ -13,17 +13,17 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   enum State {
     case idle
-    /// The body is collected, to replace signaling in it.
+    /// The body is being collected, because signaling in it is replaced.
     case collecting(ByteBuffer)
     /// The request waits for its signaling to be replaced.
     case rewriting
-    /// The request goes to the server, or has gone.
+    /// The request is being sent to the server, or was.
     case forwarding
-    /// The last response was sent; what else arrives is dropped.
+    /// The last response was sent; anything further is dropped.
     case finished
   }
 
-  /// The response of the server, as far as it is here.
+  /// The server's response, as far as it has arrived.
   struct Response {
     var head: HTTPResponseHead
     var way: ProxiedBody
@@ -31,7 +31,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether its head was sent to the client.
     var isBegun = false
     var isComplete = false
-    /// Whether a part of it is being looked into.
+    /// Whether signaling in a part of it is being replaced.
     var isRewriting = false
   }
 
@@ -111,7 +111,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
         return refuse(
           .refusal(
             415,
-            "the relay cannot look into a body that is encoded as \(encoding.prefix(40)); send it "
+            "the relay cannot search a body that is encoded as \(encoding.prefix(40)); send it "
               + "as it is"))
       }
       state = .collecting(ByteBuffer())
@@ -122,7 +122,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     connect(length: head.headers.first(name: "content-length").flatMap(Int.init))
   }
 
-  /// How the body of a request is passed on; one that has none is not waited for.
+  /// Returns how a request's body is forwarded; an empty body need not be collected.
   func way(of head: HTTPRequestHead) -> ProxiedBody {
     let length = head.headers.first(name: "content-length")
     guard head.headers.contains(name: "transfer-encoding") || (length != nil && length != "0")
@@ -169,7 +169,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Sends a collected request on.
+  /// Forwards a request whose body was collected.
   func forward(_ body: ByteBuffer, _ outcome: ProxiedOutcome) {
     guard case .rewriting = state else { return }
     var body = body
@@ -187,7 +187,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     listen()
   }
 
-  /// The request in messages.
+  /// The request's name in notices, such as `POST /whip`.
   var place: String {
     guard let request else { return "" }
     return "\(request.method.rawValue) \(request.uri.prefix { $0 != "?" }.prefix(100))"
@@ -203,7 +203,8 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
       fields.add(name: "Transfer-Encoding", value: "chunked")
     }
     if request.headers.contains(name: "upgrade") {
-      // The server refused this, and says why once more.
+      // The server has refused the upgrade; it gets the request again, because the client needs its
+      // reason.
       fields.add(name: "Connection", value: "Upgrade")
       fields.add(name: "Upgrade", value: request.headers.first(name: "upgrade") ?? "")
       fields.remove(name: "sec-websocket-extensions")
@@ -219,7 +220,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
           version: .http1_1, method: request.method, uri: request.uri, headers: fields)))
   }
 
-  /// Reads no more from the client than the server accepts.
+  /// Reads from the client only as fast as the server accepts.
   func read(context: ChannelHandlerContext) {
     if readsAreHeld { wantsRead = true } else { context.read() }
   }
@@ -305,7 +306,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// From here on the server is awaited, which has a limit of its own.
+  /// Ends the client's time limit, because the server's applies from now on.
   func listen() { limit?.cancel() }
 
   func expect(within seconds: Int64) {

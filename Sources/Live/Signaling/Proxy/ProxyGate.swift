@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-/// Decides which requests a proxy passes on, and rewrites the fields that name either side.
+/// Decides which requests a proxy forwards, and rewrites fields that name the proxy or the server.
 ///
 /// A proxy calls one server only. A web page must not use it to reach that server unseen, so
 /// requests under other names (DNS rebinding) and from pages of other origins are refused; the
@@ -26,7 +26,7 @@ struct ProxyGate: Sendable {
     self.isSecure = isSecure
   }
 
-  /// Why a request is not passed on; nil if it is.
+  /// Returns the refusal of a request; nil if it is forwarded.
   func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     guard head.uri.hasPrefix("/"), head.method != .CONNECT, head.method != .TRACE else {
       return .refusal(400, "the relay passes on requests for a path of its server only")
@@ -50,27 +50,28 @@ struct ProxyGate: Sendable {
       }
       return nil
     }
-    // Without an Origin, only the site of the page is known (Fetch Metadata).
+    // Without an Origin field, only the page's site is known (Fetch Metadata).
     guard head.headers.first(name: "sec-fetch-site") == "cross-site", origins.isEmpty,
       head.headers.first(name: "sec-fetch-mode") != "navigate"
     else { return nil }
     return .refusal(403, "pages of other origins may not call this relay")
   }
 
-  /// The origin of the proxy under the name that a request has for it.
+  /// Returns the proxy's origin under the host name in a request.
   private func ownOrigin(_ host: String) -> String {
     "\(isSecure ? "https" : "http")://\(host)".lowercased()
   }
 
   // MARK: Requests
 
-  /// Fields of one connection (RFC 9110 section 7.6.1), and those that the proxy sets itself.
+  /// Fields that concern a single connection (RFC 9110 section 7.6.1), and those that the proxy
+  /// sets itself.
   private static let connectionFields: Set<String> = [
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization",
     "te", "trailer", "transfer-encoding", "upgrade",
   ]
 
-  /// The fields with which a request goes to the server.
+  /// Returns the fields of a request to the server.
   ///
   /// Compressed bodies are declined, because signaling is replaced in them.
   func requestFields(_ head: HTTPRequestHead) -> HTTPHeaders {
@@ -89,7 +90,7 @@ struct ProxyGate: Sendable {
     return fields
   }
 
-  /// The fields of a request or response without those of its connection.
+  /// Returns fields without those that concern a single connection.
   private static func passed(_ fields: HTTPHeaders) -> HTTPHeaders {
     let named = Set(fields[canonicalForm: "connection"].map { $0.lowercased() })
     return HTTPHeaders(
@@ -101,7 +102,7 @@ struct ProxyGate: Sendable {
 
   // MARK: Responses
 
-  /// The fields with which a response goes to the client.
+  /// Returns the fields of a response to the client.
   func responseFields(_ head: HTTPResponseHead, to request: HTTPRequestHead) -> HTTPHeaders {
     let host = request.headers.first(name: "host") ?? ""
     var fields = HTTPHeaders()
@@ -121,7 +122,7 @@ struct ProxyGate: Sendable {
     return fields
   }
 
-  /// A redirect to the server leads to the proxy; one to another host stays as it is.
+  /// Returns a redirect's target: the proxy instead of the server; other hosts stay unchanged.
   private func relocated(_ place: String, _ host: String) -> String {
     let rest = place.dropFirst(upstreamOrigin.count)
     guard place.lowercased().hasPrefix(upstreamOrigin),
@@ -130,7 +131,7 @@ struct ProxyGate: Sendable {
     return ownOrigin(host) + rest
   }
 
-  /// A cookie as the proxy's host sets it: for that host, and without `Secure` where the proxy has
+  /// Returns a cookie for the proxy's host: without `Domain`, and without `Secure` if the proxy has
   /// no TLS.
   private func cookie(_ text: String) -> String {
     let parts = text.split(separator: ";", omittingEmptySubsequences: false)
@@ -147,15 +148,16 @@ struct ProxyGate: Sendable {
 
   // MARK: Pages of the server
 
-  /// Whether a request comes from a page of the server, which the proxy made a foreign one.
+  /// Returns whether a request comes from one of the server's pages, for which the proxy is another
+  /// origin.
   private func isOfServersPage(_ request: HTTPRequestHead) -> Bool {
     guard let origin = request.headers.first(name: "origin")?.lowercased() else { return false }
     return origin == upstreamOrigin
       && origin != ownOrigin(request.headers.first(name: "host") ?? "")
   }
 
-  /// The answer to the question of a page of the server whether it may call the proxy (Fetch, CORS
-  /// preflight); nil for other requests, which the server answers.
+  /// Returns the fields that answer a CORS preflight from one of the server's pages; nil for other
+  /// requests, which the server answers.
   func preflight(_ request: HTTPRequestHead) -> HTTPHeaders? {
     guard request.method == .OPTIONS, isOfServersPage(request),
       let method = request.headers.first(name: "access-control-request-method")
@@ -170,7 +172,7 @@ struct ProxyGate: Sendable {
     return fields
   }
 
-  /// Lets pages of the server read what they could read before, when the server was their own.
+  /// Allows the server's pages to read the responses that they could read without the proxy.
   private func addPermission(to fields: inout HTTPHeaders, for request: HTTPRequestHead) {
     if request.headers.first(name: "access-control-request-private-network") == "true" {
       fields.replaceOrAdd(name: "Access-Control-Allow-Private-Network", value: "true")
@@ -192,11 +194,11 @@ struct ProxyGate: Sendable {
 
 // MARK: - Bodies
 
-/// How the body of a request or response is passed on.
+/// How a body is forwarded.
 enum ProxiedBody {
-  /// As it comes: it holds no signaling.
+  /// In parts as they arrive, because it contains no signaling.
   case stream
-  /// Whole, after its signaling was replaced.
+  /// Complete, with its signaling replaced.
   case whole
   /// Line by line: a stream of events.
   case lines
@@ -216,7 +218,7 @@ enum ProxiedBody {
     "application/cbor", "application/connect+proto", "application/proto",
   ]
 
-  /// The way of a body with some fields.
+  /// Chooses by a message's header fields.
   init(_ fields: HTTPHeaders) {
     guard let field = fields.first(name: "content-type") else {
       self = .whole
@@ -234,8 +236,8 @@ enum ProxiedBody {
     }
   }
 
-  /// The encoding of a body that cannot be looked into (RFC 9110 section 8.4); nil if there is
-  /// none.
+  /// Returns the content encoding of a body that cannot be searched (RFC 9110 section 8.4); nil if
+  /// there is none.
   static func encoding(_ fields: HTTPHeaders) -> String? {
     let named = fields[canonicalForm: "content-encoding"].map { $0.lowercased() }
       .filter { $0 != "identity" && !$0.isEmpty }
@@ -243,16 +245,16 @@ enum ProxiedBody {
   }
 }
 
-/// Something of a client or a server that may hold signaling.
+/// A message from a client or a server that may contain signaling.
 package struct ProxiedMessage: Sendable {
-  /// Identifies the WebSocket or the exchange of HTTP that it belongs to.
+  /// Identifies the message's WebSocket or HTTP exchange.
   package var channel: Int
   package var isFromClient: Bool
   /// `http` or `websocket`.
   package var transport: String
-  /// The request that it is of, such as `POST /whip`.
+  /// The message's request, such as `POST /whip`.
   package var place: String
-  /// Its media type; nil if it has none.
+  /// The media type; nil if it has none.
   package var type: String?
   package var bytes: [UInt8]
 
@@ -273,6 +275,6 @@ package struct ProxiedMessage: Sendable {
 package enum ProxiedOutcome: Sendable {
   case unchanged
   case replaced([UInt8])
-  /// It is not passed on, for a reason in one sentence.
+  /// The message must not be forwarded, for this reason, as one sentence.
   case refused(String)
 }

@@ -6,22 +6,22 @@ import Room
 import Synchronization
 package import TLS
 
-/// A proxy before one server: passes on HTTP/1.1 and WebSockets, and lets signaling be replaced.
+/// A reverse proxy for one server: forwards HTTP/1.1 and WebSockets, and lets a closure replace
+/// signaling.
 ///
-/// Bodies that may hold signaling are collected, all others are streamed as fast as the other side
-/// reads. It connects to no other host, whatever requests, redirects or descriptions name.
+/// Bodies that may contain signaling are collected, all others are streamed as fast as the other
+/// side reads. It connects to no other host, whatever requests, redirects or descriptions name.
 package final class ProxyServer: Sendable {
-  /// Replaces the signaling of a message; runs outside of the network's threads.
+  /// Replaces the signaling in a message; runs outside the network threads.
   package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
 
-  /// The settings of a proxy.
   package struct Settings: Sendable {
     package var host = "127.0.0.1"
-    /// 0 finds a free one.
+    /// The port; 0 finds a free one.
     package var port = 0
-    /// `http://HOST[:PORT]`, or one over TLS.
+    /// The server's URL: `http://HOST[:PORT]` or `https://HOST[:PORT]`.
     package var upstream: String
-    /// The certificate of the proxy; nil for HTTP without TLS.
+    /// The proxy's certificate; nil for HTTP without TLS.
     package var identity: TLSIdentity?
     /// A file with trusted certificates instead of the system's.
     package var authorities: String?
@@ -34,14 +34,14 @@ package final class ProxyServer: Sendable {
     package init(upstream: String) { self.upstream = upstream }
   }
 
-  /// The limits of a proxy.
   package struct Limits: Sendable {
-    /// The longest body that is looked into, and the longest message of a WebSocket, in bytes.
+    /// The longest body in which signaling is replaced, and the longest WebSocket message, in
+    /// bytes.
     package var bodyBytes = 4 << 20
     package var headerBytes = 64 << 10
     package var connections = 1024
     package var clientConnections = 512
-    /// The most bytes of collected bodies on all connections.
+    /// The size limit of all collected bodies together, in bytes.
     package var waitingBytes = 256 << 20
     /// The time limit for the head of a connection's first request.
     package var headSeconds: Int64 = 10
@@ -51,8 +51,8 @@ package final class ProxyServer: Sendable {
     package var idleSeconds: Int64 = 60
     /// The time limit for a connection to the server, with its handshake.
     package var connectSeconds: Int64 = 10
-    /// The longest silence of the server before its response and within it; of the client while it
-    /// sends or reads.
+    /// The time limit for a silent server before and during its response, and for a silent client
+    /// while it sends or reads.
     package var silenceSeconds: Int64 = 300
 
     package init() {}
@@ -80,9 +80,10 @@ package final class ProxyServer: Sendable {
     self.connections = connections
   }
 
-  /// Starts to listen.
-  /// - Parameter notice: receives a sentence about what is not passed on, or not looked into.
-  /// - Throws: `HTTPError` if the address is not available or the server's is no such URL.
+  /// Starts listening.
+  /// - Parameter notice: receives a sentence about each message that is refused or cannot be
+  ///   searched.
+  /// - Throws: `HTTPError` if the address is not available or the server's URL is invalid.
   package static func listen(
     _ settings: Settings, notice: @escaping @Sendable (String) -> Void, rewrite: @escaping Rewrite
   ) async throws(HTTPError) -> ProxyServer {
@@ -130,7 +131,7 @@ package final class ProxyServer: Sendable {
     }
   }
 
-  /// The server of a URL, which has no path.
+  /// Throws unless a URL names a server, without a path.
   package static func check(upstream: String) throws(HTTPError) { _ = try target(upstream) }
 
   static func target(_ url: String) throws(HTTPError) -> HTTPTarget {
@@ -142,7 +143,7 @@ package final class ProxyServer: Sendable {
     let target = try HTTPTarget(url)
     guard target.path == "/" else {
       throw HTTPError(
-        reason: "\(url): the relay stands before a whole server, so leave the path out, as in "
+        reason: "\(url): the relay forwards to a whole server, so leave the path out, as in "
           + "https://\(target.authority)")
     }
     return target
@@ -155,7 +156,7 @@ package final class ProxyServer: Sendable {
     var decoderLimits = NIOHTTPDecoderLimitConfiguration()
     decoderLimits.maxHeaderFieldSize = route.limits.headerBytes
     decoderLimits.maxHeaderListSize = route.limits.headerBytes
-    // The framing is that of the other side, which the encoder does not know.
+    // The server's framing fields are forwarded, so the encoder must not add its own.
     var encoding = HTTPResponseEncoder.Configuration()
     encoding.automaticallySetFramingHeaders = false
     let pipeline = channel.pipeline.syncOperations
@@ -182,7 +183,7 @@ package final class ProxyServer: Sendable {
   }
 }
 
-/// What all connections of a proxy share.
+/// The state that all of a proxy's connections share.
 struct ProxyRoute: Sendable {
   let target: HTTPTarget
   let authorities: String?
@@ -240,7 +241,8 @@ struct ProxySockets: Sendable {
     return (upgraders: [upgrader], completionHandler: { _ in })
   }
 
-  /// The fields of the agreement; nil if the server refuses, or the request is not passed on.
+  /// Returns the fields of the upgrade response; nil if the server refuses, or the request is not
+  /// forwarded.
   private func fields(
     for head: HTTPRequestHead, _ channel: any Channel
   ) -> EventLoopFuture<HTTPHeaders?> {
@@ -312,7 +314,7 @@ private final class ProxyOpened: Sendable {
   }
 }
 
-/// A WebSocket of a client and that of the server behind it.
+/// A client's WebSocket and the server's.
 private struct ProxyBridge: Sendable {
   let near: WebSocket
   let far: WebSocket
@@ -361,7 +363,7 @@ private struct ProxyBridge: Sendable {
     let code: WebSocketCloseCode =
       closure.code == .abnormal ? WebSocketCloseCode(rawValue: 1014) : closure.code
     await sink.close(code, reason: closure.isClean ? closure.reason : "")
-    // What the sink's side still said is not wanted any more.
+    // Messages that the other end sent in the meantime are dropped.
     await source.close()
   }
 }

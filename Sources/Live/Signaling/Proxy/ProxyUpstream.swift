@@ -3,7 +3,7 @@ import NIOHTTP1
 import NIOPosix
 import TLS
 
-/// The connection to the server for one request: on the same event loop as the client's.
+/// The connection to the server for one request, on the event loop of the client's connection.
 final class ProxyUpstream: ChannelDuplexHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundIn = HTTPClientRequestPart
@@ -12,7 +12,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
   private weak var exchange: ProxyExchange?
   private let limits: ProxyServer.Limits
   private var context: ChannelHandlerContext?
-  /// What is sent once the connection is open.
+  /// The request's parts that wait until the connection is open.
   private var waiting: [HTTPClientRequestPart] = []
   private var waitingBytes = 0
   /// Whether the client reads too slowly for more of the response.
@@ -21,7 +21,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
   private var isOver = false
   private var silence: Scheduled<Void>?
 
-  /// Bytes of a request that wait for the connection before reading from the client stops.
+  /// The number of waiting bytes at which reading from the client stops.
   private static let waitingMaximum = 256 << 10
 
   init(_ exchange: ProxyExchange, _ limits: ProxyServer.Limits) {
@@ -29,7 +29,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
     self.limits = limits
   }
 
-  /// Connects to the server of a route.
+  /// Connects to a route's server.
   func open(_ route: ProxyRoute, on loop: any EventLoop) {
     let bound = NIOLoopBound(self, eventLoop: loop)
     expect(within: limits.connectSeconds, "the server does not answer", loop)
@@ -71,7 +71,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
     return context.channel.isWritable
   }
 
-  /// Continues or stops to read the response.
+  /// Stops or resumes reading the response.
   func hold(_ isHeld: Bool) {
     self.isHeld = isHeld
     guard !isHeld, wantsRead else { return }
@@ -79,7 +79,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
     context?.read()
   }
 
-  /// Ends the connection without a report.
+  /// Closes the connection without notifying the exchange.
   func close() {
     isOver = true
     silence?.cancel()
@@ -152,7 +152,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
     silence?.cancel()
     let bound = NIOLoopBound(self, eventLoop: loop)
     silence = loop.scheduleTask(in: .seconds(seconds)) {
-      // A server whose response nobody reads is not the silent one.
+      // While the client reads too slowly, the server is not to blame for the silence.
       guard !bound.value.isHeld else { return bound.value.listen(loop) }
       bound.value.fail(reason)
     }

@@ -182,7 +182,8 @@ private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHand
     let told = refusal.sentence.map { ": \($0)" } ?? ""
     let reason =
       (200..<300).contains(refusal.status)
-      ? "there is no WebSocket, but a page" : "the server answered with status \(refusal.status)"
+      ? "the server sent a page and no WebSocket"
+      : "the server answered with status \(refusal.status)"
     fail(WebSocketError(reason: reason + told, status: refusal.status), context)
   }
 

@@ -108,7 +108,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     let count = message.byteCount
     guard unsentBytes == 0 || unsentBytes + count <= limits.unsentBytes else {
       let error = WebSocketError(
-        reason: "the other side leaves more than \(limits.unsentBytes) bytes unread")
+        reason: "the remote peer leaves more than \(limits.unsentBytes) bytes unread")
       promise?.fail(error)
       end(WebSocketClosure(.abnormal, error.reason, isClean: false), context)
       return
@@ -154,7 +154,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     // While reading is stopped, silence proves nothing.
     guard case .open = state, !isReadHeld else { return }
     guard !isQuiet else {
-      let reason = "the other side gave no sign of life for \(limits.pingSeconds) s after a ping"
+      let reason = "the remote peer sent nothing for \(limits.pingSeconds) s after a ping"
       end(WebSocketClosure(.abnormal, reason, isClean: false), context)
       return
     }
@@ -350,7 +350,7 @@ struct WebSocketAssembler {
 
   private mutating func begin(_ kind: Kind, _ data: ByteBuffer, isLast: Bool) -> Outcome {
     guard self.kind == nil else {
-      return .violation(.protocolError, "a message begins inside of another")
+      return .violation(.protocolError, "a message begins inside another")
     }
     if isLast { return message(kind, data) }
     self.kind = kind

@@ -231,12 +231,12 @@ extension AVAudioSession {
 
   // MARK: Settings
 
-  /// Sets the category.
+  /// Sets the category and its options; the mode stays.
   public func setCategory(_ category: Category, options: CategoryOptions = []) throws {
     try change { try $0.setCategory(category, with: options) }
   }
 
-  /// Sets the category and the mode.
+  /// Sets the category, its options, and the mode.
   public func setCategory(
     _ category: Category, mode: Mode, options: CategoryOptions = []
   ) throws {
@@ -246,7 +246,7 @@ extension AVAudioSession {
     }
   }
 
-  /// Sets the mode.
+  /// Sets the mode; the category stays.
   public func setMode(_ mode: Mode) throws { try change { try $0.setMode(mode) } }
 
   /// Activates or deactivates the session; activations are counted.
@@ -284,9 +284,9 @@ extension AVAudioSession {
 
   // MARK: State
 
-  /// The category.
+  /// The category; before the first connection, the one that the application has set.
   public var category: Category { Category(rawValue: shared.category) }
-  /// The mode.
+  /// The mode; before the first connection, the one that the application has set.
   public var mode: Mode { Mode(rawValue: shared.mode) }
   /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: CategoryOptions { shared.categoryOptions }

@@ -143,13 +143,13 @@ public final class RTCAudioSession: Sendable {
   public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
   /// Whether the session is active.
   public var isActive: Bool { snapshot?.isActive ?? false }
-  /// The category's name.
+  /// The category's AVFoundation name; before the first connection, of the one set so far.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
-  /// The mode's name.
+  /// The mode's AVFoundation name; before the first connection, of the one set so far.
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
@@ -247,7 +247,7 @@ public final class RTCAudioSession: Sendable {
   /// Activates or deactivates the session; activations are counted.
   public func setActive(_ active: Bool) throws { try call(.setActive(active)) }
 
-  /// Sets the category.
+  /// Sets the category and its options; the mode stays.
   public func setCategory(
     _ category: AVAudioSession.Category, with options: AVAudioSession.CategoryOptions = []
   ) throws {
@@ -255,15 +255,15 @@ public final class RTCAudioSession: Sendable {
       .setCategory(category.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }
 
-  /// Sets the category by its name.
+  /// Sets the category by its AVFoundation name; the mode stays.
   public func setCategory(
     _ category: String, with options: AVAudioSession.CategoryOptions = []
   ) throws { try setCategory(AVAudioSession.Category(rawValue: category), with: options) }
 
-  /// Sets the mode.
+  /// Sets the mode; the category stays.
   public func setMode(_ mode: AVAudioSession.Mode) throws { try call(.setMode(mode.native)) }
 
-  /// Sets the mode by its name.
+  /// Sets the mode by its AVFoundation name; the category stays.
   public func setMode(_ mode: String) throws {
     try setMode(AVAudioSession.Mode(rawValue: mode))
   }

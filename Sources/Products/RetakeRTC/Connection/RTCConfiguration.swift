@@ -106,7 +106,7 @@ public final class RTCIceServer: Sendable {
       urlStrings: urlStrings, username: username, credential: credential, tlsCertPolicy: .secure)
   }
 
-  /// Creates a server.
+  /// Creates a server with a policy for verifying its certificate.
   public init(
     urlStrings: [String], username: String?, credential: String?, tlsCertPolicy: RTCTlsCertPolicy
   ) {
@@ -150,7 +150,7 @@ public final class RTCConfiguration {
   /// Creates the default configuration.
   public init() {}
 
-  /// Creates a copy.
+  /// Creates a configuration from stored values.
   convenience init(copying other: RTCConfiguration.Values) {
     self.init()
     values = other
@@ -309,7 +309,7 @@ public final class RTCMediaConstraints: Sendable {
   private let mandatory: [String: String]
   private let optional: [String: String]
 
-  /// Creates constraints.
+  /// Creates constraints; a mandatory one takes precedence over an optional one of the same name.
   public init(
     mandatoryConstraints: [String: String]?, optionalConstraints: [String: String]?
   ) {

@@ -226,7 +226,7 @@ public final class RTCAudioSource: RTCMediaSource {
   }
 }
 
-/// An audio track.
+/// A local or received audio track.
 public final class RTCAudioTrack: RTCMediaStreamTrack {
   /// The source that supplies the audio.
   nonisolated public let source: RTCAudioSource

@@ -82,14 +82,15 @@ extension RTCPeerConnection {
 
   // MARK: Async
 
-  /// Creates an offer.
+  /// Creates an offer; awaits what the method with a completion handler reports.
   public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       offer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Creates an answer to the peer's offer.
+  /// Creates an answer to the peer's offer; awaits what the method with a completion handler
+  /// reports.
   public func answer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       answer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }

@@ -125,7 +125,7 @@ final class TrackCore: Sendable {
 
 // MARK: - RTCVideoTrack
 
-/// A video track.
+/// A local or received video track.
 public final class RTCVideoTrack: RTCMediaStreamTrack {
   /// The source that supplies the frames; a received track's stays empty.
   nonisolated public let source: RTCVideoSource

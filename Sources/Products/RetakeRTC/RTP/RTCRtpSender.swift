@@ -5,7 +5,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// A transceiver's sender.
+/// The sending half of a transceiver (W3C RTCRtpSender).
 public final class RTCRtpSender: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
@@ -153,7 +153,7 @@ extension RTPSendParameters.Codec {
 
 // MARK: - RTCRtpReceiver
 
-/// A transceiver's receiver.
+/// The receiving half of a transceiver (W3C RTCRtpReceiver).
 public final class RTCRtpReceiver: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind

@@ -80,9 +80,9 @@ public final class RTCRtpTransceiverInit {
 public final class RTCRtpTransceiver: Sendable {
   /// Whether the transceiver carries audio or video.
   public let mediaType: RTCRtpMediaType
-  /// The transceiver's sender.
+  /// The sending half, even if nothing is sent.
   public let sender: RTCRtpSender
-  /// The transceiver's receiver.
+  /// The receiving half, even if nothing is received.
   public let receiver: RTCRtpReceiver
 
   private let number: UInt32

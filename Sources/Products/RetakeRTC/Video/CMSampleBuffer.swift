@@ -45,7 +45,7 @@ public struct CMTime: Hashable, Sendable {
   /// The number of units per second.
   public var timescale: Int32
 
-  /// Creates a time.
+  /// Creates a time of `value` units, of which a second has `timescale`.
   public init(value: Int64, timescale: Int32) {
     self.value = value
     self.timescale = timescale
@@ -170,7 +170,7 @@ open class RPBroadcastSampleHandler {
   /// Called when the handler ends the broadcast itself, with the reason that the system displays.
   public var onFinish: ((any Error) -> Void)?
 
-  /// Creates a handler.
+  /// Creates a handler without an `onFinish` closure.
   public init() {}
 
   /// Called when the broadcast has started.
@@ -181,7 +181,7 @@ open class RPBroadcastSampleHandler {
   open func broadcastResumed() {}
   /// Called when the user has ended the broadcast.
   open func broadcastFinished() {}
-  /// Handles a buffer.
+  /// Handles a buffer of images or sound; does nothing unless overridden.
   open func processSampleBuffer(
     _ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType
   ) {}

@@ -101,10 +101,10 @@ final class CaptureRun: VideoConsumer {
 public final class RTCCameraVideoCapturer: RTCVideoCapturer {
   private var device: AVCaptureDevice?
 
-  /// Returns the cameras.
+  /// Returns the system's cameras, or those that `AVCaptureDevice.useDevices` set.
   public static func captureDevices() -> [AVCaptureDevice] { AVCaptureDevice.all }
 
-  /// Returns a camera's formats.
+  /// Returns a camera's formats, the preferred one first.
   public static func supportedFormats(for device: AVCaptureDevice) -> [AVCaptureDevice.Format] {
     device.formats
   }
@@ -141,7 +141,7 @@ public final class RTCCameraVideoCapturer: RTCVideoCapturer {
       })
   }
 
-  /// Stops capturing.
+  /// Stops capturing, then calls the closure.
   public func stopCapture(completionHandler: (() -> Void)? = nil) {
     device?.capturer.stopCapture()
     device = nil
@@ -182,7 +182,7 @@ public final class RTCFileVideoCapturer: RTCVideoCapturer {
     }
   }
 
-  /// Stops capturing.
+  /// Stops capturing; a later start begins at the start of the file.
   public func stopCapture() {
     capturer?.stopCapture()
     capturer = nil

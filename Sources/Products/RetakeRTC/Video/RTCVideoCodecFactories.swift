@@ -169,7 +169,7 @@ public protocol RTCVideoDecoderFactory: AnyObject {
 
 /// The library's encoders, which every connection has.
 public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory, Sendable {
-  /// Creates the factory.
+  /// Creates a factory that leaves all codecs to the library.
   public init() {}
   /// Leaves all codecs to the library.
   public func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)? { nil }
@@ -181,7 +181,7 @@ public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory, Sendab
 
 /// The library's decoders, which every connection has.
 public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendable {
-  /// Creates the factory.
+  /// Creates a factory that leaves all codecs to the library.
   public init() {}
   /// Leaves all codecs to the library.
   public func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)? { nil }

@@ -27,14 +27,14 @@ public enum RTCVideoRotation: Int, Sendable {
 
 /// A frame from a camera or a received track.
 public final class RTCVideoFrame: Sendable {
-  /// The pixels.
+  /// The pixels before rotation.
   public let buffer: any RTCVideoFrameBuffer
   /// The rotation for display.
   public let rotation: RTCVideoRotation
   /// When the frame was captured, in nanoseconds by its source's clock.
   public let timeStampNs: Int64
 
-  /// Creates a frame.
+  /// Creates a frame; the capture time is in nanoseconds by its source's clock.
   public init(
     buffer: any RTCVideoFrameBuffer, rotation: RTCVideoRotation, timeStampNs: Int64
   ) {

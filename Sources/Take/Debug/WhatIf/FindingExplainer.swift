@@ -16,18 +16,18 @@ package struct FindingExplainer {
   private let codecs: () -> any CodecFactory
   private let findings: [Finding]
 
-  /// The harm at some places in one run: of the same pictures and the same audio in each.
+  /// The harm at some places in one run; every run counts the same pictures and audio.
   private struct Harm {
     var frozenSeconds = 0.0
     var concealedSeconds = 0.0
-    /// The number of times for which the picture stood still.
+    /// The number of times that the video stood still.
     var stops = 0
 
     var isNone: Bool { Self.isNone(frozenSeconds) && Self.isNone(concealedSeconds) }
 
     static func isNone(_ seconds: Double) -> Bool { seconds < 0.05 }
 
-    /// As in `frozen 0.6 s -> none, concealed 0.5 s -> 0.2 s`.
+    /// Describes a change, as in `frozen 0.6 s -> none, concealed 0.5 s -> 0.2 s`.
     func change(to after: Harm) -> String {
       [
         ("frozen", frozenSeconds, after.frozenSeconds),
@@ -45,16 +45,16 @@ package struct FindingExplainer {
   private struct Lost {
     var from: UInt32
     var to: UInt32
-    /// As in `from caller to callee`.
+    /// The direction, as in `from caller to callee`.
     var way: String
     var packets: [FreeRun.LostPacket] = []
-    /// How many of them a receiver counts as lost: of audio, of video, and retransmissions.
+    /// The numbers of audio, video and retransmitted packets that a receiver counts as lost.
     var audio = 0
     var video = 0
     var others = 0
 
-    /// As in `58 packets that were lost from caller to callee (32 of audio, 21 of video and 5
-    /// retransmissions)`.
+    /// A phrase such as `58 packets that were lost from caller to callee (32 of audio, 21 of video
+    /// and 5 retransmissions)`.
     var words: String {
       var parts = [(audio, "of audio"), (video, "of video")].filter { $0.0 > 0 }
         .map { "\($0.0) \($0.1)" }
@@ -140,7 +140,7 @@ package struct FindingExplainer {
       && finding.detections.allSatisfy({ $0.direction == .outbound && $0.kind != "data" })
       && [.stream, .flow].contains(finding.scope)
     {
-      texts[index] = "not explained: what the other side saw and heard is not in the take"
+      texts[index] = "not explained: what the remote peer displayed and played is not in the take"
     }
     return texts
   }
@@ -176,10 +176,11 @@ package struct FindingExplainer {
     if !Harm.isNone(before.concealedSeconds) {
       parts.append(buffer("no audio is concealed", before, runs, \.concealedSeconds))
     }
-    return parts.joined(separator: "; ") + " (open loop: the other side sends what it sent)"
+    return parts.joined(separator: "; ") + " (open loop: the remote peer sends what it sent)"
   }
 
-  /// What buffers do against one kind of harm: the smallest that is enough, else the best of them.
+  /// Describes the effect of buffers on one kind of harm: the smallest sufficient one, or else the
+  /// best.
   private func buffer(
     _ gone: String, _ before: Harm, _ runs: [(milliseconds: UInt32, harm: Harm)],
     _ kind: KeyPath<Harm, Double>
@@ -201,8 +202,8 @@ package struct FindingExplainer {
     let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
     guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
       return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
-        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): what is missing never "
-        + "came, or came too late"
+        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): the missing packets "
+        + "never arrived, or too late"
     }
     return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
       + "\(best.milliseconds) ms: \(change(best))"
@@ -223,8 +224,8 @@ package struct FindingExplainer {
     return places
   }
 
-  /// The harm at the places in a run, of the pictures and the audio that were affected there in the
-  /// recorded session: a longer buffer shows and plays them later.
+  /// Returns the harm in a run at places of the recorded session, for the same pictures and audio:
+  /// a longer buffer shows and plays them later.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
@@ -250,10 +251,9 @@ package struct FindingExplainer {
     return harm
   }
 
-  /// The usual length of a block of audio.
   private static let blockSeconds = 0.02
 
-  /// The indices of the times in which pictures stood still that stood still at a place.
+  /// Returns the indices of the run's stops that concern the same pictures as the stops at a place.
   private func stops(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
     let spans = original.stops.filter {
       $0.track == place.track && $0.fromNanoseconds < place.to && $0.toNanoseconds > place.from
@@ -267,7 +267,7 @@ package struct FindingExplainer {
     }
   }
 
-  /// The indices of concealed blocks in the audio of a place.
+  /// Returns the indices of the run's concealed blocks in the audio of a place.
   private func blocks(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
     let own = original.concealed.filter {
       $0.track == place.track && $0.at >= place.from && $0.at < place.to
@@ -280,7 +280,7 @@ package struct FindingExplainer {
     }
   }
 
-  /// Whether a timestamp is before another one; nil is at no time.
+  /// Returns whether a timestamp is before another; true if there is no other one.
   private static func isBefore(_ one: UInt32, _ other: UInt32?) -> Bool {
     other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
   }
@@ -326,7 +326,7 @@ package struct FindingExplainer {
   private func readLost(
     _ connection: borrowing SQLiteConnection, _ lost: inout Lost, _ delay: Int64
   ) throws(SQLiteError) {
-    // The path of most packets.
+    // The path with the most packets.
     let paths = try connection.prepare(
       """
       SELECT local, remote FROM path JOIN packet_store USING (path)

@@ -20,7 +20,7 @@ package struct PeerOutcome: Sendable, Codable {
     package var seconds: Double { Double(toNanoseconds -| fromNanoseconds) / 1e9 }
   }
 
-  /// A time in which no new picture was shown, with the pictures around it.
+  /// A period in which no new picture was shown, with the pictures around it.
   package struct Stop: Sendable {
     package var track: UInt32
     package var fromNanoseconds: Int64
@@ -124,7 +124,7 @@ package struct PeerOutcome: Sendable, Codable {
       at: now.nanoseconds)
   }
 
-  /// Receives a datagram of the session, of which the header of an RTP packet is in the clear.
+  /// Counts a datagram of the session; an RTP packet's header is unencrypted.
   mutating func receive(_ bytes: [UInt8]) {
     guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
     func number(_ range: Range<Int>) -> UInt32 {

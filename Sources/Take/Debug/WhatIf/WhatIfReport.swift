@@ -29,8 +29,8 @@ package struct WhatIfReport: Sendable {
 
   /// The assumptions behind the comparison.
   package static let meaning =
-    "Open loop: what came in is what was recorded, whatever the stack did; what the other side "
-    + "would have sent in answer (retransmissions, key frames, another bit rate) is not known."
+    "Open loop: the inputs are those recorded, whatever the stack did; what the remote peer "
+    + "would have sent in response (retransmissions, key frames, another bit rate) is unknown."
 
   private struct Row {
     var peer: String
@@ -128,7 +128,7 @@ package struct WhatIfReport: Sendable {
     let rows = pairs().flatMap { self.rows($0.before, $0.after) }
     let different = rows.filter { !$0.isEqual }
     if different.isEmpty {
-      lines.append("nothing comes out differently")
+      lines.append("no result differs")
     } else {
       let table = TextTable(
         columns: ["peer", "outcome", "as recorded", "what if"],

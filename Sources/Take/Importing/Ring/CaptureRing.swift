@@ -6,15 +6,13 @@ import Wire
 package protocol CaptureConsumer: AnyObject {
   /// Handles an event of the capture.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(TapeError)
-  /// Receives further lines of a key log.
   func receive(keyLog lines: String)
-  /// Records frames that the capturing system lost.
   func recordDropped(_ count: UInt64)
-  /// Passes the time on where no packet comes.
+  /// Advances the time when no packet arrives.
   func pass(to unixNanoseconds: Int64)
-  /// Why nothing can be recorded any further; nil if it can.
+  /// The error after which nothing more can be recorded; nil if there was none.
   var error: TapeError? { get }
-  /// What was seen so far, in words.
+  /// A summary of what was captured so far, for a progress line.
   var progress: String { get }
 }
 
@@ -31,10 +29,10 @@ extension CaptureRecorder: CaptureConsumer {
   }
 }
 
-/// Retains the packets of a capture that may be of calls in the ring of a flight recorder.
+/// Puts a capture's packets that may belong to calls into a flight recorder's ring.
 package final class CaptureRing: CaptureConsumer {
   private let recorder: FlightRecorder
-  /// Tells connections that carry media or signaling from others.
+  /// Separates connections that carry media or signaling from others.
   private var gate = CallGate()
   private var packets: UInt64 = 0
   private var others: UInt64 = 0
@@ -85,7 +83,7 @@ package final class CaptureRing: CaptureConsumer {
     recorder.pass(to: packet.at)
   }
 
-  /// Whether the first bytes are those of a protocol of calls (RFC 7983 section 7).
+  /// Returns whether a datagram's first bytes may belong to a call (RFC 7983 section 7).
   private static func mayBeOfCall(_ bytes: [UInt8]) -> Bool {
     switch DatagramClass(bytes.span.bytes) {
     case .stun: bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == 0x2112_a442

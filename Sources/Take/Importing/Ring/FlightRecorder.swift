@@ -8,44 +8,44 @@ import Synchronization
 package import Tape
 package import Wire
 
-/// Why a take of a ring is written.
+/// The reason for writing a take from a ring.
 package struct RingTrigger: Sendable, Hashable {
-  /// What writes one take in the length of a ring; empty for what always writes one.
+  /// Identifies the reason: each key writes at most one take per ring length, an empty key always.
   package var key: String
-  /// The reason in words, for the notice and the take.
+  /// The reason in words, for the notice and the take's tags.
   package var words: String
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
 
-  /// Somebody asked for it, each time for a take.
+  /// A trigger for an explicit request, which always writes a take.
   package static func signal(_ name: String) -> RingTrigger { RingTrigger(key: "", words: name) }
 }
 
-/// A take that was written of a ring.
+/// A take that was written from a ring.
 package struct RingTakeSummary: Sendable {
-  /// The capture's facts; `take` is the path.
+  /// The summary of the capture; its `take` is the file's path.
   package var capture: CaptureSummary
-  /// Its length and its reason, in words.
+  /// The take's length and the reason, in words.
   package var words: String
 }
 
-/// What all flight recorders of a process share: the settings, the memory, and the takes so far.
+/// The settings, the memory budget and the list of takes that all flight recorders of a process
+/// share.
 package final class RingPlan: Sendable {
-  /// The settings of flight recorders.
   package struct Settings: Sendable {
-    /// How much of a call is retained.
+    /// The duration that a ring retains.
     package var length = Interval.seconds(60)
-    /// The memory of all rings in bytes.
+    /// The memory limit of all rings together, in bytes.
     package var bytesMaximum = 64 << 20
-    /// How many takes are written.
+    /// The maximum number of takes.
     package var takesMaximum = 20
-    /// Whether the oldest take is removed for one more.
+    /// Whether the oldest take is removed to make room for a new one.
     package var removesOldest = false
-    /// What rings are searched for.
+    /// The conditions that rings are searched for.
     package var wishes: [RingWish] = []
     /// Whether takes are written on the caller's thread, for drivers in virtual time.
     package var isSynchronous = false
-    /// What takes hold besides.
+    /// Label, tags, keys and other settings of the takes.
     package var take = ImportSettings()
 
     package init() {}
@@ -54,7 +54,7 @@ package final class RingPlan: Sendable {
   let settings: Settings
   let budget: RingBudget
   let notice: @Sendable (String) -> Void
-  /// One take is written at a time, so that at most one copy of a ring exists.
+  /// Writes one take at a time, so that at most one copy of a ring exists.
   let queue = DispatchQueue(label: "flight recorder")
 
   private struct State {
@@ -75,10 +75,10 @@ package final class RingPlan: Sendable {
     budget = RingBudget(maximum: settings.bytesMaximum)
   }
 
-  /// The memory of the rings in bytes.
+  /// The memory in use by all rings, in bytes.
   package var usedBytes: Int { budget.usedBytes }
 
-  /// Creates a recorder whose takes stand beside a path, named after it.
+  /// Creates a recorder that writes its takes beside a path, named after it.
   package func recorder(take path: String) -> FlightRecorder {
     let recorder = FlightRecorder(self, path: path)
     state.withLock { state in
@@ -88,7 +88,7 @@ package final class RingPlan: Sendable {
     return recorder
   }
 
-  /// Has all recorders write their last seconds.
+  /// Makes all recorders write their last seconds.
   package func writeAll(_ trigger: RingTrigger) {
     for recorder in state.withLock({ $0.recorders.compactMap(\.recorder) }) {
       recorder.write(trigger)
@@ -97,12 +97,12 @@ package final class RingPlan: Sendable {
 
   // MARK: Takes
 
-  /// Whether one more take may be written.
+  /// Whether another take may be written.
   var hasRoom: Bool {
     settings.removesOldest || state.withLock { $0.paths.count } < settings.takesMaximum
   }
 
-  /// Records a take, and removes the oldest one if there are too many.
+  /// Adds a take to the list, and removes the oldest one if there are too many.
   func add(_ path: String) {
     let (count, surplus) = state.withLock { state -> (Int, [String]) in
       state.paths.append(path)
@@ -119,25 +119,25 @@ package final class RingPlan: Sendable {
     }
   }
 
-  /// Whether a take was not removed again.
+  /// Returns whether a take was written and not removed since.
   func contains(_ path: String) -> Bool { state.withLock { $0.paths.contains(path) } }
 }
 
 // MARK: - FlightRecorder
 
-/// Retains the last seconds of a session in memory, and writes them as an observed take when there
-/// is a reason.
+/// Retains the last seconds of a session in memory, and writes them as an observed take when
+/// triggered.
 package final class FlightRecorder: Sendable {
   private struct State: ~Copyable {
     var ring: PacketRing
-    /// When the ring is searched next, as Unix time in nanoseconds.
+    /// The time of the next search, as Unix time in nanoseconds.
     var nextSearch: Int64?
-    /// When each trigger last wrote a take.
+    /// The time at which each trigger last wrote a take.
     var written: [String: Int64] = [:]
     var takes: [RingTakeSummary] = []
-    /// The time up to which the last take goes.
+    /// The end of the last take.
     var lastEnd = Int64.min
-    /// The number of searches and takes that are queued.
+    /// The number of queued searches and takes.
     var waiting = 0
   }
 
@@ -145,9 +145,9 @@ package final class FlightRecorder: Sendable {
   private let path: String
   private let state: Mutex<State>
 
-  /// How often rings are searched, in nanoseconds.
+  /// The interval between searches, in nanoseconds.
   package static let searchInterval: Int64 = 10_000_000_000
-  /// How many reasons may wait for the one take that is being written.
+  /// The maximum number of searches and takes that may be queued.
   private static let waitingMaximum = 16
 
   fileprivate init(_ plan: RingPlan, path: String) {
@@ -158,7 +158,7 @@ package final class FlightRecorder: Sendable {
 
   // MARK: What happens
 
-  /// Retains a packet; searches the ring if that is due.
+  /// Retains a packet, and searches the ring if a search is due.
   package func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false) {
     let isDue = state.withLock { state in
       state.ring.append(packet, of: owner, isOutbound: isOutbound)
@@ -167,7 +167,7 @@ package final class FlightRecorder: Sendable {
     if isDue { search() }
   }
 
-  /// Passes the time on where no packet comes.
+  /// Advances the time when no packet arrives.
   package func pass(to unixNanoseconds: Int64) {
     let isDue = state.withLock { state in
       state.ring.trim(to: unixNanoseconds)
@@ -190,27 +190,26 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.ring.name(label, owner: owner) }
   }
 
-  /// Records lines of a key log.
+  /// Adds lines of a key log.
   package func add(keyLog lines: String, of owner: UInt32 = 0) {
     state.withLock { $0.ring.add(keyLog: lines, of: owner) }
   }
 
-  /// Records a description of one of the ends.
+  /// Adds a session description of one of the ends.
   package func add(description text: String, of owner: UInt32 = 0) {
     state.withLock { $0.ring.add(description: text, of: owner) }
   }
 
-  /// Records frames that the capturing system lost.
   package func recordDropped(_ count: UInt64) {
     state.withLock { $0.ring.recordDropped(count) }
   }
 
-  /// Records that an owner sends and receives nothing more.
+  /// Records that an owner has left: its packets stay, its keys and descriptions are dropped later.
   package func end(owner: UInt32) { state.withLock { $0.ring.end(owner: owner) } }
 
   // MARK: Takes
 
-  /// Writes the last seconds, unless the same trigger did so within the length of the ring.
+  /// Writes the last seconds, unless the same trigger already did within the ring's length.
   package func write(_ trigger: RingTrigger) {
     queue { [self] in
       guard isNew(trigger), plan.hasRoom else { return }
@@ -227,7 +226,7 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// Searches the ring a last time, and writes what is queued; returns the takes that are there.
+  /// Searches the ring a last time and waits for queued work; returns the takes that exist.
   package func finish() async -> [RingTakeSummary] {
     search()
     await withCheckedContinuation { continuation in
@@ -236,12 +235,12 @@ package final class FlightRecorder: Sendable {
     return takes
   }
 
-  /// The takes so far that were not removed again.
+  /// The takes that were written and not removed since.
   package var takes: [RingTakeSummary] {
     state.withLock { $0.takes }.filter { plan.contains($0.capture.take) }
   }
 
-  /// Searches the ring for what was asked for, in the take that it would be.
+  /// Writes the ring to a temporary take and searches that for the conditions.
   private func search() {
     guard !plan.settings.wishes.isEmpty else { return }
     queue { [self] in
@@ -262,7 +261,7 @@ package final class FlightRecorder: Sendable {
         }
         let new = met.filter { isNew($0) }
         guard let first = new.first, !isRepeated(content, new) else { return }
-        // The reason stands in the take, which is therefore made once more.
+        // A take's tags state the reason, so it is written again now that the reason is known.
         guard let named = newFile(for: content),
           let again = try made(content, named, first.words)
         else { return }
@@ -288,11 +287,11 @@ package final class FlightRecorder: Sendable {
   }
 
   private func snapshot() -> RingContent {
-    // Only the copy is made under the lock, for which the media waits.
+    // The lock covers only the copy, because media waits for it.
     RingContent(state.withLock { $0.ring.snapshot() })
   }
 
-  /// Whether a trigger wrote no take within the length of the ring.
+  /// Returns whether a trigger has written no take within the ring's length.
   private func isNew(_ trigger: RingTrigger) -> Bool {
     state.withLock { state in
       guard !trigger.key.isEmpty, let before = state.written[trigger.key] else { return true }
@@ -300,8 +299,8 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// Whether the last take has just been written of the same packets; it then counts for these
-  /// triggers, too.
+  /// Returns whether the last take has nearly the same packets; it then also counts for these
+  /// triggers.
   private func isRepeated(_ content: RingContent, _ triggers: [RingTrigger]) -> Bool {
     let path = state.withLock { state -> String? in
       guard content.end -| state.lastEnd < Self.repetition else { return nil }
@@ -313,7 +312,7 @@ package final class FlightRecorder: Sendable {
     return true
   }
 
-  /// How much a take has to have more than the one before it, in nanoseconds.
+  /// The time by which a take must extend beyond the previous one, in nanoseconds.
   private static let repetition: Int64 = 2_000_000_000
 
   private static func mark(_ triggers: [RingTrigger], _ state: inout State) {
@@ -378,9 +377,9 @@ package final class FlightRecorder: Sendable {
 
 // MARK: - RingName
 
-/// Names of takes of a ring: that of the named take with the time, and a number if that is there.
+/// Names of takes from a ring: the base name with the time, and with a number if that name exists.
 enum RingName {
-  /// A free name beside a take.
+  /// Returns an unused name beside a take.
   static func free(beside path: String, unixNanoseconds: Int64) -> String {
     let stem = path.hasSuffix(".take") ? String(path.dropLast(5)) : path
     let stamp = stamp(unixNanoseconds)
@@ -391,7 +390,7 @@ enum RingName {
     return path
   }
 
-  /// UTC to the second, as in `20261126-141500`.
+  /// Formats a time in UTC to the second, as in `20261126-141500`.
   private static func stamp(_ unixNanoseconds: Int64) -> String {
     var (now, parts) = (time_t(unixNanoseconds / 1_000_000_000), tm())
     gmtime_r(&now, &parts)

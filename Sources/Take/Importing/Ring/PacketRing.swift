@@ -10,11 +10,11 @@ package struct RingPacket: Sendable {
   package var at: Int64
   package var tuple: FiveTuple
   package var bytes: [UInt8]
-  /// Whether the capture has only its beginning.
+  /// Whether the capture has only the beginning of the packet.
   package var isTruncated = false
   /// The ECN field of its IP header; nil if unknown.
   package var ecn: ECNMark?
-  /// Of a connection: the missing bytes before these, and whether the direction ends with them.
+  /// For a connection: the number of missing bytes before these, and whether these are its last.
   package var lost = 0
   package var isEnd = false
 
@@ -23,52 +23,50 @@ package struct RingPacket: Sendable {
   }
 }
 
-/// The memory that all rings of a recorder share.
+/// The memory budget that all rings of a process share.
 package final class RingBudget: Sendable {
-  /// The limit in bytes.
   package let maximum: Int
   private let used = Atomic<Int>(0)
 
   package init(maximum: Int) { self.maximum = maximum }
 
-  /// The acquired bytes.
+  /// The number of bytes in use.
   package var usedBytes: Int { used.load(ordering: .relaxed) }
 
-  /// Acquires bytes; false if they are not left.
+  /// Acquires bytes; returns false if too few are left.
   func acquire(_ bytes: Int) -> Bool {
     if used.add(bytes, ordering: .relaxed).newValue <= maximum { return true }
     release(bytes)
     return false
   }
 
-  /// Acquires bytes although they are not left.
+  /// Acquires bytes beyond the limit.
   func exceed(by bytes: Int) { used.add(bytes, ordering: .relaxed) }
 
   func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
 }
 
-/// The packets of the last seconds in bounded memory, and what decrypting and reading them needs
-/// from before.
+/// Retains the packets of the last seconds in bounded memory, and whatever older packets are needed
+/// to decrypt and read them.
 ///
-/// Packets stand in segments of equal size. When one leaves the ring, `RingHead` retains it if it
-/// belongs to a DTLS handshake, or if it is the last of its kind of STUN on its path: without
-/// those, an observer could not open the packets that are left.
+/// Packets are stored in segments of equal size. When a packet leaves the ring, `RingHead` retains
+/// it if it belongs to a DTLS handshake, or if it is the latest STUN message of its kind on its
+/// path: without those, an observer could not decrypt the remaining packets.
 package struct PacketRing: ~Copyable {
-  /// The bytes of a segment: two of the largest datagrams.
+  /// The size of a segment in bytes: two of the largest datagrams.
   static let segmentLength = 1 << 17
-  /// The most paths that are told apart; packets on further ones are not retained.
+  /// The maximum number of paths; packets on further ones are not retained.
   private static let pathsMaximum = 1 << 14
-  /// How long the head of a path without packets is retained at least, in nanoseconds: consent is
-  /// checked more often (RFC 7675 section 5.1).
+  /// The minimum time for which the head of a path without packets is retained, in nanoseconds:
+  /// consent checks are more frequent (RFC 7675 section 5.1).
   private static let silenceMinimum: Int64 = 30_000_000_000
   private static let sweepInterval: Int64 = 1_000_000_000
 
-  /// One direction of a path as one owner sees it.
+  /// One direction of a path as seen by one owner.
   struct Path: Sendable {
     var tuple: FiveTuple
-    /// The number of the peer that sent or received the packets; 0 for packets of others.
+    /// The number of the peer that sent or received the packets; 0 for observed packets.
     var owner: UInt32
-    /// Whether the owner sent them.
     var isOutbound: Bool
     /// The number of its packets in the ring.
     var count = 0
@@ -84,7 +82,7 @@ package struct PacketRing: ~Copyable {
   private let length: Int64
   private let budget: RingBudget
   private var segments = Deque<[UInt8]>()
-  /// Where the oldest packet begins in the first segment.
+  /// The offset of the oldest packet in the first segment.
   private var start = 0
   private var paths: [UInt32: Path] = [:]
   private var numbers: [PathKey: UInt32] = [:]
@@ -92,16 +90,16 @@ package struct PacketRing: ~Copyable {
   private var sweptAt = Int64.min
   /// Secrets and descriptions by owner.
   private var facts: [UInt32: RingFacts] = [:]
-  /// The time up to which the ring goes.
+  /// The latest time that the ring has reached.
   private(set) package var latest = Int64.min
-  /// The number of packets that left the ring.
+  /// The number of packets that have left the ring.
   private(set) package var passed: UInt64 = 0
-  /// Frames that the capturing system lost, with the times of the reports.
+  /// The numbers of frames that the capturing system lost, with the times of the reports.
   private var drops: [(at: Int64, count: UInt64)] = []
   /// The number of packets evicted early for lack of memory.
   private(set) package var crowdedOut: UInt64 = 0
 
-  /// - Parameter length: how long packets are retained.
+  /// - Parameter length: the duration for which packets are retained.
   package init(length: Interval, budget: RingBudget) {
     self.length = length.nanoseconds
     self.budget = budget
@@ -114,7 +112,7 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Contents
 
-  /// Appends a packet, and drops those that are too old then.
+  /// Appends a packet, and drops packets that are too old by its time.
   package mutating func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false)
   {
     trim(to: packet.at)
@@ -133,7 +131,7 @@ package struct PacketRing: ~Copyable {
     paths[path]?.lastAt = packet.at
   }
 
-  /// Drops packets that are too old at a time.
+  /// Drops packets that are too old at the given time.
   package mutating func trim(to now: Int64) {
     latest = max(latest, now)
     let limit = latest -| length
@@ -157,7 +155,7 @@ package struct PacketRing: ~Copyable {
     return nextPath
   }
 
-  /// Forgets paths and owners of which nothing is left.
+  /// Forgets paths and owners without recent packets.
   private mutating func sweep(_ now: Int64) {
     drops.removeAll { $0.at < now -| length }
     let limit = now -| max(length, PacketRing.silenceMinimum)
@@ -173,9 +171,10 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Segments
 
-  /// Adds a segment; without memory for another one, the oldest makes room.
+  /// Adds a segment; without memory for it, the oldest packets make room.
   ///
-  /// A ring always has one, so that it works whatever the others hold.
+  /// A ring always has one segment, even beyond the limit, so that it works whatever other rings
+  /// use.
   private mutating func addSegment() {
     while !budget.acquire(PacketRing.segmentLength) {
       guard first != nil else {
@@ -193,7 +192,6 @@ package struct PacketRing: ~Copyable {
     segments.append(segment)
   }
 
-  /// The header of the oldest packet.
   private var first: RingRecord? {
     guard let segment = segments.first, start < segment.count else { return nil }
     return RingRecord(segment, at: start)
@@ -216,7 +214,7 @@ package struct PacketRing: ~Copyable {
     budget.release(PacketRing.segmentLength)
   }
 
-  /// Retains a packet that leaves the ring, unless the memory is used up.
+  /// Retains a packet that leaves the ring if it may be needed and the budget permits.
   private mutating func retain(_ packet: RingPacket, of path: UInt32) {
     guard budget.acquire(packet.bytes.count) else { return }
     let surplus = paths[path]?.head.retain(packet) ?? packet.bytes.count
@@ -225,22 +223,21 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Facts
 
-  /// Records the name of an owner, for the ends of the take.
+  /// Sets an owner's name, which becomes a peer label in the take.
   package mutating func name(_ label: String, owner: UInt32) {
     facts[owner, default: RingFacts()].label = label
   }
 
-  /// Records lines of a key log.
+  /// Adds lines of a key log.
   package mutating func add(keyLog lines: String, of owner: UInt32 = 0) {
     facts[owner, default: RingFacts()].keyLogs.append(lines)
   }
 
-  /// Records a session description of one of the ends.
+  /// Adds a session description of one of the ends.
   package mutating func add(description text: String, of owner: UInt32 = 0) {
     facts[owner, default: RingFacts()].descriptions.append(text)
   }
 
-  /// Records frames that the capturing system lost.
   package mutating func recordDropped(_ count: UInt64) {
     if let last = drops.last, latest -| last.at < PacketRing.sweepInterval {
       drops[drops.count - 1].count +|= count
@@ -249,13 +246,14 @@ package struct PacketRing: ~Copyable {
     }
   }
 
-  /// Records that an owner sends and receives nothing more.
+  /// Records that an owner has left.
   package mutating func end(owner: UInt32) { facts[owner]?.endedAt = latest }
 
-  /// Copies the ring as it is, without reading it.
+  /// Copies the ring without parsing it.
   func snapshot() -> RingSnapshot {
     var segments = Array(segments)
-    // The ring goes on writing into its last segment without having to copy it.
+    // Appending to a shared segment would copy it, so the snapshot gets its own copy of the last
+    // one.
     if let last = segments.last { segments[segments.count - 1] = Array(last[...]) }
     return RingSnapshot(
       segments: segments, start: start, paths: paths, facts: facts, passed: passed,
@@ -263,7 +261,7 @@ package struct PacketRing: ~Copyable {
       earliest: latest -| length, end: latest)
   }
 
-  /// The ring as it is.
+  /// The ring's current content.
   package var content: RingContent { RingContent(snapshot()) }
 }
 
@@ -276,27 +274,27 @@ struct RingSnapshot: Sendable {
   var passed: UInt64
   var crowdedOut: UInt64
   var dropped: UInt64
-  /// Older packets have no more time in the ring.
+  /// The ring's beginning; older packets are left out.
   var earliest: Int64
   var end: Int64
 }
 
-/// Secrets and descriptions of one owner, the newest of each; there are more only where somebody
-/// restarts without end.
+/// An owner's label, secrets and descriptions; the limits matter only for an owner that restarts
+/// endlessly.
 struct RingFacts: Sendable {
   var label = ""
   var keyLogs = RingTexts(bytesMaximum: 16 << 20, isOfLines: true)
   var descriptions = RingTexts(bytesMaximum: 1 << 20)
-  /// When the owner ended; nil while it runs.
+  /// The time at which the owner left; nil while it is running.
   var endedAt: Int64?
 }
 
-/// Different texts in order of arrival, the oldest dropped where they are too long together.
+/// Distinct texts in order of arrival; the oldest are dropped beyond the size limit.
 struct RingTexts: Sendable {
   private(set) var all: [String] = []
   private var byteCount = 0
   private let bytesMaximum: Int
-  /// Whether texts are whole lines, which may be joined.
+  /// Whether texts are complete lines, which may be joined.
   private let isOfLines: Bool
   private static let countMaximum = 256
   private static let joinedMaximum = 1 << 16
@@ -321,16 +319,17 @@ struct RingTexts: Sendable {
   }
 }
 
-/// The header of a packet in a segment.
+/// A packet's header in a segment.
 struct RingRecord {
   var at: Int64
   var path: UInt32
   var length: Int
   private var lost: UInt32
-  /// Bit 0: truncated; bit 1: the end of a direction; bit 2: bits 3 and 4 are the ECN field.
+  /// Bit 0: truncated; bit 1: end of a direction; bit 2: bits 3 and 4 are the ECN field.
   private var flags: UInt8
 
-  /// A datagram is no longer, and pieces of connections are cut to it.
+  /// The limit of a packet's length in bytes: a datagram's maximum; connections' pieces are
+  /// shorter.
   static let bytesMaximum = 65_535
   static let headLength = 21
 
@@ -341,7 +340,6 @@ struct RingRecord {
     if let ecn = packet.ecn { flags |= 4 | (ecn.rawValue & 3) << 3 }
   }
 
-  /// Reads the header at an offset of a segment.
   init?(_ segment: [UInt8], at offset: Int) {
     guard offset + RingRecord.headLength <= segment.count else { return nil }
     let bytes = segment.span.bytes

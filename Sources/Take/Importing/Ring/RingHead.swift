@@ -2,11 +2,11 @@ import ICE
 package import Observer
 package import Wire
 
-/// Packets of one direction of a path that have left the ring, and without which the rest could
-/// not be read: the handshakes of DTLS, and the last messages of ICE and of a TURN server.
+/// The packets in one direction of a path that have left the ring but are needed to read the rest:
+/// DTLS handshakes, and the last messages of ICE and of a TURN server.
 struct RingHead: Sendable {
-  /// The order in which an observer has to see them: a relay's channels before their contents, and
-  /// the checks that make a path one of a call before its keys.
+  /// The order in which an observer must receive them: a relay's channels before their contents,
+  /// and the checks that assign a path to a call before its keys.
   enum Role: Int, Sendable {
     case relay, check, handshake
   }
@@ -14,25 +14,24 @@ struct RingHead: Sendable {
   private struct Retained: Sendable {
     var packet: RingPacket
     var role: Role
-    /// A packet replaces the one with the same key; nil for those that all stay.
+    /// A packet replaces the one with the same key; nil if none is replaced.
     var key: UInt32?
   }
 
   private var retained: [Retained] = []
   private var handshakeBytes = 0
 
-  /// How many messages with a relay stay: its allocation, and the channels and permissions.
+  /// The maximum number of messages with a relay: allocation, channels and permissions.
   private static let relayMaximum = 64
-  /// The bytes of handshakes that stay; one with a chain of certificates has some ten thousand.
+  /// The maximum size of handshakes in bytes; one with a certificate chain has some ten thousand.
   private static let handshakeMaximum = 48 << 10
 
-  /// The bytes of all packets.
   var byteCount: Int { retained.reduce(0) { $0 + $1.packet.bytes.count } }
 
-  /// The packets with their order among those of all paths.
+  /// The retained packets, with their role.
   var packets: [(role: Role, packet: RingPacket)] { retained.map { ($0.role, $0.packet) } }
 
-  /// Whether the first bytes of a datagram make it worth a closer look.
+  /// Returns whether a datagram may be worth retaining, by its first bytes.
   static func isWanted(_ bytes: [UInt8], at offset: Int) -> Bool {
     guard offset + 1 < bytes.count else { return false }
     switch DatagramClass(first: bytes[offset], second: bytes[offset + 1]) {
@@ -41,10 +40,10 @@ struct RingHead: Sendable {
     }
   }
 
-  /// Retains a packet if it is of use.
+  /// Retains a packet if it is needed.
   ///
-  /// - Returns: the bytes that are free again: those of the packet if it is not, and of others
-  ///   that it replaces.
+  /// - Returns: the number of bytes to release: the packet's if it was not needed, or those of the
+  ///   packets that it replaced.
   mutating func retain(_ packet: RingPacket) -> Int {
     guard !packet.isTruncated, let (role, key) = Self.role(of: packet.bytes) else {
       return packet.bytes.count
@@ -94,12 +93,12 @@ struct RingHead: Sendable {
     guard let message = try? STUNMessage(bytes) else { return nil }
     let type = UInt32(bytes.span.bytes.uint16(at: 0))
     if message.method == .binding { return (.check, type) }
-    // Data and its permission share a message where there is no channel yet.
+    // Without a channel, data is relayed in Send and Data indications.
     if let inner = message.attribute(.data)?.range {
       return isHandshake(bytes[inner]) ? (.handshake, nil) : nil
     }
-    // Each channel has a request of its own, which its repetition replaces; permissions and answers
-    // about channels do not show which others they replace.
+    // A request for a channel is replaced by its repetition. Permissions, and responses about
+    // channels, do not state what they are about, so several are kept.
     if let channel = message.channelNumber { return (.relay, type << 16 | UInt32(channel)) }
     let isOneOfMany = message.method == .channelBind || message.method == .createPermission
     return (.relay, isOneOfMany ? nil : type << 16)
@@ -117,9 +116,9 @@ struct RingHead: Sendable {
     }
   }
 
-  /// Whether a datagram holds records of a handshake: ChangeCipherSpec, alerts and handshake
-  /// messages (RFC 6347 section 4.1), or the protected ones of DTLS 1.3, which data looks like too
-  /// (RFC 9147 section 4).
+  /// Returns whether a datagram has handshake records: ChangeCipherSpec, alerts and handshake
+  /// messages (RFC 6347 section 4.1), or encrypted records of DTLS 1.3, which do not show whether
+  /// they carry data (RFC 9147 section 4).
   private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first else { return false }
     return (20...22).contains(first) || (0x20...0x3f).contains(first)
@@ -128,12 +127,12 @@ struct RingHead: Sendable {
 
 // MARK: - RingContent
 
-/// A ring as it was at an instant.
+/// A ring's content at an instant.
 package struct RingContent: Sendable {
   private let ring: RingSnapshot
-  /// Unix time in nanoseconds of the first packet, but not before the ring's length.
+  /// The Unix time of the first packet in nanoseconds; the ring's end if it is empty.
   package let begin: Int64
-  /// Where the packets stand, in order of time.
+  /// The packets' positions, in order of time.
   private let order: [Place]
 
   private struct Place {
@@ -154,26 +153,24 @@ package struct RingContent: Sendable {
         offset += RingRecord.headLength + record.length
       }
     }
-    // What was sent and what was received are written at different times.
+    // Sent and received packets may be appended slightly out of order.
     places.sort { ($0.at, $0.segment, $0.offset) < ($1.at, $1.segment, $1.offset) }
     order = places
     begin = places.first?.at ?? ring.end
   }
 
-  /// Unix time in nanoseconds at which the ring was looked at.
+  /// The Unix time of the snapshot, in nanoseconds.
   package var end: Int64 { ring.end }
-  /// The packets that left the ring before.
+  /// The number of packets that had left the ring.
   package var passed: UInt64 { ring.passed }
-  /// How many of them left it for want of memory.
+  /// The number of those that were evicted early for lack of memory.
   package var crowdedOut: UInt64 { ring.crowdedOut }
-  /// Frames that the capturing system lost in its time.
+  /// The number of frames that the capturing system lost within the ring's time.
   package var dropped: UInt64 { ring.dropped }
-  /// Whether no packet is in it.
   package var isEmpty: Bool { order.isEmpty }
-  /// The number of packets.
   package var count: Int { order.count }
 
-  /// Passes on what is retained from before the ring, in the order in which it has to be seen.
+  /// Passes on the packets retained from before the ring, in the order that an observer needs.
   package func visitHead(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }
@@ -185,7 +182,7 @@ package struct RingContent: Sendable {
     for (_, packet) in sorted { body(packet) }
   }
 
-  /// Passes on the packets in order of time.
+  /// Passes on the ring's packets in order of time.
   package func visit(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let left = Set(ring.paths.filter { isSeenByReceiver($0.value, twins) }.keys)
@@ -199,7 +196,7 @@ package struct RingContent: Sendable {
     }
   }
 
-  /// The owners by the addresses that they send from and receive at.
+  /// The owners by their local addresses.
   private var localEnds: [SocketAddress: UInt32] {
     var ends: [SocketAddress: UInt32] = [:]
     for path in ring.paths.values where path.owner > 0 {
@@ -208,23 +205,21 @@ package struct RingContent: Sendable {
     return ends
   }
 
-  /// Whether another owner of the ring receives what is sent on a path: each packet is to be seen
-  /// once, and as it arrived.
+  /// Returns whether another owner in the ring receives what is sent on a path: only the received
+  /// copy of each packet is passed on.
   private func isSeenByReceiver(_ path: PacketRing.Path, _ ends: [SocketAddress: UInt32]) -> Bool {
     guard path.isOutbound, let receiver = ends[path.tuple.destination] else { return false }
     return receiver != path.owner
   }
 
-  /// The names of the owners at their addresses.
+  /// The owners' names, by their local addresses.
   package var names: [(address: SocketAddress, label: String)] {
     localEnds.compactMap { address, owner in
       ring.facts[owner].flatMap { $0.label.isEmpty ? nil : (address, $0.label) }
     }.sorted { $0.0.description < $1.0.description }
   }
 
-  /// The lines of key logs.
   package var keyLogs: [String] { sortedFacts.flatMap(\.keyLogs.all) }
-  /// The descriptions of the ends.
   package var descriptions: [String] { sortedFacts.flatMap(\.descriptions.all) }
 
   private var sortedFacts: [RingFacts] {

@@ -6,23 +6,23 @@ import Stats
 import Tape
 import Wire
 
-/// Makes a take of a ring, as an import of a capture with a key log would.
+/// Writes a ring as a take, like an import of a capture with a key log.
 ///
-/// The take begins with the oldest packet of the ring. What is retained from before stands at its
-/// very beginning, whatever its time was.
+/// The take begins with the ring's oldest packet. Packets retained from before are at its very
+/// beginning, whatever their time was.
 struct RingTake {
   let content: RingContent
   let settings: ImportSettings
   /// The ring's length in words, as in `60 s`.
   let length: String
 
-  /// A take that was written, and which of its steps were made of packets before the ring.
+  /// A written take, and how many of its steps are for packets from before the ring.
   struct Written {
     var summary: CaptureSummary
     var headSteps: Int
   }
 
-  /// Writes the take; nil if there is no packet.
+  /// Writes the take; returns nil if the ring is empty.
   func write(_ path: String) throws(TapeError) -> Written? {
     guard !content.isEmpty else { return nil }
     var settings = settings
@@ -33,7 +33,7 @@ struct RingTake {
     }
     settings.keepsIncomplete = false
     settings.followsKeyLogs = false
-    // All keys are there.
+    // The ring already has all keys, so packets wait only if there are any.
     settings.awaitsKeys = !settings.keyLogs.isEmpty || !settings.srtpKeys.isEmpty
     let recorder = CaptureRecorder(settings, writing: path)
     try recorder.begin(unixNanoseconds: content.begin)
@@ -52,7 +52,7 @@ struct RingTake {
     return Written(summary: summary, headSteps: headSteps)
   }
 
-  /// Says that the take is a part of a call, and why.
+  /// The coverage row stating that the take is a part of a call, and why.
   private var unseen: ObserverCall {
     let want =
       content.crowdedOut > 0
@@ -66,9 +66,9 @@ struct RingTake {
 
 // MARK: - RingWish
 
-/// Something that a ring is searched for every ten seconds.
+/// A condition that a ring is searched for every ten seconds.
 package enum RingWish: Sendable, Hashable {
-  /// An end whose ICE, DTLS or connection fails, for calls of others.
+  /// In an observed call, an end whose ICE, DTLS or connection failed.
   case failure
   /// A finding of this severity or worse.
   case severity(FindingSeverity)
@@ -76,9 +76,9 @@ package enum RingWish: Sendable, Hashable {
   case finding(String)
   case condition(StepCondition)
 
-  /// Looks for it in a take of the ring.
+  /// Searches a take of the ring.
   ///
-  /// - Returns: the triggers that are met.
+  /// - Returns: the triggers for what was found.
   func search(_ take: String, _ written: RingTake.Written, _ findings: () throws -> TakeFindings)
     throws -> [RingTrigger]
   {
@@ -103,7 +103,7 @@ package enum RingWish: Sendable, Hashable {
       words: "finding \(finding.id): \(finding.text)")
   }
 
-  /// Whether a condition is met after what is retained from before the ring.
+  /// Returns whether a condition is met after the packets from before the ring.
   private static func isMet(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {
@@ -113,7 +113,7 @@ package enum RingWish: Sendable, Hashable {
     return try meetsSample(condition, take, written)
   }
 
-  /// Whether a sample of the statistics, which come each second, meets a condition.
+  /// Returns whether a statistics sample, of which there is one per second, meets a condition.
   private static func meetsSample(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {
@@ -138,7 +138,7 @@ package enum RingWish: Sendable, Hashable {
     return false
   }
 
-  /// The plain members of a stats object from its JSON.
+  /// Parses the plain members of a stats object from its JSON.
   private static func statsMembers(_ text: String) -> [StatsMember] {
     guard case .object(let members)? = try? JSONValue(parsing: text) else { return [] }
     return members.compactMap { member in

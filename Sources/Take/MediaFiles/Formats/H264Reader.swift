@@ -26,10 +26,10 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .noByteStream:
-      "the file is no H.264 byte stream (H.264 annex B): take the stream out of its container, as"
-        + " ffmpeg does with -c copy -bsf:v h264_mp4toannexb"
+      "the file is not an H.264 byte stream (H.264 annex B): extract it from its container, as "
+        + "ffmpeg does with -c copy -bsf:v h264_mp4toannexb"
     case .malformedUnit(let number):
-      "unit \(number) of the H.264 byte stream is malformed: encode the file anew"
+      "unit \(number) of the H.264 byte stream is malformed: encode the file again"
     case .tooLarge(let number):
       "unit \(number) of the H.264 byte stream is in a video frame of over 16 MiB or 4096 units:"
         + " encode smaller video frames"
@@ -299,7 +299,7 @@ extension H264Reader: PieceReader {
   typealias Fault = H264Error
 
   static var emptiness: String {
-    "the file holds no key frame of H.264 with its parameters: encode it anew, with an IDR"
+    "the file holds no key frame of H.264 with its parameters: encode it again, with an IDR"
       + " picture and its parameter sets in front"
   }
 

@@ -17,10 +17,10 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .notIVF: "it is no IVF file: convert it anew"
+    case .notIVF: "it is not an IVF file: convert it"
     case .codec(let name): "its codec \(name) is not decoded here: encode it as VP8 or VP9"
-    case .tooLong: "a video frame claims to be longer than any is: convert the file anew"
-    case .truncated: "the file ends within a video frame: copy or convert it anew"
+    case .tooLong: "a video frame claims an impossible length: convert the file again"
+    case .truncated: "the file ends within a video frame: copy or convert it again"
     case .undecodable(let reason): reason
     }
   }
@@ -76,7 +76,7 @@ struct IVFReader {
 extension IVFReader: PieceReader {
   typealias Fault = IVFError
 
-  static var emptiness: String { "the file holds no video frame: convert it anew" }
+  static var emptiness: String { "the file contains no video frame: convert it again" }
 
   mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 

@@ -19,9 +19,9 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notWAV:
-      "the file is no WAV file: convert it, as ffmpeg does with -c:a pcm_s16le NAME.wav"
+      "the file is not a WAV file: convert it, as ffmpeg does with -c:a pcm_s16le NAME.wav"
     case .malformedFormat:
-      "the WAV file has no usable format chunk before its data: convert it anew"
+      "the WAV file has no usable format chunk before its data: convert it again"
     case .unsupportedSamples(let format, let bits):
       "WAV samples of \(bits) bits\(WAVError.name(ofFormat: format)) are not supported; convert"
         + " them to 16-bit PCM"
@@ -29,7 +29,7 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
       "WAV files with \(count) channels are not supported; convert the file to one or two"
     case .unsupportedRate(let rate):
       "the WAV sampling rate \(rate) Hz is not supported; convert the file to 8000 to 192000 Hz"
-    case .truncated: "the WAV file ends before its audio begins: convert it anew"
+    case .truncated: "the WAV file ends before its audio begins: convert it again"
     }
   }
 }
@@ -354,7 +354,7 @@ public struct WAVFileSource: TimedMedia {
 extension WAVReader: PieceReader {
   typealias Fault = WAVError
 
-  static var emptiness: String { "the file holds no audio: record it anew" }
+  static var emptiness: String { "the file contains no audio: record it again" }
 
   mutating func next() -> AudioBlock? { next(frameCount: AudioBlock.sampleRate / 50) }
 

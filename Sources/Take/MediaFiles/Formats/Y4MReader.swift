@@ -40,16 +40,16 @@ package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notY4M:
-      "the file is no YUV4MPEG2 file: convert it, as ffmpeg does with -pix_fmt yuv420p NAME.y4m"
+      "the file is not a YUV4MPEG2 file: convert it, as ffmpeg does with -pix_fmt yuv420p NAME.y4m"
     case .malformedHeader(let what):
-      "the YUV4MPEG2 header is malformed: \(what); convert the file anew"
+      "the YUV4MPEG2 header is malformed: \(what); convert the file again"
     case .unsupportedColourSpace(let name):
       "the colour space \(name) is not supported; convert the file to 8-bit 4:2:0 (C420)"
     case .malformedFrame(let number):
-      "frame \(number) of the YUV4MPEG2 file has no FRAME header: convert the file anew"
+      "frame \(number) of the YUV4MPEG2 file has no FRAME header: convert the file again"
     case .truncated(let count):
       "the YUV4MPEG2 file ends in the middle of a video frame, after \(count) whole ones:"
-        + " convert it anew"
+        + " convert it again"
     }
   }
 }
@@ -260,7 +260,7 @@ public struct Y4MFileSource: TimedMedia {
 extension Y4MReader: PieceReader {
   typealias Fault = Y4MError
 
-  static var emptiness: String { "the file holds no video frame: convert it anew" }
+  static var emptiness: String { "the file contains no video frame: convert it again" }
 
   func place(of fault: Y4MError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
     // An unreadable header has no video frame yet.

@@ -108,7 +108,7 @@ struct CatalogueEntry: Sendable {
     rows.append((relation.name, values.map { $0.map(Self.short) }))
   }
 
-  /// Shortens a value for a row.
+  /// Cuts text and bytes to `textMaximum`, so that one cell cannot fill the catalogue.
   private static func short(_ value: Value) -> Value {
     switch value {
     case .text(let text) where text.utf8.count > textMaximum:
@@ -293,7 +293,6 @@ extension CatalogueEntry {
   }
 }
 
-/// A finding as a catalogue row.
 struct FindingRow: Sendable {
   var values: [Value]
 

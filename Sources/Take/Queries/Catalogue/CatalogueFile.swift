@@ -4,7 +4,6 @@ import Glibc
 import Tape
 import Wire
 
-/// An open catalogue database.
 final class CatalogueDatabase {
   let connection: SQLiteConnection
 

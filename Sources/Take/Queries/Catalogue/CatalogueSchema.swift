@@ -6,7 +6,6 @@ import Wire
 /// Those named like a take's view or table have its columns after a `take` column; the others
 /// summarize takes.
 package enum CatalogueSchema {
-  /// A catalogue's table.
   struct Relation: Sendable {
     var name: String
     var columns: [String]

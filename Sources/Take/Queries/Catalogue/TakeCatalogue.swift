@@ -23,7 +23,6 @@ package final class TakeCatalogue {
   package let failures: [TapeError]
   /// Tables without all of their rows, as in `calls/a.take: state`.
   package let cut: [String]
-  /// The number of takes in the catalogue.
   package let takeCount: Int
   /// The number of new takes not read because of `readMaximum`.
   package let waitingCount: Int

@@ -155,8 +155,8 @@ extension FindingRule {
     return found
   }
 
-  /// Finds what a receiver alone can tell: larger packets arrived before, none does now, and
-  /// requested retransmissions do not arrive either.
+  /// Finds large packets that are lost, from the receiver's side alone: they arrived before, none
+  /// does now, and requested retransmissions do not arrive either.
   private static func findMissingSizes(
     _ peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts,
     _ connection: borrowing SQLiteConnection

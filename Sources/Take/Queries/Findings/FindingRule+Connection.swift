@@ -1,11 +1,12 @@
 // Rules about the connection and its path.
 
 extension FindingRule {
-  /// When each peer's connection failed or was closed for good: `ending`.
+  /// SQL: the time at which each peer's connection failed or was closed for good, as
+  /// `connection_end`.
   ///
-  /// A connection that failed and went on, as with an ICE restart, did not end. The states are
-  /// those of the connection, or of ICE if there are no others: older browsers report the latter
-  /// alone, and that the connection was closed.
+  /// A connection that recovered from a failure, for example by an ICE restart, did not end. The
+  /// states are those of the connection, or of ICE if there are no others: older browsers report
+  /// only ICE's states and that the connection was closed.
   static let connectionEnds = """
         connecting AS (
           SELECT peer, row, at_ns, to_state FROM state
@@ -41,7 +42,7 @@ extension FindingRule {
         AND connecting.peer NOT IN (\(reportedMedia))
       """)
 
-  /// Peers whose own statistics count media that came.
+  /// Peers whose own statistics count received media.
   static let reportedMedia = """
     SELECT peer FROM stat
           WHERE type = 'inbound-rtp' AND members ->> '$.packetsReceived' > 0
@@ -195,7 +196,7 @@ extension FindingRule {
     id: "loss-at-peer", severity: .medium, title: "Packet loss by its receiver's reports",
     scope: .flow, thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
-    // Of the packets themselves there is a better count.
+    // Counts of the packets themselves are more exact.
     silentUnder: ["loss", "loss-burst"],
     sql: """
       SELECT rtcp.peer AS peer, rtcp.at_ns AS at_ns, each.value ->> '$.ssrc' AS ssrc,

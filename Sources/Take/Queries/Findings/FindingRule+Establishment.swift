@@ -190,8 +190,7 @@ extension FindingRule {
     return found
   }
 
-  /// The times at which statistics of transports were taken, in order, by the peers that were only
-  /// reported.
+  /// The times of transports' statistics in order, for peers whose own stack reported them.
   private static func sampleTimes(
     _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Int64: [Int64]] {
@@ -206,8 +205,9 @@ extension FindingRule {
     return times
   }
 
-  /// A handshake whose states are known as of samples alone: it ended after the last sample in
-  /// which it went on, and before the next one or the event that says that the connection is there.
+  /// Finds a slow handshake whose states are known only from samples: it ended after the last
+  /// sample in which it was in progress, and before the next one or the connection's `connected`
+  /// event.
   private static func slowHandshake(
     sampled times: [Int64], _ begin: CallFacts.State, _ next: CallFacts.State?,
     _ facts: CallFacts, _ limits: Limits
@@ -218,7 +218,7 @@ extension FindingRule {
     }?.at
     let end = min(next?.at ?? times.last ?? begin.at, connected ?? .max)
     let isOpen = next?.to != "connected" && connected == nil
-    // What the last sample says holds at least until then.
+    // The state in the last sample lasted at least until then.
     let known = isOpen ? end : times.last { $0 < end && $0 >= begin.at } ?? begin.at
     let (least, most) = (Double(known -| begin.at) / 1e6, Double(end -| begin.at) / 1e6)
     guard least > limits["least_ms"] else { return [] }

@@ -47,7 +47,7 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
-        // What the other end's process slept through is no matter of the path.
+        // Time in which the other end's process did not run is not the path's fault.
         guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
@@ -100,8 +100,8 @@ extension FindingRule {
     }
   }
 
-  /// For how long of a silence the other end's process did not run, in nanoseconds; 0 if it is not
-  /// in the take.
+  /// Returns how long the other end's process did not run during a silence, in nanoseconds; 0 if
+  /// the take lacks that end.
   private static func sleep(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64 {
@@ -112,7 +112,7 @@ extension FindingRule {
     }
   }
 
-  /// Whether the remote peer announced that it leaves.
+  /// Returns whether the remote peer closed DTLS or SCTP before the connection ended.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
       $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"

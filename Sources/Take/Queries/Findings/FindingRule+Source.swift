@@ -104,8 +104,7 @@ extension FindingRule {
   /// noisy.
   ///
   /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
-  /// digests
-  /// reveal it, or frame sizes: a repeated picture needs next to no bits.
+  /// digests reveal it, or frame sizes: a repeated picture needs next to no bits.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [

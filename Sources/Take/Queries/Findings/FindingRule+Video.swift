@@ -162,7 +162,8 @@ extension FindingRule {
       WHERE gap.peer IS NULL OR missing > 0 OR \(isTooLong)
       """, detector: findFreezes)
 
-  /// Whether a freeze is one without its sender's pauses, too; a frame's usual time is no pause.
+  /// SQL: whether a gap is a freeze even without its sender's pauses; usual frame intervals do not
+  /// count as pauses.
   private static let isTooLong = """
     (coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
           AND gap.to_ns - gap.from_ns
@@ -170,8 +171,8 @@ extension FindingRule {
             >= 1e6 * max(3 * mean_ms, mean_ms + 150))
     """
 
-  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
-  /// goodbye.
+  /// Finds gaps that are longer than a freeze or last until the end, unless both sides negotiated
+  /// that or the sender said goodbye.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [

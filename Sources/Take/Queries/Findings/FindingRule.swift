@@ -71,10 +71,10 @@ package struct FindingRule: Sendable {
   package let sumsUp: Bool
   /// Whether the rule only links a cause to a symptom and is never a finding itself.
   package let isLink: Bool
-  /// Whether its end is when its receiver saw or heard again what it lacked, so that what begins
+  /// Whether a detection ends when the receiver sees or hears media again, so that whatever begins
   /// afterwards has another cause.
   ///
-  /// What ends on the wire takes effect later, by the delay of the jitter buffer.
+  /// Other detections end on the wire and take effect later, by the delay of the jitter buffer.
   package let endsForPeople: Bool
   /// One statement, with thresholds as `:name`.
   ///

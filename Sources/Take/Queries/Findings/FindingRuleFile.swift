@@ -48,7 +48,7 @@ package enum FindingRuleFile {
     } catch let error as DecodingError {
       throw TapeError(path: path, place: "rules", reason: reason(error))
     } catch {
-      throw TapeError(path: path, place: "rules", reason: "it is no JSON")
+      throw TapeError(path: path, place: "rules", reason: "it is not JSON")
     }
     var rules = FindingRule.all
     for entry in content.rules ?? [] {
@@ -100,7 +100,7 @@ package enum FindingRuleFile {
     if let found = FindingSeverity(name: word) { return found }
     throw TapeError(
       path: path, place: place,
-      reason: "\(word) is no severity; give critical, high, medium, low or info")
+      reason: "\(word) is not a severity; give critical, high, medium, low or info")
   }
 
   private static func rule(_ entry: Entry, _ path: String) throws(TapeError) -> FindingRule {
@@ -122,7 +122,7 @@ package enum FindingRuleFile {
     guard let scope = scopes[entry.scope ?? "connection"] else {
       throw TapeError(
         path: path, place: place,
-        reason: "\(entry.scope ?? "") is no scope; give stream, flow, connection, end or call")
+        reason: "\(entry.scope ?? "") is not a scope; give stream, flow, connection, end or call")
     }
     let thresholds = (entry.thresholds ?? [:]).sorted { $0.key < $1.key }.map {
       FindingRule.Threshold($0.key, $0.value, "", path)
@@ -138,7 +138,7 @@ package enum FindingRuleFile {
     case .keyNotFound(let key, _): "a rule has no \(key.stringValue)"
     case .typeMismatch(_, let context), .valueNotFound(_, let context):
       "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has another type"
-    default: "it is no JSON of rules"
+    default: "it is not JSON with rules"
     }
   }
 }

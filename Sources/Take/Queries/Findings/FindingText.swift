@@ -26,8 +26,8 @@ extension TakeFindings {
     return text
   }
 
-  /// Whether replaying the call with changes could say what would have helped, and has not yet:
-  /// there was a freeze or concealment at an end whose stack the take can run.
+  /// Whether `explain` could add what would have helped: no finding is explained yet, and there was
+  /// a freeze or concealment at an end whose stack the take can run.
   var mayExplain: Bool {
     guard findings.allSatisfy({ $0.explanation == nil }) else { return false }
     let harmed = Set(detections.filter { Self.explained.contains($0.rule) }.map(\.peer))
@@ -174,7 +174,7 @@ extension Finding {
     let cost = FindingWords.cost(impact)
     var more = ""
     if detections.count > 1 {
-      // What has symptoms has their cost at its end.
+      // A finding with symptoms states its cost at the end of the sentence.
       let sum = cost.isEmpty || !symptoms.isEmpty ? "" : ", \(cost) in all"
       more =
         streams > 1

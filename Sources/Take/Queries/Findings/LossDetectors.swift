@@ -46,7 +46,7 @@ extension FindingRule {
         let inBursts = bursts.reduce(0) { $0 +| $1.missing }
         guard Double(inBursts) * 100 < limits["burst_share"] * Double(lost) else { continue }
         let repaired = facts.repairs(of: stream, from: run.lowerBound, to: run.upperBound)
-        // A time of nearly all packets is that of the stream, whose figures the summary has.
+        // If the period has nearly all packets, the stream's totals are used, as in the summary.
         let isWhole = expected *| 10 >= stream.expected *| 9
         let counts = isWhole ? (stream.lost, stream.expected) : (lost, expected)
         found.append(

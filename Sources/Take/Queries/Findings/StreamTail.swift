@@ -99,11 +99,10 @@ struct PictureGap: Sendable {
   /// Whether the sender had nothing to send, as with a static screen.
   var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
 
-  /// Whether it is a freeze by the rule of freezeCount, also without the time for which its sender
-  /// had nothing to send.
+  /// Whether it is a freeze by freezeCount's rule even after the sender's pauses are subtracted.
   ///
-  /// A sender always sends nothing between two frames: only clearly longer times excuse the gap,
-  /// and nothing does while packets are missing.
+  /// A sender always pauses between two frames, so only clearly longer pauses are subtracted, and
+  /// only if no packet is missing.
   var isFreeze: Bool {
     guard let mean = freezeMean, !isPause else { return false }
     let isExcused = missing == 0 && Double(allPaused) > 1.5 * mean * Double(pauses)

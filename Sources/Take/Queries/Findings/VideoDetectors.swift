@@ -244,8 +244,8 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Finds consecutive seconds with concealment of which a fifth of one, or that much of all of
-  /// them, was concealed; excluding concealment without a loss.
+  /// Finds runs of seconds with concealed audio in which one second, or the total, reaches the
+  /// rule's limit; concealment without a loss does not count.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -279,9 +279,10 @@ extension FindingRule {
     return found
   }
 
-  /// Concealment in some seconds of a track.
+  /// Describes the concealment in some seconds of a track.
   ///
-  /// Seconds of nearly all blocks are those of the whole track, whose figures the summary has.
+  /// If they contain nearly all of the track's blocks, the track's totals are used, as in the
+  /// summary.
   private static func concealment(
     _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
     severity: FindingSeverity?

@@ -310,8 +310,7 @@ extension CallFacts.Track {
 
 // MARK: - PlayoutJudge
 
-/// What the audio playout of a session concealed, judged as that of a take; for sessions that are
-/// run and not recorded.
+/// Finds what a running session's audio playout concealed, by the rules for takes.
 package struct PlayoutJudge: Sendable {
   /// A concealed block that hides a loss.
   package struct Concealed: Sendable {

@@ -74,7 +74,6 @@ final class StepCheck: Sendable {
   }
 }
 
-/// A comparison's state.
 private struct Comparison {
   private(set) var finding: StepCheck.Finding?
   private(set) var consequence: StepCheck.Finding?

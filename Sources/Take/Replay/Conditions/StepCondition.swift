@@ -10,7 +10,6 @@ package import Wire
 /// After the subject, all plain words must describe the row, and all tests `field=value` (also
 /// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the take's columns.
 package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
-  /// The subject of a condition.
   enum Subject: Hashable, Sendable {
     case step(Int)
     case time(Instant)
@@ -159,7 +158,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     guard !named.isEmpty else {
       let near = Nearest.words(to: subject, among: Table.allCases.map(\.name) + subjects)
       throw ConditionError(
-        "\"\(subject)\" is no place and no table; "
+        "\"\(subject)\" is neither a place nor a table; "
           + (near.isEmpty ? examples : "did you mean \(near.joined(separator: " or "))?"))
     }
     return named

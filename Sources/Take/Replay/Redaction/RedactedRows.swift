@@ -131,7 +131,7 @@ final class RedactedRows {
     }
   }
 
-  /// Whether a content is a packet in the clear that a relay passes on.
+  /// Returns whether a row's content is an unencrypted packet that a relay forwards.
   static func isRelayed(_ rows: RowList, _ row: Int) -> Bool {
     row + 1 < rows.count && CaptureRow(rows, row + 1)?.kind.hasPrefix("relayed ") == true
   }

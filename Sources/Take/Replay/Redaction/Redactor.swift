@@ -128,7 +128,7 @@ package struct Redactor {
     switch rows.table(row) {
     case .frame where parts.contains(.media): bytes = FrameRow(rows, row)?.bytes
     case .message where parts.contains(.messages): bytes = MessageRow(rows, row)?.bytes
-    // What a relay passed on has frames and messages, which are searched for by themselves.
+    // The frames and messages in a relay's packets are searched for separately.
     case .content where parts.contains(.media) && !RedactedRows.isRelayed(rows, row):
       bytes = ContentRow(rows, row)?.bytes
     default: break
@@ -254,11 +254,11 @@ package struct Redactor {
       ).run()
       let misses = Pin(mode: .meaning, measures: try Measures(path: path))
         .misses(of: try Measures(path: output))
-      if let miss = misses.first { return "executed, it does not come to the same: \(miss)" }
+      if let miss = misses.first { return "executed, its results differ: \(miss)" }
       let replayer = try Replayer(
         path: output, codecs: { LibraryCodecs() }, peer: makePeer)
       guard case .identical = try replayer.run().verdict else {
-        return "executed twice, it does not come to the same"
+        return "executed twice, its results differ"
       }
       return nil
     } catch {

@@ -37,7 +37,7 @@ package struct Substitution: Hashable, Sendable {
     var changed = self
     changed.skipsCodecs = true
     changed.notes.append(
-      "\(libraries.joined(separator: " or ")) comes to something else on this processor at step "
+      "\(libraries.joined(separator: " or ")) gives other results on this processor at step "
         + "\(divergence.step): its frames stand in for the codecs")
     return changed
   }

@@ -80,7 +80,7 @@ struct RowText {
   private static func media(_ table: Table, _ text: (String) -> String) -> String {
     switch table {
     case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
-    // No packet is behind what hides a gap.
+    // A concealed frame was carried by no packet.
     case .frame where text("rtp_time") == "0" && text("size") == "0":
       "audio that fills a gap, without a packet"
     case .frame: "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"

@@ -97,20 +97,20 @@ package struct Upgrade: Sendable, Codable {
     var lines = ["\(output): \(counted(steps, "step")), \(path) had \(stepsBefore)"]
     if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
     if toolVersion != toolVersionBefore {
-      lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")
+      lines.append("  recorded by Retake \(toolVersionBefore), recreated by \(toolVersion)")
     }
     lines += toolchain.map {
       $0.part == "cpu" ? "  \($0.summary)" : "  \($0.part): \($0.recorded) is now \($0.present)"
     }
     lines += substituted.map { "  \($0)" }
     if let firstDifference {
-      lines.append("  step \(firstDifference) is the first that came out different")
+      lines.append("  step \(firstDifference) is the first that differs")
     } else {
-      lines.append("  every step came out as it was recorded")
+      lines.append("  every step gave the recorded outputs")
     }
     lines.append(
       misses.isEmpty
-        ? "  the session comes to the same" : "  the session no longer comes to the same:")
+        ? "  the session has the same results" : "  the session no longer has the same results:")
     lines += misses.map { "    \($0)" }
     return lines.joined(separator: "\n")
   }

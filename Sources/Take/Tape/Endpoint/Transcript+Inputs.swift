@@ -104,7 +104,7 @@ extension Transcript {
 }
 
 extension ClearPacket.Kind {
-  /// How a packet that a relay passes on is named in its row.
+  /// The name in rows of a packet that a relay forwards.
   fileprivate var rowKind: String {
     switch self {
     case .rtp: "relayed rtp"

@@ -157,8 +157,8 @@ package enum ObserverCall: Codable, Hashable, Sendable {
   /// Something dropped before it reached the observer: the kind of coverage, a count, and a
   /// sentence.
   case notSeen(kind: String, count: UInt64, detail: String)
-  /// A path on which packets come in the clear, out of a relay, with the ICE username fragments of
-  /// both ends.
+  /// A path from a relay that carries unencrypted packets, with the ICE username fragments of both
+  /// ends.
   case clearPath(source: String, destination: String, fragments: [String])
   case noMoreKeys
   case end
@@ -171,7 +171,7 @@ package enum ObserverInput: RecordedInput {
   ///
   /// It arrived before its step if it waited until its path turned out to belong to a call.
   case datagram(Datagram, isTruncated: Bool, arrival: Instant)
-  /// An SCTP packet in the clear, out of a relay.
+  /// An unencrypted SCTP packet from a relay.
   case data(Datagram, arrival: Instant)
   case call(ObserverCall)
   case deadline
@@ -226,7 +226,7 @@ package enum ObserverInput: RecordedInput {
 extension StepKind {
   /// A truncated datagram.
   fileprivate static let truncated = StepKind(5)
-  /// An SCTP packet in the clear.
+  /// An unencrypted SCTP packet.
   fileprivate static let data = StepKind(6)
 }
 

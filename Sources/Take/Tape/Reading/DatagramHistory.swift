@@ -21,7 +21,6 @@ package final class DatagramHistory {
   package let startUnixNanoseconds: Int64
   /// The numbers and labels of the take's peers.
   package let peers: [(number: Int64, label: String)]
-  /// The number of datagrams.
   package let count: Int
 
   private let path: String
@@ -135,7 +134,7 @@ package final class DatagramHistory {
     let row = rows.values(Int64.self)
     return TapeError(
       path: path, place: "packet, step \(row >> 16)",
-      reason: "the datagram was altered; retake replay tells more")
+      reason: "the datagram was altered; retake replay says more")
   }
 }
 

@@ -94,14 +94,14 @@ package enum EventWords {
     case "connected":
       let people = (value["participants"]?.text ?? "").split(separator: " ")
         .map { person(String($0), names) }
-      return people.isEmpty ? "" : "in the room are \(people.joined(separator: ", "))"
+      return people.isEmpty ? "" : "participants: \(people.joined(separator: ", "))"
     case "disconnected", "failed":
       return list([
         value["reason"]?.text, value["code"]?.integer.map { "code \($0)" },
         value["message"]?.text, value["serverCode"]?.integer.map { "the server's code \($0)" },
         value["media"]?.integer.map { "media \($0)" },
       ])
-    case "participantEntered": return "\(participant) came"
+    case "participantEntered": return "\(participant) entered"
     case "participantLeft":
       return "\(participant) left" + (value["cause"]?.text.map { " (\($0))" } ?? "")
     case "talking":
@@ -150,11 +150,11 @@ package enum EventWords {
         value["active"]?.flag == false ? "switched off" : nil, value["extraValue"].map(word),
       ])
     case "remoteSubscribed":
-      return "\(media) comes on connection \(value["connection"]?.integer ?? 0), "
+      return "\(media) is received on connection \(value["connection"]?.integer ?? 0), "
         + "track \(value["track"]?.integer ?? 0)"
-    case "remoteUnsubscribed": return "\(media) comes no longer"
-    case "audioOccupied": return "\(media) is heard"
-    case "audioVacated": return "\(media) is no longer heard"
+    case "remoteUnsubscribed": return "\(media) is no longer received"
+    case "audioOccupied": return "\(media) is selected"
+    case "audioVacated": return "\(media) is no longer selected"
     default: return nil
     }
   }
@@ -269,14 +269,14 @@ private enum OrderWords {
     let isSo = with["_1"]?.flag ?? true
     switch name {
     case "attach":
-      let media = first["id"]?["number"]?.integer.map { " as own media \($0)" } ?? ""
+      let media = first["id"]?["number"]?.integer.map { " as local media \($0)" } ?? ""
       return "send \(first["kind"]?.text ?? "media")\(media) on connection \(number)"
     case "detach":
-      return "no longer send own media \(first["number"]?.integer ?? 0) on connection \(number)"
+      return "no longer send local media \(first["number"]?.integer ?? 0) on connection \(number)"
     case "limitAudio":
-      return "let at most \(counted(first.integer ?? 0, "voice")) of connection \(number) be heard"
+      return "select at most \(counted(first.integer ?? 0, "voice")) on connection \(number)"
     case "exemptAudio":
-      return "\(track) is \(isSo ? "always" : "no longer always") among the voices that are heard"
+      return "\(track) is \(isSo ? "always" : "no longer always") selected"
     case "setAudible": return "\(track) is \(isSo ? "audible" : "silenced")"
     default: return nil
     }

@@ -92,7 +92,7 @@ enum SQLiteFunctions {
     switch sqlite3_value_numeric_type(values[0]) {
     case SQLITE_INTEGER, SQLITE_FLOAT: sample.values.append(sqlite3_value_double(values[0]))
     case SQLITE_NULL: break
-    default: sample.fault = "a value is no number"
+    default: sample.fault = "a value is not a number"
     }
   }
 
@@ -180,7 +180,7 @@ enum SQLiteFunctions {
       expressions.matches(words, $0)
     }
     guard let matches else {
-      return sqlite3_result_error(context, "\(words.prefix(100)) is no regular expression", -1)
+      return sqlite3_result_error(context, "\(words.prefix(100)) is not a regular expression", -1)
     }
     sqlite3_result_int(context, matches ? 1 : 0)
   }

@@ -113,7 +113,7 @@ enum ClearViews {
     return rows
   }
 
-  /// Returns the view's rows that follow without keys.
+  /// Returns the view's rows that can be inferred without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }

@@ -62,7 +62,7 @@ package struct JointTake {
       guard header.format >= Table.clock.since else {
         throw refusal(
           path,
-          "it has format \(header.format), which has one clock only; make it anew with retake "
+          "it has format \(header.format), which has only one clock; recreate it with retake "
             + "upgrade")
       }
       guard header.format == first.header.format else {

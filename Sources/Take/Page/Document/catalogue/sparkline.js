@@ -8,7 +8,7 @@ export function sparkline(values) {
   svg.setAttribute("width", "120");
   svg.setAttribute("height", "22");
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", "How much went over the wire when");
+  svg.setAttribute("aria-label", "Bytes on the wire over time");
   if (!values) return svg;
   const most = Math.max(1, ...values);
   const path = document.createElementNS(svgSpace, "path");

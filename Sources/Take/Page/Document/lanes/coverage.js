@@ -4,8 +4,8 @@ import { counted } from "../shared/words.js";
 import { take } from "../take/take.js";
 
 const gapWords = {
-  "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
-  "waiting-overflow": "given up while they waited for keys", "late-start": "before the capture began",
+  "no-keys": "not decrypted, without a key", "not-opened": "not decrypted by the given keys",
+  "waiting-overflow": "dropped while waiting for keys", "late-start": "before the capture began",
   "one-direction": "", "cut-capture": "", "unused-key": "", "unused-key-log": "", "unknown-clock": "",
   "damaged-capture": "", truncated: "captured in part",
   cryptex: "with encrypted header extensions", unsupported: "under a protection that is not read",
@@ -56,7 +56,7 @@ export function coverageGroups() {
   const gaps = coverageGaps();
   if (!gaps.length) return [];
   return [{
-    id: "coverage", name: "Not seen", note: "what this take says nothing about", peers: [],
+    id: "coverage", name: "Not seen", note: "what this take does not cover", peers: [],
     kind: "coverage",
     lanes: gaps.map((gap) => spanLane(gap.what.replaceAll("-", " "), [gap])),
   }];

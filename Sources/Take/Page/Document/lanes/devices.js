@@ -93,7 +93,7 @@ export function interruptionCard() {
   const seconds = spans.reduce((sum, { from, to }) => sum + to - from, 0);
   return {
     title: "Interrupted", value: spans.length ? duration(seconds) : "never",
-    note: spans.length ? counted(spans.length, "time") : "nobody took the device",
+    note: spans.length ? counted(spans.length, "time") : "the device was never interrupted",
     tone: spans.length ? "wait" : undefined,
   };
 }

@@ -103,7 +103,7 @@ export function frameLane(series) {
     at(time) {
       if (series.isWaiting || !this.isReady()) return stillToCome;
       const frozen = shownFrames(series).freezes.find(([from, to]) => from <= time && time < to);
-      if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
+      if (frozen) return `0 per s, frozen for ${duration(frozen[1] - frozen[0])}`;
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
     },
     get spans() {
@@ -128,8 +128,8 @@ function overviewOf(overview) {
 }
 
 /**
- * Audio as it was played or sent: its peaks, with concealment in red. In a series with more than
- * that, a test selects the values.
+ * Audio as it was played or sent: its peaks, with concealment in red. `isPicked` selects the values
+ * of a series that also has others.
  * @param {string} label
  * @param {Series} series
  * @param {(place: number) => boolean} isPicked
@@ -208,7 +208,7 @@ export function waveLane(label, series, isPicked = (_) => true) {
       const peak = series.column("measure")[index];
       const loud = peak ? `${digits(20 * Math.log10(peak / 255), 2)} dB peak` : "silence";
       const outcome = outcomeOf(flags()[index]);
-      if (outcome === "filler") return "silence, as nothing came";
+      if (outcome === "filler") return "silence, nothing received";
       return ["concealed", "recovered"].includes(outcome) ? `${outcome}, ${loud}` : loud;
     },
   };

@@ -74,6 +74,6 @@ export function roomCard() {
   const rest = names.length > 2 ? ` and ${names.length - 2} more` : "";
   return {
     title: "In the room", value: counted(take.people.length, "person", "people"),
-    note: names.length ? names.slice(0, 2).join(", ") + rest : "nobody else came",
+    note: names.length ? names.slice(0, 2).join(", ") + rest : "nobody else joined",
   };
 }

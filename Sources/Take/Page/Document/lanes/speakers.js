@@ -30,7 +30,7 @@ export function speakerGroup() {
       { query: "dominant", isExtra: true }));
   }
   return [{
-    id: "speakers", name: "Who speaks", note: "as each peer heard it", peers: [], kind: "audio",
+    id: "speakers", name: "Who speaks", note: "as each peer received it", peers: [], kind: "audio",
     // In a room the lanes of its participants show the same.
     isFolded: take.people.length > 0, lanes,
   }];

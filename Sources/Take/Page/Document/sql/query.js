@@ -168,7 +168,7 @@ function showAnswer({ columns, rows, isCut }) {
   const shown = rows.slice(0, rowsShown);
   tab.note.textContent = counted(rows.length, "row")
     + (isCut ? ", the first of more" : "")
-    + (rows.length > rowsShown ? `; ${rowsShown} of them stand here` : "");
+    + (rows.length > rowsShown ? `; ${rowsShown} of them are shown` : "");
   tab.result.replaceChildren(make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, columns.map((name, index) => make("th", {
       scope: "col", class: typeof rows[0]?.[index] === "number" ? "number" : false,

@@ -1,4 +1,4 @@
-// The values of one thing over the whole take, such as the packets of a stream.
+// The values of one series over the whole take, such as the packets of a stream.
 import { lowerBound, upperBound } from "../shared/search.js";
 import { finished, manyAtOnce, numbers, piece, unitsPerSecond } from "./columns.js";
 
@@ -54,7 +54,7 @@ class Overview {
 }
 
 /**
- * The values of one thing. Columns are decoded on first use. A long series begins with an overview:
+ * The values of one series. Columns are decoded on first use. A long series begins with an overview:
  * its values are decoded, and what lanes need is computed from them, while the overview is still
  * drawn; then they replace it.
  */

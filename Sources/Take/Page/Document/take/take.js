@@ -5,7 +5,7 @@ import { counted, shellWord } from "../shared/words.js";
  * The take; filled by `loadTake`.
  * @type {Take}
  */
-// @ts-expect-error: what is missing comes with the first reading.
+// @ts-expect-error: the first reading adds the missing members.
 export const take = { peers: [], people: [], series: [], flows: [], findings: [] };
 
 /** Whether values of long series are still loading. */

@@ -37,7 +37,7 @@ function setUp() {
   const failed = times.filter(({ whole }) => whole === null);
   if (failed.length && failed.length === times.length) {
     return (take.states ?? []).length
-      ? { title: "Set up", value: "never", note: "no connection came about", tone: "bad" } : null;
+      ? { title: "Set up", value: "never", note: "no connection was established", tone: "bad" } : null;
   }
   const [slowest] = times.filter(({ whole }) => whole !== null)
     .sort((a, b) => Number(b.whole) - Number(a.whole));
@@ -135,7 +135,7 @@ function missing() {
   const all = worst.lost + worst.repaired;
   return {
     title: `Lost to ${sideName(peer)}`, value: percent(share(worst)),
-    note: all ? `repaired ${percent(worst.repaired / all)}` : "every packet came",
+    note: all ? `repaired ${percent(worst.repaired / all)}` : "every packet arrived",
     tone: share(worst) > 0.05 ? "bad" : share(worst) > 0.01 ? "wait" : undefined,
   };
 }

@@ -53,7 +53,7 @@ export function makeEvents() {
     filterEvents();
   }, { "aria-pressed": "true" }));
   place("events").replaceChildren(make("div", { class: "card" },
-    make("div", { class: "tools" }, words, make("label", {}, part, " only what is in sight"),
+    make("div", { class: "tools" }, words, make("label", {}, part, " only the visible range"),
       toggles, events.count),
     events.list.element));
   onClock("view", () => {

@@ -38,8 +38,8 @@ export function fillFindings() {
   const box = place("findings");
   const unseen = coverageRow();
   if (!take.findings.length) {
-    const text = take.isExamined === false ? "Looking for what went wrong …"
-      : unseen.length ? "Nothing seems wrong in what was seen." : "Nothing seems wrong.";
+    const text = take.isExamined === false ? "Searching for faults …"
+      : unseen.length ? "Nothing seems wrong in what was observed." : "Nothing seems wrong.";
     box.replaceChildren(make("p", {
       class: take.isExamined === false ? "note" : "none", role: "status",
     }, text), ...unseen);
@@ -112,7 +112,7 @@ export function fillPills() {
 export const findingSpans = () =>
   take.findings.flatMap((finding) => finding.spans.slice(0, spansTold)
     .map(([from, to], index) => ({ finding, index, from, to }))
-    // Those of several streams may be one span of time.
+    // Detections on several streams may cover the same span.
     .filter(({ from, to }, place, all) =>
       all.findIndex((other) => other.from === from && other.to === to) === place));
 

@@ -223,7 +223,7 @@ function lifeOf(packet, frames) {
     [`first of ${frame.packets} packets of its frame`, frame.first, ""],
     [`${frame.outcome}, ${codecName(frame.codec)}${frame.width ? ` ${frame.width}x${frame.height}` : ""}`
       + `${frame.key && frame.kind === "video" ? ", key frame" : ""}`, frame.at,
-    `${duration(frame.at - packet.at)} after it came, ${duration(frame.at - frame.first)} after the first`],
+    `${duration(frame.at - packet.at)} after it arrived, ${duration(frame.at - frame.first)} after the first`],
   ].sort((a, b) => a[1] - b[1]);
   return [make("details", { open: true, class: "layer" }, make("summary", {}, "Its life"),
     make("table", {}, make("tbody", {}, steps.map(([what, at, wait]) => make("tr", {},

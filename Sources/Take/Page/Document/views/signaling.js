@@ -33,7 +33,7 @@ export function makeSignaling() {
       fillMessage();
     },
   }, make("option", { value: "before" }, "the one before of the same side"),
-  make("option", { value: "offer" }, "what it answers, or the latest of the other side"));
+  make("option", { value: "offer" }, "what it answers, or the latest of the remote peer"));
   box.replaceChildren(make("div", { class: "card" },
     make("div", { class: "tools" },
       make("label", { for: "sdp-against" }, "Differences to"), against,
@@ -108,8 +108,8 @@ function readableText(message) {
 /** A message without a description; a candidate is explained. */
 function candidateText(message) {
   const found = /candidate:\S+ \d+ (\w+) \d+ (\S+) (\d+) typ (\w+)/.exec(message);
-  const what = { host: "an address of its own", srflx: "its address as a STUN server sees it",
-    prflx: "its address as the other side sees it", relay: "an address of a relay" };
+  const what = { host: "a local address", srflx: "its address as a STUN server sees it",
+    prflx: "its address as the remote peer sees it", relay: "an address of a relay" };
   return make("div", {},
     found ? make("p", { class: "why" },
       `${found[2]} port ${found[3]} over ${found[1]}: ${what[found[4]] ?? found[4]}.`) : null,
