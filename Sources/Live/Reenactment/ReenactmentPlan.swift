@@ -81,6 +81,7 @@ package struct ReenactmentPlan: Sendable {
     package var bytes: [UInt8]
   }
 
+  /// A data channel of the recorded call, to be created again.
   package struct Channel: Hashable, Sendable {
     /// The channel's number in the take.
     package var number: Int64

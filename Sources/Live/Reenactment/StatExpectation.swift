@@ -8,6 +8,7 @@ package import Wire
 /// It must hold for every object that has the member. Without a type, those are the received
 /// streams (`inbound-rtp`); `audio` and `video` mean received streams of that kind.
 package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
+  /// How a statistic is compared with the expected value.
   package enum Comparison: String, CaseIterable, Sendable {
     case atMost = "<="
     case atLeast = ">="

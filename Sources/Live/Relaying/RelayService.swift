@@ -12,6 +12,7 @@ import Wire
 /// the relay. The take has both legs of each call with their signaling as received and as sent, and
 /// an observer of the decrypted packets.
 package final class RelayService: Sendable {
+  /// The legs' configurations, and the limits of calls.
   package struct Settings: Sendable {
     /// The configurations of the legs towards clients and towards the server.
     package var near = PeerConfiguration()

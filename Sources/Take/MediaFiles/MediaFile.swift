@@ -47,6 +47,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
+  /// Whether the file is read or written.
   package enum Access {
     case reading
     /// Creates the file or empties it.

@@ -1,6 +1,7 @@
 package import Tape
 import Wire
 
+/// A participant of a recorded room.
 package struct RoomPerson: Sendable, Codable, Hashable {
   /// The room machine's number, and the participant's number in it.
   package var actor: UInt32
@@ -99,6 +100,7 @@ struct PeerLabels: Sendable {
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
+/// The peers of a take, by number and label.
 package enum TakePeers {
   /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {

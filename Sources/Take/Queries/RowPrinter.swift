@@ -226,6 +226,7 @@ struct Pieces {
 
 /// Runs SQL on a take and prints the result.
 package enum SQLConsole {
+  /// The form in which rows are printed.
   package enum Format: String, CaseIterable, Sendable {
     /// Aligned columns with a header.
     case table

@@ -154,6 +154,7 @@ package struct StatSamples: Sendable {
 ///
 /// An object that did not change has no row, and so no line.
 package enum StatSeries {
+  /// The form in which samples are printed.
   package enum Format: String, CaseIterable, Sendable {
     /// One object per line in the browsers' form, preceded by its time and peer: `at_ns` and
     /// `peer_label`, and the older `seconds` and `peer`.

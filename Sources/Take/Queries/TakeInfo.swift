@@ -3,6 +3,7 @@ import Wire
 
 /// A take's summary: the output of `retake info`.
 package struct TakeInfo: Sendable, Codable {
+  /// A peer with its states, tracks and counts of packets.
   package struct PeerInfo: Sendable, Codable {
     package var peer: Int64
     package var label: String
@@ -21,6 +22,7 @@ package struct TakeInfo: Sendable, Codable {
     package var messagesOut: Int64 = 0
   }
 
+  /// The states through which one of a peer's state machines went.
   package struct MachineStates: Sendable, Codable {
     package var machine: String
     package var states: [String]
@@ -44,6 +46,7 @@ package struct TakeInfo: Sendable, Codable {
     package var reason: String
   }
 
+  /// The number of rows in a table.
   package struct TableCount: Sendable, Codable {
     package var table: String
     package var rows: Int64

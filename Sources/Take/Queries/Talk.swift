@@ -7,6 +7,7 @@ import Wire
 /// definitions are as in the views `talk`, `overlap`, `interruption` and `talk_share`, and also
 /// apply to a part of a take.
 package struct Talk: Sendable, Codable {
+  /// How much a person spoke, alone and at the same time as others.
   package struct Person: Sendable, Codable {
     package var name: String
     /// The number of times that the person began to speak.

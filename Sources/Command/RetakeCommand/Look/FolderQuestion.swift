@@ -1,6 +1,4 @@
-import Dispatch
 import FoundationEssentials
-import Glibc
 import Queries
 import Stats
 import Synchronization
@@ -26,8 +24,8 @@ struct FolderQuestion {
     let list = try reading { () throws(TapeError) in try TakeList(paths) }
     let work = FolderWork("querying")
     let state = Writing(limit: limit)
-    let end = limit.map { endWhenLate($0, list) }
-    defer { end?.cancel() }
+    let watch = limit.map { QueryWatch(limit: $0, late(list, QueryWatch.reason)) }
+    defer { watch?.end() }
     var failures: [TapeError] = []
     let count: Int
     do throws(TapeError) {
@@ -101,18 +99,6 @@ struct FolderQuestion {
       .difference,
       "\(list.title): the query took longer than the --time-limit of "
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
-  }
-
-  /// Ends the process if the time limit does not stop the query: SQLite does not check for
-  /// interruption while one of its functions runs.
-  private func endWhenLate(_ limit: Double, _ list: TakeList) -> DispatchWorkItem {
-    let failure = late(list, "a function in it did not end")
-    let end = DispatchWorkItem {
-      printError("retake: \(failure.message)")
-      _exit(failure.status.rawValue)
-    }
-    DispatchQueue.global().asyncAfter(deadline: .now() + limit + 1, execute: end)
-    return end
   }
 
   /// The state of writing, and whether more output is wanted.

@@ -5,6 +5,7 @@ import Glibc
 import Queries
 import Replay
 import Stats
+import Synchronization
 import Tape
 import Wire
 
@@ -207,8 +208,8 @@ struct QueryRun {
       }
       return !state.isLate && !Interruption.isAsked && state.failure == nil
     }
-    let end = limit.map { endWhenLate($0) }
-    defer { end?.cancel() }
+    let watch = limit.map { QueryWatch(limit: $0, late(QueryWatch.reason)) }
+    defer { watch?.end() }
     let count: Int
     do throws(TapeError) {
       count = try SQLConsole.run(
@@ -244,18 +245,6 @@ struct QueryRun {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process if the time limit does not stop the query: SQLite does not check for
-  /// interruption while one of its functions runs.
-  private func endWhenLate(_ limit: Double) -> DispatchWorkItem {
-    let failure = late("a function in it did not end")
-    let end = DispatchWorkItem {
-      printError("retake: \(failure.message)")
-      _exit(failure.status.rawValue)
-    }
-    DispatchQueue.global().asyncAfter(deadline: .now() + limit + 1, execute: end)
-    return end
-  }
-
   private final class State {
     var isLate = false
     var hasPrinted = false
@@ -275,5 +264,53 @@ enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
     case .jsonl: .jsonl
     case .markdown: .markdown
     }
+  }
+}
+
+/// Ends the process if a query outlasts its time limit: SQLite does not check for interruption
+/// while one of its functions runs.
+final class QueryWatch: Sendable {
+  /// What the message says of the query.
+  static let reason = "a function in it did not end"
+
+  private let failure: CommandFailure
+  private let isEnded = Atomic(false)
+
+  /// The processor time in seconds that a query may use beyond its limit. Time alone would also end
+  /// a query that waits for a processor.
+  private static let grace = 0.5
+  /// How often the grace is checked, a second apart, before the process ends anyway.
+  private static let checks = 20
+
+  init(limit: Double, _ failure: CommandFailure) {
+    self.failure = failure
+    after(limit) { [self] in check(since: Self.processorSeconds, remaining: Self.checks) }
+  }
+
+  /// Ends the watch.
+  func end() { isEnded.store(true, ordering: .relaxed) }
+
+  private func check(since used: Double, remaining: Int) {
+    after(1) { [self] in
+      guard Self.processorSeconds - used < Self.grace, remaining > 1 else {
+        printError("retake: \(failure.message)")
+        _exit(failure.status.rawValue)
+      }
+      check(since: used, remaining: remaining - 1)
+    }
+  }
+
+  private func after(_ seconds: Double, _ body: @escaping @Sendable () -> Void) {
+    DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
+      if !isEnded.load(ordering: .relaxed) { body() }
+    }
+  }
+
+  /// The processor time of the process in seconds.
+  private static var processorSeconds: Double {
+    var usage = rusage()
+    guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
   }
 }

@@ -15,6 +15,7 @@ package final class ProxyServer: Sendable {
   /// Replaces the signaling in a message; runs outside the network threads.
   package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
 
+  /// Where the proxy listens, and the server before which it stands.
   package struct Settings: Sendable {
     package var host = "127.0.0.1"
     /// The port; 0 finds a free one.
@@ -34,6 +35,7 @@ package final class ProxyServer: Sendable {
     package init(upstream: String) { self.upstream = upstream }
   }
 
+  /// The limits on what clients and the server may send.
   package struct Limits: Sendable {
     /// The longest body in which signaling is replaced, and the longest WebSocket message, in
     /// bytes.

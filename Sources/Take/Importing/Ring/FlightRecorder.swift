@@ -32,6 +32,7 @@ package struct RingTakeSummary: Sendable {
 /// The settings, the memory budget and the list of takes that all flight recorders of a process
 /// share.
 package final class RingPlan: Sendable {
+  /// How much a ring retains, and how many takes are written from it.
   package struct Settings: Sendable {
     /// The duration that a ring retains.
     package var length = Interval.seconds(60)
