@@ -276,8 +276,9 @@ final class QueryWatch: Sendable {
   private let failure: CommandFailure
   private let isEnded = Atomic(false)
 
-  /// The processor time in seconds that a query may use beyond its limit. Time alone would also end
-  /// a query that waits for a processor.
+  /// The processor time in seconds that a query may use beyond its limit.
+  ///
+  /// Time alone would also end a query that waits for a processor.
   private static let grace = 0.5
   /// How often the grace is checked, a second apart, before the process ends anyway.
   private static let checks = 20
