@@ -26,6 +26,18 @@ struct BadFileTests {
     try await expectRefusal(try folder.write("a.take", "hello".utf8), "not a SQLite file")
   }
 
+  @Test(arguments: [
+    ("call.pcap", [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0] as [UInt8], "it is a packet capture"),
+    ("dump.txt", Array("\n{\"PeerConnections\": {}}".utf8), "it is JSON"),
+    ("dump.gz", [0x1f, 0x8b, 8, 0], "it is compressed"),
+  ])
+  func whatCanBeImportedNamesTheVerb(name: String, bytes: [UInt8], words: String) async throws {
+    let folder = try Folder()
+    let path = try folder.write(name, bytes)
+    try await expectRefusal(path, words)
+    try await expectRefusal(path, "retake import makes a take of it")
+  }
+
   @Test func aFolderIsNoTake() async throws {
     let folder = try Folder()
     let path = folder.file("a.take")

@@ -98,6 +98,16 @@ struct FindingsCommandTests {
     #expect(!seen.output.contains("--explain"))
   }
 
+  @Test func whatIsNotReplayedSaysWhy() async throws {
+    let outcome = try await Tool.run(
+      "findings", Self.capture("chromium-negotiates"), "--explain")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    #expect(text.contains("renegotiation-storm"))
+    #expect(text.contains("Not replayed: no picture froze and no audio was concealed by it"))
+    #expect(text.components(separatedBy: "Not replayed: ").count == 2)
+  }
+
   @Test func endsHaveTheirLabels() async throws {
     let folder = try Folder()
     let (capture, take) = (folder.file("call.pcap"), folder.file("call.take"))

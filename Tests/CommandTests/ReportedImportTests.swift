@@ -126,9 +126,28 @@ struct ReportedImportTests {
     #expect(summary.output.contains("0.8 s (1)"))
     #expect(summary.output.contains("192.0.2.7:50000 (host) to 192.0.2.8:50001 (host)"))
     #expect(summary.output.contains("as another stack reported"))
+    #expect(summary.output.contains("packets of RTP by its statistics"))
+    // Such a take holds no packets, which is no connection without any.
+    let info = try await Tool.run("info", take)
+    #expect(info.output.contains("none in the take: another stack reported this connection"))
+    #expect(!info.output.contains("% of a packet capture"))
+    #expect(info.output.contains("complete; reports of another stack, which hold no packets"))
     for verb in ["info", "timeline", "stats", "speakers"] {
       #expect(try await Tool.run(verb, take).status == 0, "\(verb)")
     }
+  }
+
+  @Test func aWrongFormatIsNamedWithTheRightOne() async throws {
+    let folder = try Folder()
+    let capture = folder.file("call.pcap")
+    let source = DebugTests.root.appending(path: "Captures/virtual-loss.take").path
+    _ = try await Tool.run("export", source, "--pcap", capture)
+    let outcome = try await Tool.run("import", capture, "--as", "internals", "--out", "x.take")
+    #expect(outcome.status == 65 && outcome.errorLines.count == 1, "\(outcome.errors)")
+    #expect(
+      outcome.errors.contains(
+        "it is no dump of webrtc-internals; by its content it is a packet capture, which is read "
+          + "without --as"), "\(outcome.errors)")
   }
 
   /// Lines that a page buffered follow those of its server, whose clock is years off.

@@ -1,3 +1,4 @@
+import FaultyCalls
 import Foundation
 import Lab
 import Media
@@ -60,7 +61,7 @@ struct FindingFiguresTests {
 
   @Test func everyFreezeOfALossyCallIsInOneFinding() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(folder, seed: 31)
+    let call = try TapeTests.FaultyCall(folder, seed: 31)
     call.run(1500)
     for link in 0..<2 { call.call.network.links[link].lossPerMille = 300 }
     call.run(6000)
@@ -92,6 +93,166 @@ struct FindingFiguresTests {
     #expect(
       summary.connections.map { ["\($0.peer)", $0.connectedNanoseconds.map { "\($0)" } ?? ""] }
         == expected)
+  }
+
+  /// What stood still with everything else did not pause by choice: of one end alone, too.
+  @Test(arguments: [FaultSight.victim, .both])
+  func aPictureThatStoodStillWithEverythingElseIsAFreeze(sight: FaultSight) throws {
+    let folder = try TakeFolder()
+    var isHeld = false
+    for seed in UInt64(300)..<306 {
+      let path = folder.file("\(seed).take")
+      let plan = FaultPlan(.peerProcess, seed: seed, severity: 700, sight: sight)
+      guard try FaultyCalls.FaultyCall.make(plan, path: path).isTouched else { continue }
+      try expectEveryFreeze(path)
+      let found = try TakeFindings(path: path)
+      let held = found.facts.pictureGaps.filter { $0.isHeld && $0.freezeMean != nil }
+      isHeld = isHeld || !held.isEmpty
+      for gap in held {
+        #expect(
+          found.detections.contains {
+            $0.rule == "freeze" && $0.peer == gap.peer && $0.fromNanoseconds == gap.from
+          })
+        let causes = found.findings.filter { $0.id == "peer-starved" || $0.id == "process-starved" }
+        #expect(causes.contains { $0.ids.contains("freeze") }, "\(found.text())")
+      }
+    }
+    #expect(isHeld)
+  }
+
+  // MARK: What is known of sent streams
+
+  @Test func aSentStreamHasTheLossThatItsReceiverReported() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("sent.take")
+    let plan = FaultPlan(.videoLoss, seed: 41, severity: 800, sight: .culprit)
+    _ = try FaultyCalls.FaultyCall.make(plan, path: path)
+    func sent() throws -> [TakeSummary.Media] {
+      try TakeSummary(path: path, findings: TakeFindings(path: path)).media.filter {
+        $0.direction == .outbound
+      }
+    }
+    let reported = try rows(
+      path,
+      """
+      SELECT ssrc, lost FROM (
+        SELECT each.value ->> '$.ssrc' AS ssrc, each.value ->> '$.lost' AS lost,
+          row_number() OVER (PARTITION BY each.value ->> '$.ssrc' ORDER BY rtcp.row DESC) AS place
+        FROM rtcp, json_each(rtcp.fields, '$.blocks') AS each
+        WHERE rtcp.type IN ('sr', 'rr') AND rtcp.direction = 'in')
+      WHERE place = 1
+      """)
+    let media = try sent()
+    #expect(media.contains { ($0.lost ?? 0) > 0 && $0.kind == "video" })
+    for one in media {
+      let last = reported.first { $0[0] == "\(one.ssrc)" }.flatMap { Int64($0[1]) }
+      #expect(one.lost == last, "\(one.name)")
+    }
+    // Where nobody reported anything, nothing is known; that is no loss of nothing.
+    try folder.alter(path, "DELETE FROM rtcp; DELETE FROM stat WHERE type = 'remote-inbound-rtp'")
+    #expect(try sent().allSatisfy { $0.lost == nil && $0.lossShare == nil })
+    let text = try TakeSummary(path: path, findings: TakeFindings(path: path))
+    #expect(text.text().contains(" ?"))
+    let count = text.json.components(separatedBy: "\"packets_lost\"").count - 1
+    #expect(count == text.media.count { $0.direction == .inbound })
+  }
+
+  @Test func negotiatedMediaWithoutAPacketHasALine() throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.littleJitter.record(in: folder)
+    try folder.alter(
+      path,
+      """
+      DELETE FROM packet_store WHERE marker_type & 127 = 111
+        AND path IN (SELECT path FROM path WHERE peer = 2 AND direction = 'in')
+      """)
+    let summary = try TakeSummary(path: path, findings: TakeFindings(path: path))
+    let absent = summary.media.filter { $0.packets == 0 }
+    #expect(absent.map(\.name) == ["caller's audio to callee"])
+    #expect(summary.text().contains("no packets"))
+  }
+
+  @Test func packetsThatWereRefusedAreInTheSummary() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("refused.take")
+    let plan = FaultPlan(.corruptPackets, seed: 77, severity: 600, sight: .victim)
+    _ = try FaultyCalls.FaultyCall.make(plan, path: path)
+    let counted = try rows(
+      path,
+      """
+      SELECT ssrc, max(lost) FROM (
+        SELECT members ->> '$.ssrc' AS ssrc, members ->> '$.packetsLost' AS lost FROM stat
+        WHERE type = 'inbound-rtp') GROUP BY ssrc
+      """)
+    let summary = try TakeSummary(path: path, findings: TakeFindings(path: path))
+    let refused = summary.media.filter { $0.refused > 0 }
+    #expect(!refused.isEmpty)
+    for one in refused {
+      let last = try #require(
+        counted.first { $0[0] == "\(one.ssrc)" }.flatMap { Int64($0[1]) })
+      #expect((one.lost ?? 0) + one.refused == last, "\(one.name)")
+    }
+    #expect(summary.text().contains(" refused"))
+  }
+
+  // MARK: Names, severities and sides
+
+  @Test(arguments: ["chromium-negotiates", "virtual-heavy-loss", "janus-room", "observed-firefox"])
+  func noTwoStreamsHaveOneName(name: String) throws {
+    let path = Self.captures + name + ".take"
+    let names = try TakeSummary(path: path, findings: TakeFindings(path: path)).media.map(\.name)
+    #expect(Set(names).count == names.count, "\(names)")
+  }
+
+  @Test func whatNobodyNoticedIsNotHigh() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func severity(_ seconds: Double) throws -> FindingSeverity? {
+      let rule = FindingRule(
+        id: "stop", severity: .high, title: "Stop", scope: .end,
+        sql: """
+          SELECT 1 AS peer, 0 AS from_ns, 2000000000 AS to_ns, 'x' AS evidence,
+            \(seconds) AS frozen_s
+          """)
+      return try TakeFindings(path: path, rules: [rule]).findings.first?.severity
+    }
+    #expect(try severity(0.2) == .medium)
+    #expect(try severity(0.8) == .high)
+    // Nothing is known of what it cost.
+    #expect(try severity(0) == .high)
+  }
+
+  @Test func aFindingSaysWhereItsCauseIs() throws {
+    let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take")
+    #expect(found.findings.filter { $0.id == "loss" }.allSatisfy { $0.side == .network })
+    #expect(found.json(take: "a.take").contains("\"side\":\"network\""))
+    #expect(found.text().contains("  network  Packet loss from callee to caller"))
+    // Only of rules that there are.
+    let ids = Set(FindingRule.all.map(\.id))
+    #expect(FindingSide.ids.subtracting(ids) == [])
+  }
+
+  @Test func whyACallCannotConnectIsSaid() throws {
+    let folder = try TakeFolder()
+    func evidence(_ scene: NetworkScene, _ rule: String, _ change: String = "") throws -> [String] {
+      let path = try scene.record(in: folder)
+      if !change.isEmpty { try folder.alter(path, change) }
+      return try TakeFindings(path: path).detections.filter { $0.rule == rule }.map(\.evidence)
+    }
+    let open = try evidence(.noAnswer, "negotiation-open")
+    #expect(open.first?.contains("may never have got it") == true, "\(open)")
+    let ended = try evidence(
+      .noCandidates, "no-remote-candidates",
+      "UPDATE signaling SET message = message || 'a=end-of-candidates' WHERE direction = 'in'")
+    #expect(ended.first?.contains("end-of-candidates") == true, "\(ended)")
+    let relayed = try evidence(
+      .wrongPassword, "turn-refused",
+      """
+      UPDATE peer SET configuration = json_set(configuration, '$.iceTransportPolicy', 'relay')
+      """)
+    #expect(relayed.contains { $0.contains("it cannot connect") }, "\(relayed)")
+    #expect(
+      try evidence(.turnRefuses, "turn-refused").allSatisfy { !$0.contains("cannot connect") })
   }
 
   // MARK: Causes that are over
@@ -182,10 +343,11 @@ struct FindingFiguresTests {
     for detection in found.detections where detection.rule == "loss" {
       let media = try #require(
         summary.media.first { $0.peer == detection.peer && $0.ssrc == detection.ssrc })
-      let share = percent(media.lost, of: Int64((Double(media.lost) / media.lossShare).rounded()))
+      let (lost, lossShare) = (try #require(media.lost), try #require(media.lossShare))
+      let share = percent(lost, of: Int64((Double(lost) / lossShare).rounded()))
       #expect(
         detection.evidence.contains("(\(share))")
-          && detection.evidence.hasPrefix("\(media.lost) of "), "\(detection.evidence)")
+          && detection.evidence.hasPrefix("\(lost) of "), "\(detection.evidence)")
     }
     for detection in found.detections where detection.rule == "concealed-audio" {
       let media = try #require(
@@ -201,7 +363,7 @@ struct FindingFiguresTests {
 
   @Test func aTimeOfLossHasTheFigureOfTheWholeBesideIt() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(folder, seed: 8)
+    let call = try TapeTests.FaultyCall(folder, seed: 8)
     call.run(4000)
     call.call.network.links[0].lossPerMille = 200
     call.run(2000)
@@ -211,7 +373,7 @@ struct FindingFiguresTests {
     let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss" }
     #expect(!found.isEmpty)
     #expect(found.allSatisfy { $0.evidence.contains(") in that time, ") })
-    #expect(found.allSatisfy { $0.evidence.contains(" in all") })
+    #expect(found.allSatisfy { $0.evidence.contains(") over the whole call") })
   }
 
   @Test func neitherSomeNorNearlyAllIsRoundedAway() {
@@ -223,7 +385,7 @@ struct FindingFiguresTests {
 
   @Test func aRoundTripAtTheThresholdDoesNotContradictItself() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(
+    let call = try TapeTests.FaultyCall(
       folder, seed: 6, audio: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(150),
       hasVideo: false)
     call.run(6000)
@@ -254,7 +416,7 @@ struct FindingFiguresTests {
 
   @Test func nobodyMissesMediaForLongerThanItIsMissing() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(folder, seed: 4)
+    let call = try TapeTests.FaultyCall(folder, seed: 4)
     call.run(1500)
     call.run(4000, losing: [0, 1])
     call.run(3000)

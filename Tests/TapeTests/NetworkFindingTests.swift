@@ -227,6 +227,10 @@ struct NetworkFindingTests {
         AND row > \(middle) AND \(inbound)
       """),
     Change("closed-while-checking", .noWay, "SELECT 1"),
+    // Audio that both sides agreed on, of which nothing came, while the picture did.
+    Change(
+      "media-absent", .littleJitter,
+      "DELETE FROM packet_store WHERE marker_type & 127 = 111 AND \(inbound)"),
   ]
 
   @Test(arguments: changes) func aChangedRowIsFound(change: Change) throws {

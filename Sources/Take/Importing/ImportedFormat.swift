@@ -28,6 +28,25 @@ package enum ImportedFormat: Hashable, Sendable {
       + PacketRecording.Format.allCases.map(\.rawValue)
   }
 
+  /// The format's name.
+  package var words: String {
+    switch self {
+    case .capture: "packet capture"
+    case .reported(let format): format.words
+    case .recording(let format): format.words
+    }
+  }
+
+  /// Whether a file begins as a packet capture does: pcap or pcapng, compressed or not.
+  package static func isCapture(_ path: String) -> Bool {
+    guard let head = try? head(of: path) else { return false }
+    let beginnings: [[UInt8]] = [
+      [0xd4, 0xc3, 0xb2, 0xa1], [0xa1, 0xb2, 0xc3, 0xd4], [0x4d, 0x3c, 0xb2, 0xa1],
+      [0xa1, 0xb2, 0x3c, 0x4d], [0x0a, 0x0d, 0x0d, 0x0a],
+    ]
+    return beginnings.contains { head.starts(with: $0) }
+  }
+
   /// Detects a file's format by its content.
   ///
   /// Standard input is a capture unless the format is specified, because it can be read only once.

@@ -286,13 +286,19 @@ extension TakeInfo: CustomStringConvertible {
     }
     add("start", start)
     add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(counted(steps, "step"))")
-    add("recording", ending ?? "complete")
+    let isReported = !peers.isEmpty && peers.allSatisfy { $0.role == "reported" }
+    add(
+      "recording",
+      ending
+        ?? (isReported ? "complete; reports of another stack, which hold no packets" : "complete"))
     if let tags {
       let words = tags.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
       add("tags", words.joined(separator: ", "))
     }
+    // Beside a handful of packets a take is mostly its tables, and a share says nothing.
+    let isComparable = captureBytes > 24 && fileBytes / 10 <= captureBytes
     let share =
-      captureBytes > 24 ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
+      isComparable ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
     add(
       "size",
       "\(counted(fileBytes, "byte"))\(share), media copy \(keepsMedia ? "kept" : "left out")")
@@ -312,8 +318,12 @@ extension TakeInfo: CustomStringConvertible {
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
     for peer in peers {
       lines.append("  peer \(peer.peer) \(peer.label)\(peer.role.isEmpty ? "" : ", \(peer.role)")")
-      add("  packets", "\(peer.packetsIn) in, \(peer.packetsOut) out")
-      add("  bytes", "\(peer.bytesIn) in, \(peer.bytesOut) out")
+      if peer.role == "reported" {
+        add("  packets", "none in the take: another stack reported this connection")
+      } else {
+        add("  packets", "\(peer.packetsIn) in, \(peer.packetsOut) out")
+        add("  bytes", "\(peer.bytesIn) in, \(peer.bytesOut) out")
+      }
       for track in peer.tracks { add("  track", track) }
       if peer.dataChannels > 0 {
         add(

@@ -106,7 +106,8 @@ package final class Replayer {
     return ReplayReport(
       path: path, verdict: verdict, steps: steps, durationNanoseconds: at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
-      peers: actors.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
+      peers: actors.all.map(\.label), areEndpoints: actors.all.allSatisfy { $0.endpoint != nil },
+      isComplete: isComplete, skippedCodecs: options.skipsCodecs,
       framesNotSent: actors.script?.unsent?.count ?? 0,
       firstFrameNotSent: actors.script?.unsent?.step,
       substituted: actors.substituted?.words(options.security) ?? [],
@@ -124,6 +125,7 @@ package final class Replayer {
       path: path, verdict: audit.alteration.map { .altered($0) } ?? .identical, steps: audit.steps,
       durationNanoseconds: audit.at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, peers: [],
+      areEndpoints: true,
       isComplete: isComplete, skippedCodecs: true, substituted: [], redaction: header.redacted,
       stoppedEarly: false, toolchainDifferences: [])
   }

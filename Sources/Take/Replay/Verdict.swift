@@ -55,6 +55,9 @@ package struct ReplayReport: Sendable {
   package var elapsedSeconds: Double
   /// The replayed peers' labels.
   package var peers: [String]
+  /// Whether all that was replayed are endpoints, which are peers; an observer has the peers of all
+  /// calls that it saw.
+  var areEndpoints = true
   /// Whether the recording was finished; otherwise its recorder was killed.
   package var isComplete: Bool
   package var skippedCodecs: Bool
@@ -89,7 +92,8 @@ extension ReplayReport: CustomStringConvertible {
         stoppedEarly
         ? stopText
         : isComplete ? "" : "; \(endingText)"
-      return "\(path): identical: \(counted(steps, "step")) of \(counted(peers.count, "peer")), "
+      let replayed = counted(peers.count, areEndpoints ? "peer" : "machine")
+      return "\(path): identical: \(counted(steps, "step")) of \(replayed), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
         + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText + reportedText

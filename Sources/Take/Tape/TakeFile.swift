@@ -136,7 +136,7 @@ package enum TakeFile {
     case .failure(let code): throw error("it cannot be opened: \(code)", .failed)
     }
     guard beginning.starts(with: "SQLite format 3\u{0}".utf8) else {
-      throw error("it is not a take: not a SQLite file")
+      throw error("it is not a take: \(Self.words(for: beginning))")
     }
     // With a write-ahead log the file may be in any state, which the log repairs.
     var log = stat()
@@ -146,6 +146,34 @@ package enum TakeFile {
       throw error(
         "it is cut short: \(status.st_size) of \(expected) bytes; restore it from a copy")
     }
+  }
+
+  /// What a file that is no SQLite file is, as far as its beginning shows that `retake import` may
+  /// read it.
+  private static func words(for beginning: [UInt8]) -> String {
+    let makes = "retake import makes a take of it"
+    let captures: [[UInt8]] = [
+      [0xd4, 0xc3, 0xb2, 0xa1], [0xa1, 0xb2, 0xc3, 0xd4], [0x4d, 0x3c, 0xb2, 0xa1],
+      [0xa1, 0xb2, 0x3c, 0x4d], [0x0a, 0x0d, 0x0d, 0x0a],
+    ]
+    let compressed: [[UInt8]] = [[0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]]
+    if captures.contains(where: { beginning.starts(with: $0) }) {
+      return "it is a packet capture; \(makes)"
+    }
+    if compressed.contains(where: { beginning.starts(with: $0) }) {
+      return "it is compressed; if it is a packet capture or a dump of statistics, \(makes)"
+    }
+    if ["MJR0", "MEETECHO", "#!rtpplay1.0"].contains(where: { beginning.starts(with: $0.utf8) }) {
+      return "it is a recording of packets; \(makes)"
+    }
+    let first = beginning.first { ![0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf].contains($0) }
+    if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
+      return "it is JSON; if it is a dump of a browser's or another stack's statistics, \(makes)"
+    }
+    if beginning.starts(with: "<".utf8) {
+      return "it is a web page; if it is about:webrtc as Firefox saves it, \(makes)"
+    }
+    return "not a SQLite file"
   }
 
   /// Returns the size stated in the first page's header (SQLite file format, section 1.3).

@@ -139,17 +139,35 @@ struct ImportCommand: ParsableCommand {
     let path = try onlyTake()
     let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
       try importing {
-        var summary = try ReportedImport(
-          capture, format, label: observing.label, tags: observing.tagging.tags,
-          reports: .onTerminal()
-        ).write(to: temporary)
-        summary.take = path
-        return summary
+        do {
+          var summary = try ReportedImport(
+            capture, format, label: observing.label, tags: observing.tagging.tags,
+            reports: .onTerminal()
+          ).write(to: temporary)
+          summary.take = path
+          return summary
+        } catch let error as TapeError {
+          throw withFormat(error, format)
+        }
       }
     }
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
       : Output.line(summary.words)
+  }
+
+  /// Returns an error with what the file is by its content, if `--as` said something else.
+  private func withFormat(_ error: TapeError, _ asked: ReportedFormat) -> TapeError {
+    guard format != nil, capture != "-", error.kind == .invalid,
+      let shown = try? ImportedFormat(of: capture), shown != .reported(asked)
+    else { return error }
+    var error = error
+    error.reason =
+      "it is no \(asked.words)"
+      + (shown == .capture && !ImportedFormat.isCapture(capture)
+        ? ": \(error.reason)"
+        : "; by its content it is a \(shown.words), which is read without --as")
+    return error
   }
 
   /// Creates a take for each call.

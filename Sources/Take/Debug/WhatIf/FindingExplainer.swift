@@ -132,15 +132,19 @@ package struct FindingExplainer {
     ).merging(unseen) { one, _ in one }
   }
 
-  /// Returns texts for findings about the remote side's media, which the take lacks.
+  /// Returns why nothing is replayed for findings that froze and concealed nothing in the take.
   private func findingsOfOthers() -> [Int: String] {
     var texts: [Int: String] = [:]
-    for (index, finding) in findings.enumerated()
-    where finding.severity >= .medium && places(of: finding).isEmpty
-      && finding.detections.allSatisfy({ $0.direction == .outbound && $0.kind != "data" })
-      && [.stream, .flow].contains(finding.scope)
-    {
-      texts[index] = "not explained: what the remote peer displayed and played is not in the take"
+    for (index, finding) in findings.enumerated() where places(of: finding).isEmpty {
+      let isOfOther =
+        finding.detections.allSatisfy { $0.direction == .outbound && $0.kind != "data" }
+        && [.stream, .flow].contains(finding.scope)
+      texts[index] =
+        "not explained: "
+        + (isOfOther
+          ? "what the remote peer displayed and played is not in the take"
+          : "no picture froze and no audio was concealed by it, and a replay with other packets "
+            + "and buffers shows nothing else")
     }
     return texts
   }

@@ -256,7 +256,8 @@ extension CatalogueEntry {
       .number(connections.compactMap(\.connectedNanoseconds).max()),
       .measure(connections.compactMap(\.roundTrip?.median).max()),
       .measure(media.reduce(0) { $0 + $1.bitsPerSecond }.rounded()),
-      .measure(media.map(\.lossShare).max()), .integer(media.reduce(0) { $0 +| $1.lost }),
+      .measure(media.compactMap(\.lossShare).max()),
+      .integer(media.reduce(0) { $0 +| ($1.lost ?? 0) }),
       .measure(media.compactMap(\.jitterMilliseconds).max()),
       nanoseconds(media.reduce(0) { $0 + $1.frozenSeconds }),
       .number(media.reduce(0) { $0 +| $1.freezes }),
@@ -279,10 +280,10 @@ extension CatalogueEntry {
     let hasPicture = one.width > 0
     return [
       .integer(one.peer), .text(one.name), .text(one.direction.rawValue), .text(one.kind),
-      .text(one.codec), .integer(one.ssrc), .number(one.track),
+      .text(one.codec), .number(one.packets > 0 ? one.ssrc : nil), .number(one.track),
       .number(hasPicture ? one.width : nil), .number(hasPicture ? one.height : nil),
       .measure(hasPicture ? one.framesPerSecond : nil), .measure(one.bitsPerSecond.rounded()),
-      .integer(one.lost), .measure(one.lossShare), .measure(one.jitterMilliseconds),
+      .number(one.lost), .measure(one.lossShare), .measure(one.jitterMilliseconds),
       nanoseconds(one.frozenSeconds), .number(one.freezes), .measure(one.concealedShare),
       .measure(one.level),
     ]
@@ -310,7 +311,10 @@ struct FindingRow: Sendable {
 
   private init(_ finding: Finding, number: Int, parent: Int?, depth: Int) {
     let (worst, impact) = (finding.worst, finding.impact)
-    let replayed = finding.explanation.map { " (replayed: \($0))" } ?? ""
+    let replayed =
+      finding.explanation.map {
+        $0.hasPrefix("not explained") ? " (\($0))" : " (replayed: \($0))"
+      } ?? ""
     func length(_ seconds: Double) -> Value {
       seconds > 0 ? CatalogueEntry.nanoseconds(seconds) : .null
     }

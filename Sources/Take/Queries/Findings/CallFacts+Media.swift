@@ -318,3 +318,74 @@ extension CallFacts {
     return (count, lost)
   }
 }
+
+// MARK: - ReportedLosses
+
+/// What receivers report of streams that were sent, and what statistics count beyond the wire.
+struct ReportedLosses {
+  private struct Source: Hashable {
+    var peer: Int64
+    var ssrc: Int64
+  }
+
+  /// The last statistics of receivers at the other side.
+  private var remote: [Source: (lost: Int64, received: Int64?)] = [:]
+  /// The packets that statistics of received streams count as lost, at peers where SRTP refused
+  /// some.
+  private var counted: [Source: Int64] = [:]
+
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    let rows = try connection.prepare(
+      """
+      SELECT peer, type, members ->> '$.ssrc', members ->> '$.packetsLost',
+        members ->> '$.packetsReceived'
+      FROM stat WHERE members ->> '$.packetsLost' IS NOT NULL AND (type = 'remote-inbound-rtp'
+        OR type = 'inbound-rtp' AND peer IN (
+          SELECT peer FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'))
+      ORDER BY row LIMIT \(CallFacts.most)
+      """)
+    while try rows.step() {
+      let source = Source(peer: rows.integer(0), ssrc: rows.integer(2) & 0xffff_ffff)
+      if rows.text(1) == "inbound-rtp" {
+        counted[source] = rows.integer(3)
+      } else {
+        remote[source] = (rows.integer(3), rows.isNull(4) ? nil : rows.integer(4))
+      }
+    }
+  }
+
+  /// Returns the packets of a stream that its receiver lacks, and those that it should have; nil
+  /// where nobody reported them.
+  func loss(of stream: CallFacts.Stream, _ facts: CallFacts) -> (lost: Int64, expected: Int64)? {
+    guard stream.direction == .outbound else { return (stream.lost, stream.expected) }
+    if let loss = facts.reportedLoss(of: stream) { return loss }
+    return remote[Source(peer: stream.peer, ssrc: stream.ssrc)].map {
+      let lost = max(0, $0.lost)
+      return (lost, $0.received.map { $0 +| lost } ?? max(stream.packets, lost))
+    }
+  }
+
+  /// Returns the packets of a received stream that came, and that its statistics count as lost.
+  func refused(of stream: CallFacts.Stream) -> Int64 {
+    max(0, (counted[Source(peer: stream.peer, ssrc: stream.ssrc)] ?? 0) -| stream.lost)
+  }
+}
+
+extension CallFacts {
+  /// Returns the packets of a sent stream that its receiver's reports count as lost, and those sent
+  /// until the last of them; nil without reports.
+  func reportedLoss(of stream: Stream) -> (lost: Int64, expected: Int64)? {
+    let own = reports.filter {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
+    }
+    guard let last = own.last else { return nil }
+    var (lost, former) = (Int64(0), Int64(0))
+    for report in own {
+      // The count begins again where the stream does; a packet that comes late takes one back.
+      lost +|= report.lost < 0 || former -| report.lost > 1000 ? 0 : report.lost -| former
+      former = max(0, report.lost)
+    }
+    lost = max(0, lost)
+    return (lost, max(lost, Int64(sum(of: stream, from: stream.first, to: last.at).packets)))
+  }
+}

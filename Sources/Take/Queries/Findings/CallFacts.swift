@@ -338,6 +338,7 @@ package struct CallFacts: Sendable {
     try network.read(connection, self)
     for pair in network.describedPairs { join(pair.0, pair.1) }
     try perception.read(connection, self)
+    try holdPictures(connection)
   }
 
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }

@@ -9,6 +9,8 @@ package struct FindingNames: Sendable {
   /// Transceivers that carry a screen, according to rooms.
   private var screens: Set<String> = []
   private let streams: [CallFacts.Stream]
+  /// What tells several streams of one sender and kind apart.
+  private var apart = StreamsApart()
 
   init(_ connection: borrowing SQLiteConnection, _ facts: CallFacts) throws(SQLiteError) {
     people = try RoomPeople(connection)
@@ -35,6 +37,7 @@ package struct FindingNames: Sendable {
       (stream.buckets, stream.gaps, stream.bursts) = ([], [], [])
       return stream
     }
+    apart = StreamsApart(facts) { plainName($0.peer, $0.direction, $0.kind, $0.track) }
   }
 
   /// Returns a peer's name.
@@ -65,14 +68,22 @@ package struct FindingNames: Sendable {
     }
     let kind = detection.kind.isEmpty ? stream?.kind ?? "" : detection.kind
     let track = detection.track ?? stream?.track
+    let name = plainName(detection.peer, direction, kind, track)
+    let (ordinal, part) = apart.words(
+      detection.peer, direction, ssrc: detection.ssrc, track: track)
+    return "\(name.sender)'s \(ordinal)\(name.what)\(part)"
+  }
+
+  /// Returns who sends a stream, and what it is, as in `alice` and `screen`.
+  private func plainName(
+    _ peer: Int64, _ direction: WireDirection, _ kind: String, _ track: Int64?
+  ) -> (sender: String, what: String) {
     let person = track.flatMap {
-      people.name(peer: detection.peer, track: $0, direction: direction.rawValue)
+      people.name(peer: peer, track: $0, direction: direction.rawValue)
     }
-    let sender =
-      person ?? (direction == .inbound ? otherEnd(of: detection.peer) : end(detection.peer))
-    let isScreen =
-      kind == "video" && screens.contains("\(detection.peer)/\(track ?? -1)")
-    return "\(sender)'s \(kind.isEmpty ? "media" : isScreen ? "screen" : kind)"
+    let sender = person ?? (direction == .inbound ? otherEnd(of: peer) : end(peer))
+    let isScreen = kind == "video" && screens.contains("\(peer)/\(track ?? -1)")
+    return (sender, kind.isEmpty ? "media" : isScreen ? "screen" : kind)
   }
 
   /// Rules that fire on a peer's packets but are about their sender.
@@ -93,6 +104,154 @@ package struct FindingNames: Sendable {
       return worst.direction.map { "from \(way(worst.peer, $0))" } ?? "at \(end(worst.peer))"
     case .stream: return media(of: worst)
     }
+  }
+}
+
+extension FindingNames {
+  /// Returns the side of a finding in words, such as `network` or an end's name.
+  func side(of finding: Finding) -> String {
+    guard let side = finding.side, let worst = finding.worst else { return "" }
+    let isInbound = worst.direction == .inbound
+    switch side {
+    case .network, .server, .signaling: return side.rawValue
+    case .end: return end(worst.peer)
+    case .otherEnd: return otherEnd(of: worst.peer)
+    case .sender: return isInbound ? otherEnd(of: worst.peer) : end(worst.peer)
+    case .receiver:
+      return worst.direction == .outbound ? otherEnd(of: worst.peer) : end(worst.peer)
+    }
+  }
+}
+
+// MARK: - StreamsApart
+
+/// Tells streams apart that would have one name: a sender's second camera, the layers of a
+/// simulcast, the next source of one track.
+private struct StreamsApart: Sendable {
+  private struct Source: Hashable {
+    var peer: Int64
+    var direction: WireDirection
+    /// An SSRC or a transceiver's number.
+    var number: Int64
+  }
+
+  private struct Group: Hashable {
+    var peer: Int64
+    var direction: WireDirection
+    var sender: String
+    var what: String
+  }
+
+  /// The place among a sender's tracks of one kind, by SSRC and by transceiver; none if there is
+  /// one alone.
+  private var ordinals: [Source: String] = [:]
+  private var trackOrdinals: [Source: String] = [:]
+  /// What a source is among those of its track, as in ` (low layer)`.
+  private var parts: [Source: String] = [:]
+
+  init() {}
+
+  /// - Parameter name: returns the sender and the kind of a stream, by which names are equal.
+  init(_ facts: CallFacts, name: (CallFacts.Stream) -> (sender: String, what: String)) {
+    var groups: [(name: Group, streams: [CallFacts.Stream])] = []
+    var places: [Group: Int] = [:]
+    for stream in facts.streams where stream.role == .media && !stream.kind.isEmpty {
+      let (sender, what) = name(stream)
+      let group = Group(
+        peer: stream.peer, direction: stream.direction, sender: sender, what: what)
+      let place = places[group] ?? groups.count
+      if place == groups.count {
+        places[group] = place
+        groups.append((group, []))
+      }
+      groups[place].streams.append(stream)
+    }
+    for group in groups where group.streams.count > 1 { distinguish(group.streams) }
+    // What a sender names is called so at its receiver too, who may have it in another order.
+    for stream in facts.streams where stream.direction == .inbound {
+      guard let sent = facts.otherEnd(of: stream) else { continue }
+      let (here, there) = (Self.source(stream), Self.source(sent))
+      (ordinals[here], parts[here]) = (ordinals[there], parts[there])
+      if let track = Self.track(stream) { trackOrdinals[track] = ordinals[there] }
+    }
+  }
+
+  private static func source(_ stream: CallFacts.Stream) -> Source {
+    Source(peer: stream.peer, direction: stream.direction, number: stream.ssrc)
+  }
+
+  private static func track(_ stream: CallFacts.Stream) -> Source? {
+    stream.track.map { Source(peer: stream.peer, direction: stream.direction, number: $0) }
+  }
+
+  private mutating func distinguish(_ streams: [CallFacts.Stream]) {
+    var tracks: [[CallFacts.Stream]] = []
+    for stream in streams.sorted(by: { ($0.first, $0.ssrc) < ($1.first, $1.ssrc) }) {
+      let place = tracks.firstIndex { $0[0].track == stream.track && stream.track != nil }
+      if let place { tracks[place].append(stream) } else { tracks.append([stream]) }
+    }
+    for (place, track) in tracks.enumerated() {
+      if tracks.count > 1 {
+        for stream in track { ordinals[Self.source(stream)] = Self.ordinal(place) }
+        if let number = Self.track(track[0]) { trackOrdinals[number] = Self.ordinal(place) }
+      }
+      guard track.count > 1 else { continue }
+      for (stream, words) in zip(track, Self.parts(of: track)) {
+        parts[Self.source(stream)] = " (\(words))"
+      }
+    }
+  }
+
+  /// Returns what each source of a track is: a layer if they were sent at one time, else the one
+  /// from a time on.
+  private static func parts(of track: [CallFacts.Stream]) -> [String] {
+    let areLayers = zip(track, track.dropFirst()).allSatisfy { before, after in
+      let both = min(before.last, after.last) -| max(before.first, after.first)
+      return both *| 2 > min(before.last -| before.first, after.last -| after.first)
+    }
+    guard areLayers, track.count <= 3 else {
+      return track.enumerated().map { place, stream in
+        let time = "from \(decimal(Double(stream.first) / 1e9)) s"
+        // Two that begin at one time are told apart by their numbers.
+        let isOnly = track.count { abs($0.first -| stream.first) < 100_000_000 } == 1
+        return isOnly ? time : "\(time), ssrc \(stream.ssrc)"
+      }
+    }
+    func rate(_ stream: CallFacts.Stream) -> Double {
+      Double(stream.bytes) / Double(max(1, stream.last -| stream.first))
+    }
+    let names = track.count == 2 ? ["low", "high"] : ["low", "middle", "high"]
+    let order = track.indices.sorted { (rate(track[$0]), $0) < (rate(track[$1]), $1) }
+    return track.indices.map { place in
+      "\(names[order.firstIndex(of: place) ?? 0]) layer"
+    }
+  }
+
+  private static func ordinal(_ place: Int) -> String {
+    let words = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
+    guard !words.indices.contains(place) else { return words[place] + " " }
+    let number = place +| 1
+    let ending =
+      switch (number % 100 / 10, number % 10) {
+      case (1, _): "th"
+      case (_, 1): "st"
+      case (_, 2): "nd"
+      case (_, 3): "rd"
+      default: "th"
+      }
+    return "\(number)\(ending) "
+  }
+
+  /// Returns what stands before the kind of a stream, and what stands behind it.
+  func words(_ peer: Int64, _ direction: WireDirection, ssrc: Int64?, track: Int64?) -> (
+    ordinal: String, part: String
+  ) {
+    let source = ssrc.map { Source(peer: peer, direction: direction, number: $0) }
+    let number = track.map { Source(peer: peer, direction: direction, number: $0) }
+    return (
+      source.flatMap { ordinals[$0] } ?? number.flatMap { trackOrdinals[$0] } ?? "",
+      source.flatMap { parts[$0] } ?? ""
+    )
   }
 }
 
@@ -191,12 +350,17 @@ struct FindingEnds: Sendable {
     }
   }
 
+  /// Rules about the path whose detections name the stream that shows it.
+  private static let ofPath: Set = ["high-jitter", "standing-queue", "path-became-longer"]
+
   /// Returns whether a cause with a scope affects a symptom's subject.
   func isAbout(_ cause: Detection, _ scope: FindingRule.Scope, _ symptom: Detection) -> Bool {
     if scope == .call { return true }
     guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }
     if scope == .end || scope == .connection { return true }
     if let one = flow(of: cause), let other = flow(of: symptom), one != other { return false }
+    // What one stream shows of the path holds for all that takes it.
+    if Self.ofPath.contains(cause.rule) { return true }
     if let one = stream(of: cause), let other = stream(of: symptom) { return one == other }
     return scope == .flow || cause.kind.isEmpty || symptom.kind.isEmpty
       || cause.kind == symptom.kind

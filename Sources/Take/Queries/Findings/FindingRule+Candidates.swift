@@ -51,7 +51,11 @@ extension FindingRule {
       )
       SELECT peer, from_ns, to_ns,
         'no candidate of the other side came in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
-          AS evidence
+          || iif(peer IN (
+            SELECT peer FROM signaling WHERE direction = 'in'
+              AND instr(CAST(message AS TEXT), 'end-of-candidates') > 0),
+            '; it said that there are no more (end-of-candidates), so that this side has nothing '
+              || 'to check', '') AS evidence
       FROM waiting
       WHERE to_ns - from_ns >= :least_ms * 1000000
         AND peer NOT IN (SELECT peer FROM candidate WHERE type = 'remote-candidate')
@@ -218,7 +222,13 @@ extension FindingRule {
     ],
     sql: """
       SELECT checking.peer AS peer, from_ns, to_ns,
-        'it was closed after ' || round(seconds, 1) || ' s of checks' AS evidence
+        'it was closed after ' || round(seconds, 1) || CASE
+            WHEN checking.peer IN (SELECT peer FROM peer WHERE role = 'reported')
+              THEN ' s in the state checking'
+            WHEN checking.peer IN (
+              SELECT peer FROM packet_store JOIN path_end USING (path) WHERE direction = 'out')
+              THEN ' s of checks'
+            ELSE ' s in the state checking, in which it sent no check' END AS evidence
       FROM state_time AS checking JOIN state
         ON state.peer = checking.peer AND state.machine = checking.machine
           AND state.at_ns = checking.to_ns AND state.to_state = 'closed'

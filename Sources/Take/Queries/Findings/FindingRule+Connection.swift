@@ -145,9 +145,11 @@ extension FindingRule {
         SELECT peer, at_ns, 0, 1, round_trip_ms FROM media_round_trip
       )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        iif(sum(checks) > 0, sum(checks) || ' connectivity checks', '')
+        iif(sum(checks) > 0, sum(checks) || ' connectivity check'
+            || iif(sum(checks) = 1, '', 's'), '')
           || iif(sum(checks) > 0 AND sum(reports) > 0, ' and ', '')
-          || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
+          || iif(sum(reports) > 0, sum(reports) || ' round trip'
+            || iif(sum(reports) = 1, '', 's') || ' that RTCP measured', '')
           || ' took :least_ms ms or more, the longest '
           || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence,
         max(round_trip_ms) AS delay_ms
@@ -258,7 +260,8 @@ extension FindingRule {
   ]
 
   private static let sectionRules: [FindingRule] = [
-    sectionRejected, directionRefused, doubledLines, payloadTypeUnknown, payloadTypeChanged,
+    sectionRejected, directionRefused, mediaAbsent, doubledLines, payloadTypeUnknown,
+    payloadTypeChanged,
     mediaWithoutTransceiver, crossedTypes, undecodable,
   ]
 
@@ -307,7 +310,6 @@ extension FindingRule {
     "dtls-failed": ["dtls-roles-clash"],
     "checks-unanswered": ["ice-password-wrong"],
     "consent-lost": ["turn-refused", "turn-refused-seen", "address-changed"],
-    "consent-nearly-lost": ["turn-refused", "turn-refused-seen", "address-changed"],
     "path-dead": ["turn-refused", "turn-refused-seen", "address-changed", "ice-password-wrong"],
     "sent-not-arriving": [
       "turn-refused", "turn-refused-seen", "address-changed", "payload-types-crossed",
@@ -319,10 +321,19 @@ extension FindingRule {
     "key-frame-storm": ["large-packets-lost", "payload-types-crossed", "video-undecodable"],
     "repairs-missing": ["large-packets-lost"],
     "no-repair": ["large-packets-lost"],
-    "nack-storm": ["large-packets-lost", "high-jitter"],
+    "nack-storm": ["large-packets-lost", "high-jitter", "srtp-refused"],
+    "late-repair-delay": ["srtp-refused"],
+    "consent-nearly-lost": [
+      "turn-refused", "turn-refused-seen", "address-changed", "sent-not-arriving",
+    ],
+    "wall-clock-jump": ["process-starved", "peer-starved"],
+    "codec-changed": ["payload-type-changed"],
     "encoder-behind-source": ["encoder-stopped"],
     "video-paused": ["encoder-stopped"],
-    "frames-dropped": ["video-undecodable", "payload-types-crossed", "large-packets-lost"],
+    "frames-dropped": [
+      "video-undecodable", "payload-types-crossed", "large-packets-lost",
+      "key-frame-requests-unanswered",
+    ],
     "audio-stretched": ["microphone-gaps"],
     "audio-late": ["microphone-gaps"],
     "audio-interrupted": ["microphone-gaps"],
@@ -361,7 +372,7 @@ extension FindingRule {
     "video-stopped": [
       "large-packets-lost", "address-changed", "turn-refused", "turn-refused-seen",
       "encoder-stopped", "payload-types-crossed", "path-dead", "consent-lost", "process-starved",
-      "peer-starved", "payload-type-unknown",
+      "peer-starved", "path-stalled", "payload-type-unknown",
       "direction-refused", "section-rejected", "sent-not-arriving", "no-repair", "rtcp-silence",
     ],
     "no-key-frame": [
@@ -382,7 +393,10 @@ extension FindingRule {
       "srtp-refused", "path-became-longer",
     ],
     "audio-paused": ["process-starved", "peer-starved", "consent-lost"],
-    "encoder-limited": ["standing-queue", "rtcp-silence", "path-dead", "high-jitter"],
+    "encoder-limited": [
+      "standing-queue", "rtcp-silence", "path-dead", "high-jitter", "large-packets-lost",
+      "sent-not-arriving", "loss", "loss-burst", "loss-at-peer",
+    ],
     "sequence-restart": [],
   ]
 }

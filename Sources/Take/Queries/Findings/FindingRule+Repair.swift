@@ -381,7 +381,8 @@ extension FindingRule {
     causes: ["duplicates", "sequence-restart"],
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        'at least ' || (1 << (count(*) - 1)) || ' packets were refused: '
+        'at least ' || (1 << (count(*) - 1)) || ' packets were refused (the timeline has a line '
+          || 'for each doubling of their number): '
           || min(detail ->> '$.reason')
           || iif(detail ->> '$.reason' LIKE 'authentication%',
             ', so that they were changed on the way or protected with another key', '')

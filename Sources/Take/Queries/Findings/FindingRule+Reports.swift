@@ -72,7 +72,7 @@ extension FindingRule {
 
   /// Finds streams that are sent but do not arrive, according to the remote peer's reports.
   static let sentNotArriving = FindingRule(
-    id: "sent-not-arriving", severity: .high, title: "Sent but not arriving",
+    id: "sent-not-arriving", severity: .high, title: "Sent but not arriving", scope: .flow,
     thresholds: [
       Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
       Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),

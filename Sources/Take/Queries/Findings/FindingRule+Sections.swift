@@ -126,6 +126,22 @@ extension FindingRule {
     return found
   }
 
+  /// Finds audio or video of which no packet passed, although it was negotiated and its sender
+  /// named a source of it.
+  static let mediaAbsent = FindingRule(
+    id: "media-absent", severity: .medium, title: "Negotiated media without a packet",
+    thresholds: [
+      Threshold("least_s", 5, "s", "own choice; a device may take a moment to start"),
+      Threshold("least_others", 1, "packets/s", "of other media the same way; else the path is it"),
+    ],
+    causes: ["encoder-stopped", "camera-stopped", "microphone-without-signal"],
+    silentUnder: ["section-rejected", "direction-refused", "media-without-transceiver"],
+    sql: """
+      SELECT peer, direction, kind, min(at_ns) AS from_ns, count(*) AS rows
+      FROM track GROUP BY peer, direction, kind
+      """,
+    detector: findAbsentMedia)
+
   // MARK: Packets
 
   /// Finds packets with payload types that nobody negotiated, which a receiver drops; ex_webrtc's

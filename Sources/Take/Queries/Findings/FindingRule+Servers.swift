@@ -45,7 +45,14 @@ extension FindingRule {
         group_concat(DISTINCT iif(instr(reason, ': ') > 0,
           substr(reason, 1, instr(reason, ': ') - 1) || ' answered '
             || substr(reason, instr(reason, ': ') + 2), reason))
-          || iif(max(lost.peer) IS NULL, '', ', while the call went over it') AS evidence,
+          || iif(max(lost.peer) IS NULL, '', ', while the call went over it')
+          || iif(failure.peer IN (
+              SELECT peer FROM peer WHERE configuration ->> '$.iceTransportPolicy' = 'relay'
+            ) AND failure.peer NOT IN (
+              SELECT peer FROM candidate
+              WHERE type = 'local-candidate' AND candidate_type = 'relay'),
+            '; it may use relays alone (iceTransportPolicy), and has none: it cannot connect', '')
+          AS evidence,
         count(*) AS count,
         -- Without a relay the call may do well.
         iif(max(lost.peer) IS NULL AND failure.peer IN (

@@ -52,7 +52,16 @@ extension FindingRule {
       SELECT peer, from_ns, to_ns,
         iif(state = 'have-local-offer', 'its offer was not answered for ',
           'the offer of the other side was not answered for ')
-          || round(seconds, 1) || ' s, to the end' AS evidence
+          || round(seconds, 1) || ' s, to the end'
+          -- Of a first offer; later ones went to a side that is there.
+          || iif(state = 'have-local-offer' AND NOT EXISTS (
+              SELECT 1 FROM signaling WHERE signaling.peer = open.peer AND direction = 'in'
+            ) AND NOT EXISTS (
+              SELECT 1 FROM packet_store JOIN path_end USING (path)
+              WHERE path_end.peer = open.peer AND path_end.direction = 'in'
+                AND path NOT IN (SELECT path FROM carried_path)
+            ), '; nothing at all came back, so that the other side may never have got it', '')
+          AS evidence
       FROM state_time AS open
       WHERE machine = 'signaling'
         AND state IN ('have-local-offer', 'have-remote-offer', 'have-local-pranswer',

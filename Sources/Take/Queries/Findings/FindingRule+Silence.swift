@@ -176,6 +176,9 @@ extension FindingRule {
     return found
   }
 
+  /// Rules whose detections are times in which nothing of any protocol came.
+  fileprivate static let silencing = [pathDead, peerStarved, pathStalled]
+
   /// Groups spans that are less than a pause apart.
   private static func grouped(_ spans: [(from: Int64, to: Int64)], pause: Int64)
     -> [[(from: Int64, to: Int64)]]
@@ -332,5 +335,27 @@ extension FindingRule {
     }
     // Media captured during the silence would be late by the time it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
+  }
+}
+
+extension CallFacts {
+  /// Sets for how long each gap between pictures was a time in which everything stood still: the
+  /// path, or the process of either end.
+  mutating func holdPictures(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    guard !pictureGaps.isEmpty else { return }
+    var times: [(peer: Int64, from: Int64, to: Int64)] = []
+    for rule in FindingRule.silencing {
+      guard let detector = rule.detector else { continue }
+      times += try detector(self, rule.limits, connection).map {
+        ($0.peer, $0.fromNanoseconds, $0.toNanoseconds)
+      }
+    }
+    for peer in peers where !peer.isObserved {
+      for late in network.lateSteps where late.actor == peer.actor {
+        times.append((peer.number, late.due, late.at))
+        if let other = peer.other { times.append((other, late.due, late.at)) }
+      }
+    }
+    for place in pictureGaps.indices { pictureGaps[place].hold(by: times) }
   }
 }

@@ -162,6 +162,10 @@ package struct Finding: Sendable {
   package var explanation: String?
   /// The harm in seconds of all affected streams, by which findings are ordered.
   package var weight = 0.0
+  /// Where its cause is, and so who can mend it; nil if the rule does not show that.
+  package var side: FindingSide?
+  /// The same in words, by the names of the ends.
+  package var sideWords = ""
   /// The severity of detections that have none of their own: that of the rule.
   package var usualSeverity = FindingSeverity.medium
 
@@ -195,6 +199,72 @@ package struct Finding: Sendable {
     }
     return sum
   }
+}
+
+/// Where the cause of a finding is, and so who can mend it.
+package enum FindingSide: String, Sendable, Hashable, CaseIterable {
+  /// The path between the two ends, with its NATs and firewalls.
+  case network
+  /// A STUN or TURN server.
+  case server
+  /// What the applications and their signaling agreed on, or passed on.
+  case signaling
+  /// The end that sends the media: its devices, its encoder, its application.
+  case sender
+  /// The end that receives the media: its decoder, its loudspeaker.
+  case receiver
+  /// The end that shows it.
+  case end
+  /// The end that is at the other side of the one that shows it.
+  case otherEnd = "other-end"
+
+  /// Returns the side of a rule's findings; nil if it is none or may be any.
+  static func of(_ rule: String) -> FindingSide? { table[rule] }
+
+  /// The ids of all rules with a side.
+  static var ids: Set<String> { Set(table.keys) }
+
+  private static let rules: [FindingSide: [String]] = [
+    .network: [
+      "address-changed", "checks-unanswered", "connection-churn", "consent-lost",
+      "consent-nearly-lost", "data-behind-loss", "duplicates", "family-mismatch", "high-jitter",
+      "high-round-trip", "ice-flapping", "large-packets-lost", "late-repair", "late-repair-delay",
+      "loss", "loss-at-peer", "loss-burst", "name-unresolved", "path-became-longer", "path-dead",
+      "path-stalled", "reordering", "repairs-missing", "rtcp-silence", "sent-not-arriving",
+      "srtp-refused", "standing-queue",
+    ],
+    .server: ["turn-refused", "turn-refused-seen", "turn-unreachable", "slow-server"],
+    .signaling: [
+      "answer-without-offer", "description-refused", "direction-refused", "dtls-roles-clash",
+      "duplicate-lines", "fingerprint-mismatch", "ice-password-wrong", "media-without-transceiver",
+      "negotiation-open", "no-remote-candidates", "no-repair", "only-host-candidates",
+      "payload-type-unknown", "payload-types-crossed", "refused-section", "renegotiation-storm",
+      "restart-unfinished", "section-rejected", "slow-signaling",
+    ],
+    .sender: [
+      "audio-paused", "camera-black", "camera-repeats", "camera-slow", "camera-stopped",
+      "clipped-microphone", "clock-drift", "codec-changed", "encoder-behind-source",
+      "encoder-capped", "encoder-limited-by-processor", "encoder-slow", "encoder-stopped",
+      "key-frame-requests-unanswered", "key-frame-too-large", "media-absent", "media-clock-jump",
+      "microphone-constant", "microphone-gaps", "microphone-quiet", "microphone-without-signal",
+      "pacer-delay", "picture-coarse", "rtcp-other-ssrc", "sequence-restart", "silent-audio",
+      "simulcast-layer-ended", "speech-while-muted", "uneven-timestamps", "video-paused",
+    ],
+    .receiver: [
+      "audio-not-played", "decoder-missing", "decoder-slow", "decoder-stuck", "playout-starved",
+      "silent-while-speaking",
+    ],
+    .end: [
+      "no-candidates", "process-starved", "send-failed", "slow-description", "socket-refused",
+    ],
+    .otherEnd: ["peer-starved", "wall-clock-jump"],
+  ]
+
+  private static let table: [String: FindingSide] = {
+    var table: [String: FindingSide] = [:]
+    for (side, ids) in rules { for id in ids { table[id] = side } }
+    return table
+  }()
 }
 
 extension Detection {

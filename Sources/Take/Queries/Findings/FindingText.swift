@@ -7,8 +7,8 @@ extension TakeFindings {
   package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     var text = TextTable(
-      columns: ["severity", "from", "to", "finding", "id"], rows: rows,
-      alignsRight: [false, true, true, false, false], wraps: true
+      columns: Self.columns, rows: rows,
+      alignsRight: [false, true, true, false, false, false], wraps: true
     ).text(look) { row, column in
       column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
     }
@@ -55,8 +55,8 @@ extension TakeFindings {
     let most = 12
     let shown = rows.prefix(most)
     var text = TextTable(
-      columns: ["severity", "from", "to", "finding", "id"], rows: Array(shown),
-      alignsRight: [false, true, true, false, false], wraps: true
+      columns: Self.columns, rows: Array(shown),
+      alignsRight: [false, true, true, false, false, false], wraps: true
     ).text(look) { row, column in
       column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
     }
@@ -69,6 +69,8 @@ extension TakeFindings {
     return text
   }
 
+  private static let columns = ["severity", "from", "to", "side", "finding", "id"]
+
   /// The table rows: one per finding, followed by one per symptom.
   var rows: [[String]] {
     var rows: [[String]] = []
@@ -77,7 +79,8 @@ extension TakeFindings {
       rows.append([
         depth == 0 ? finding.severity.name : "",
         thousandths(finding.fromNanoseconds / 1_000_000),
-        thousandths(finding.toNanoseconds / 1_000_000), mark + finding.text, finding.id,
+        thousandths(finding.toNanoseconds / 1_000_000), depth == 0 ? finding.sideWords : "",
+        mark + finding.text, finding.id,
       ])
       for symptom in finding.symptoms { add(symptom, depth +| 1) }
       if let explanation = finding.explanation {
@@ -85,7 +88,7 @@ extension TakeFindings {
         let words =
           explanation.hasPrefix(reason)
           ? "Not replayed: \(explanation.dropFirst(reason.utf8.count))" : "Replayed: \(explanation)"
-        rows.append(["", "", "", "   \(words)", ""])
+        rows.append(["", "", "", "", "   \(words)", ""])
       }
     }
     for finding in findings { add(finding, 0) }
@@ -136,6 +139,8 @@ extension TakeFindings {
       ("id", .text(finding.id)), ("severity", .text(finding.severity.name)),
       ("text", .text(finding.text)), ("title", .text(finding.title)),
       ("subject", .text(finding.subject)),
+      ("side", finding.side.map { .text($0.rawValue) }),
+      ("side_name", finding.sideWords.isEmpty ? nil : .text(finding.sideWords)),
       ("peer", finding.worst.map { .integer($0.peer) }),
       ("kind", finding.worst.flatMap { $0.kind.isEmpty ? nil : .text($0.kind) }),
       ("from_ns", .integer(finding.fromNanoseconds)), ("to_ns", .integer(finding.toNanoseconds)),
@@ -182,7 +187,11 @@ extension Finding {
           + (worstStream.map { "\($0), " } ?? "")
         : ", \(FindingWords.number(times)) times\(sum); worst: "
     }
-    var text = head + (more.isEmpty ? ": " : more) + worst.evidence
+    // Of what one of many streams showed, the subject does not say which.
+    let only =
+      scope == .flow && streams == 1 && !worst.kind.isEmpty && worst.kind != "data"
+      ? worstStream.map { "\($0), " } ?? "" : ""
+    var text = head + (more.isEmpty ? ": " : more) + only + worst.evidence
     if !cost.isEmpty, !symptoms.isEmpty { text += "; \(cost)" }
     if !doubts.isEmpty { text += " (weakened: \(doubts.joined(separator: "; ")))" }
     return text

@@ -56,7 +56,7 @@ extension FindingRule {
               + (isWhole
                 ? ""
                 : " in that time, \(stream.lost) of \(stream.expected) "
-                  + "(\(percent(stream.lost, of: stream.expected))) in all")
+                  + "(\(percent(stream.lost, of: stream.expected))) over the whole call")
               + (repaired > 0 ? "; \(counted(repaired, "retransmission")) came" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(

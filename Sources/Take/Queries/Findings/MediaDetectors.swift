@@ -109,6 +109,17 @@ extension FindingRule {
     return found
   }
 
+  /// Finds audio or video that was negotiated and announced, and never there, while other media
+  /// was: without any it is `one-way-media`.
+  static func findAbsentMedia(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    try AbsentMedia.all(facts, connection).filter {
+      Double($0.to -| $0.from) / 1e9 >= limits["least_s"]
+        && Double($0.others) >= limits["least_others"] * Double($0.to -| $0.from) / 1e9
+    }.map { $0.detection(rule: "media-absent") }
+  }
+
   // MARK: Streams
 
   /// A negotiated stream's pause.
@@ -224,6 +235,100 @@ extension CallFacts {
         && $0.first < to && $0.last > from
         && sum(of: $0, from: from &+ intervalNanoseconds, to: to &- intervalNanoseconds).packets > 0
     }
+  }
+}
+
+/// Media of one kind that was negotiated, that its sender announced, and of which no packet passed.
+struct AbsentMedia {
+  var peer: Int64
+  var direction: WireDirection
+  var kind: String
+  var from: Int64
+  var to: Int64
+  /// The packets of other kinds that passed the same way meanwhile.
+  var others: Int64
+
+  private static let least: Int64 = 3_000_000_000
+
+  /// Returns all of a take's; what both ends show is that of the receiver.
+  static func all(_ facts: CallFacts, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> [AbsentMedia]
+  {
+    var found: [AbsentMedia] = []
+    for peer in facts.peers {
+      guard let live = facts.live(peer) ?? peer.live else { continue }
+      for direction in [WireDirection.inbound, .outbound] {
+        guard direction == .inbound || peer.other == nil else { continue }
+        for kind in ["audio", "video"] {
+          if let one = try absent(peer, direction, kind, live, facts, connection) {
+            found.append(one)
+          }
+        }
+      }
+    }
+    return found
+  }
+
+  private static func absent(
+    _ peer: CallFacts.Peer, _ direction: WireDirection, _ kind: String,
+    _ live: ClosedRange<Int64>, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> AbsentMedia? {
+    let own = facts.streams.filter { $0.peer == peer.number && $0.direction == direction }
+    // Of a stream whose kind is unknown nobody can say that it is another.
+    guard !own.contains(where: { $0.kind == kind || $0.kind.isEmpty && $0.role == .media }) else {
+      return nil
+    }
+    let spans = facts.agreements.filter {
+      $0.peer == peer.number && $0.direction == direction && $0.kind == kind
+    }.map { (from: max($0.from, live.lowerBound), to: min($0.to, live.upperBound)) }
+    guard let span = spans.max(by: { $0.to -| $0.from < $1.to -| $1.from }),
+      span.to -| span.from >= least,
+      isAnnounced(peer.number, direction, kind, until: span.to, facts),
+      try !hasNoSource(peer.number, direction, kind, connection)
+    else { return nil }
+    return AbsentMedia(
+      peer: peer.number, direction: direction, kind: kind, from: span.from, to: span.to,
+      others: own.reduce(0) { $0 +| Int64(facts.sum(of: $1, from: span.from, to: span.to).packets) }
+    )
+  }
+
+  /// Whether the latest description of its sender has a source of the kind.
+  private static func isAnnounced(
+    _ peer: Int64, _ direction: WireDirection, _ kind: String, until end: Int64,
+    _ facts: CallFacts
+  ) -> Bool {
+    let latest = facts.network.descriptions(of: peer).last {
+      $0.isLocal == (direction == .outbound) && $0.at <= end
+    }
+    return latest?.sections.contains {
+      $0.kind == kind && !$0.isRejected && $0.sends && $0.hasSource
+    } ?? false
+  }
+
+  /// Whether the application of the sender had no source, or took it away.
+  private static func hasNoSource(
+    _ peer: Int64, _ direction: WireDirection, _ kind: String,
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    guard direction == .outbound else { return false }
+    return try connection.integer(
+      """
+      SELECT EXISTS (
+        SELECT 1 FROM call_request
+        WHERE peer = \(peer) AND name = 'replaceSource' AND arguments ->> '$._1' IS NULL)
+      """) == 1
+  }
+
+  func detection(rule: String) -> Detection {
+    let seconds = Double(to -| from) / 1e9
+    let words = direction == .inbound ? "came" : "was sent"
+    return Detection(
+      rule, peer: peer, from: from, to: to,
+      "no packet of it \(words) in \(decimal(seconds)) s, though both sides had agreed on it"
+        + (others > 0
+          ? "; \(counted(others, "packet")) of other media \(others == 1 ? "was" : "were") there"
+          : ""),
+      direction: direction, kind: kind, impact: FindingImpact(withoutMedia: seconds))
   }
 }
 

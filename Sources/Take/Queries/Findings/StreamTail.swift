@@ -88,6 +88,9 @@ struct PictureGap: Sendable {
   /// The number of such pauses of `least` or longer, and their sum.
   var pauses: Int64 = 0
   var allPaused: Int64 = 0
+  /// For how long something held everything up meanwhile: a dead path, or a process that did not
+  /// run.
+  var held: Int64 = 0
   /// The timestamp of the picture before it: what was missing until then has been repaired.
   fileprivate var beforeTime: Int64
   fileprivate var earlyRow: Int64
@@ -97,7 +100,14 @@ struct PictureGap: Sendable {
   var length: Int64 { to -| from }
   var seconds: Double { Double(length) / 1e9 }
   /// Whether the sender had nothing to send, as with a static screen.
-  var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
+  ///
+  /// A process that does not run sends nothing either, and its clock goes on: that is no choice.
+  var isPause: Bool {
+    !isHeld && missing == 0 && Double(paused) >= 0.8 * Double(length)
+  }
+
+  /// Whether what held everything up makes the gap as long as it is.
+  var isHeld: Bool { held *| 2 > length }
 
   /// Whether it is a freeze by freezeCount's rule even after the sender's pauses are subtracted.
   ///
@@ -105,6 +115,7 @@ struct PictureGap: Sendable {
   /// only if no packet is missing.
   var isFreeze: Bool {
     guard let mean = freezeMean, !isPause else { return false }
+    if isHeld { return true }
     let isExcused = missing == 0 && Double(allPaused) > 1.5 * mean * Double(pauses)
     return Double(length) - (isExcused ? Double(allPaused) : 0) >= max(3 * mean, mean + 150e6)
   }
@@ -176,6 +187,13 @@ struct PictureGap: Sendable {
           fromRow: last.row, toRow: .max))
     }
     return found
+  }
+
+  /// Sets for how long any of these times held it up.
+  mutating func hold(by times: [(peer: Int64, from: Int64, to: Int64)]) {
+    let spans = times.filter { $0.peer == peer && $0.to > from && $0.from < to }
+      .map { (max($0.from, from), min($0.to, to)) }
+    held = Finding.union(spans)
   }
 
   /// A stream's packets from shortly before the gap on.

@@ -298,9 +298,9 @@ struct FindingTree {
     let own = places.map { detections[$0] }
     let rule = rules[own[0].rule]
     let all = own + symptoms.flatMap { Self.all(of: $0) }
-    let severity = all.map { $0.severity ?? rules[$0.rule]?.severity ?? .medium }.max()
+    let severity = severity(of: all)
     var finding = Finding(
-      id: own[0].rule, title: rule?.title ?? own[0].rule, severity: severity ?? .medium,
+      id: own[0].rule, title: rule?.title ?? own[0].rule, severity: severity,
       scope: rule?.scope ?? .stream, subject: "", detections: own, impact: ends.impact(of: all),
       symptoms: symptoms)
     finding.usualSeverity = rule?.severity ?? .medium
@@ -308,7 +308,26 @@ struct FindingTree {
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
     finding.doubts = doubts(of: own)
+    finding.side = FindingSide.of(own[0].rule)
+    finding.sideWords = names.side(of: finding)
     return finding
+  }
+
+  /// The least harm, in seconds of all streams, that people notice.
+  private static let leastNoticed = 0.5
+
+  /// The worst severity of detections: medium instead of high if all that makes it high is a moment
+  /// that nobody noticed.
+  private func severity(of all: [Detection]) -> FindingSeverity {
+    func severity(_ one: Detection) -> FindingSeverity {
+      one.severity ?? rules[one.rule]?.severity ?? .medium
+    }
+    let worst = all.map(severity).max() ?? .medium
+    guard worst == .high else { return worst }
+    let high = all.filter { severity($0) == .high }
+    let isShort =
+      high.allSatisfy { $0.impact.harmSeconds > 0 } && ends.weight(of: all) < Self.leastNoticed
+    return isShort ? .medium : .high
   }
 
   /// Returns descriptions of what could not be seen while they lasted.

@@ -44,8 +44,15 @@ package struct TakeSummary: Sendable {
     var height: Int32 = 0
     var framesPerSecond = 0.0
     var bitsPerSecond = 0.0
-    var lossShare = 0.0
-    var lost: Int64 = 0
+    /// The packets that its receiver lacks, and their share; nil where nobody counted them.
+    ///
+    /// Who sends does not see what is lost: that is what the receiver's reports say.
+    var lossShare: Double?
+    var lost: Int64?
+    /// The packets that came and that SRTP refused, which statistics count as lost.
+    var refused: Int64 = 0
+    /// The packets on the wire; nil where only another stack's statistics tell of them.
+    var packets: Int64 = 0
     var jitterMilliseconds: Double?
     var frozenSeconds = 0.0
     var freezes = 0
@@ -63,6 +70,8 @@ package struct TakeSummary: Sendable {
   private(set) var connections: [Connection] = []
   private(set) var media: [Media] = []
   private(set) var packets: Int64 = 0
+  /// Whether the take holds no packets, but what another stack reported.
+  private let isReported: Bool
 
   package init(path: String, findings: TakeFindings) throws(TapeError) {
     try self.init(path: path, try TakeFile.openForQueries(path), findings: findings)
@@ -80,6 +89,7 @@ package struct TakeSummary: Sendable {
     let facts = findings.facts
     end = facts.end
     packets = facts.packets
+    isReported = !facts.peers.isEmpty && facts.peers.allSatisfy(\.isReported)
     do throws(SQLiteError) {
       try readConnections(connection, facts)
       try readMedia(connection, facts)
@@ -162,15 +172,24 @@ package struct TakeSummary: Sendable {
         peer: rows.integer(0), track: rows.integer(1), direction: rows.text(2) ?? "")
       levels[name] = rows.real(3)
     }
+    let losses = try ReportedLosses(connection)
     for stream in facts.streams where stream.role == .media {
       // If both ends are in the take, the receiver's measurement is used.
       guard stream.direction == .inbound || facts.otherEnd(of: stream) == nil else { continue }
-      media.append(described(stream, facts, levels))
+      media.append(described(stream, facts, levels, losses))
+    }
+    for absent in try AbsentMedia.all(facts, connection) {
+      let detection = absent.detection(rule: "")
+      media.append(
+        Media(
+          peer: absent.peer, name: findings.names.media(of: detection),
+          direction: absent.direction, kind: absent.kind, codec: "", ssrc: 0, track: nil))
     }
   }
 
   private func described(
-    _ stream: CallFacts.Stream, _ facts: CallFacts, _ levels: [LevelName: Double]
+    _ stream: CallFacts.Stream, _ facts: CallFacts, _ levels: [LevelName: Double],
+    _ losses: ReportedLosses
   ) -> Media {
     let detection = Detection(
       "", peer: stream.peer, from: 0, to: 0, "", ssrc: stream.ssrc, track: stream.track,
@@ -180,9 +199,11 @@ package struct TakeSummary: Sendable {
       kind: stream.kind, codec: stream.codec, ssrc: stream.ssrc, track: stream.track)
     let seconds = Double(max(stream.last &- stream.first, 1)) / 1e9
     media.bitsPerSecond = seconds > 0.1 ? Double(stream.bytes) * 8 / seconds : 0
-    (media.lost, media.lossShare) = (
-      stream.lost, Double(stream.lost) / Double(max(stream.expected, 1))
-    )
+    media.packets = stream.packets
+    if stream.direction == .inbound { media.refused = losses.refused(of: stream) }
+    if let loss = losses.loss(of: stream, facts) {
+      (media.lost, media.lossShare) = (loss.lost, Double(loss.lost) / Double(max(loss.expected, 1)))
+    }
     let spaced = stream.buckets.reduce(0) { $0 +| Int64($1.spaced) }
     let jitter = stream.buckets.reduce(0) { $0 +| Int64($1.jitterMicroseconds) }
     if spaced > 0 { media.jitterMilliseconds = Double(jitter) / Double(spaced) / 1e3 }
@@ -192,6 +213,14 @@ package struct TakeSummary: Sendable {
       media.jitterMilliseconds = counted.jitterSeconds.map { $0 * 1e3 }
       (media.freezes, media.frozenSeconds) = (Int(counted.freezes), counted.frozenSeconds)
       media.concealedShare = counted.concealedShare
+      // A freeze is counted when it ends, so what never went on is in no counter.
+      let stopped = findings.detections.filter {
+        $0.rule == "video-stopped" && $0.peer == stream.peer && $0.ssrc == stream.ssrc
+          && $0.direction == stream.direction
+          && $0.toNanoseconds >= stream.last -| 3_000_000_000
+      }
+      media.freezes +|= stopped.count
+      media.frozenSeconds += stopped.reduce(0) { $0 + Double($1.length) / 1e9 }
     }
     guard let number = stream.track, let track = facts.track(stream.peer, number, stream.direction)
     else { return media }
@@ -250,7 +279,7 @@ extension TakeSummary {
   package var head: String {
     var lines = [
       "\(path): \(label.isEmpty ? "a call" : label), \(thousandths(end / 1_000_000)) s, "
-        + "\(counted(packets, "packet")) of RTP, \(start)"
+        + "\(counted(packets, "packet")) of RTP\(isReported ? " by its statistics" : ""), \(start)"
     ]
     for one in connections.prefix(12) {
       let state = one.state.isEmpty ? "state not seen" : one.state
@@ -275,15 +304,24 @@ extension TakeSummary {
     let picture =
       media.width > 0
       ? "\(media.width)x\(media.height), \(decimal(media.framesPerSecond)) fps" : ""
+    guard media.packets > 0 else {
+      return [media.name, media.codec, "no packets", "", "", "", "", "", ""]
+    }
     return [
       media.name, media.codec, picture, decimal(media.bitsPerSecond / 1e3),
-      media.lost > 0 && media.lossShare < 0.0005
-        ? "under 0.1 %" : "\(decimal(media.lossShare * 100)) %",
+      Self.loss(media),
       media.jitterMilliseconds.map { "\(decimal($0)) ms" } ?? "",
       media.freezes > 0 ? "\(decimal(media.frozenSeconds)) s (\(media.freezes))" : "",
       media.concealedShare.map { "\(decimal($0 * 100)) %" } ?? "",
       media.level.map { "\(decimal($0)) dBov" } ?? "",
     ]
+  }
+
+  /// The share of a stream's packets that its receiver lacks; `?` where nobody counted them.
+  private static func loss(_ media: Media) -> String {
+    guard let lost = media.lost, let share = media.lossShare else { return "?" }
+    return (lost > 0 && share < 0.0005 ? "under 0.1 %" : "\(decimal(share * 100)) %")
+      + (media.refused > 0 ? ", \(media.refused) refused" : "")
   }
 
   /// The JSON's size limit in bytes, because it is passed to programs and language models.
@@ -308,6 +346,7 @@ extension TakeSummary {
         ("id", .text(finding.id)), ("severity", .text(finding.severity.name)),
         ("text", short(finding.text)), ("from_ns", .integer(finding.fromNanoseconds)),
         ("to_ns", .integer(finding.toNanoseconds)),
+        ("side", finding.side.map { .text($0.rawValue) }),
       ]
       if !symptoms.isEmpty {
         members.append(("symptoms", .list(symptoms.map { tree($0, depth -| 1) })))
@@ -368,7 +407,8 @@ extension TakeSummary {
     var members: [(String, JSONText?)] = [
       ("name", short(one.name)), ("peer", .integer(one.peer)),
       ("direction", .text(one.direction.rawValue)), ("kind", .text(one.kind)),
-      ("codec", .text(one.codec)), ("ssrc", .integer(one.ssrc)),
+      ("codec", .text(one.codec)), ("ssrc", one.packets > 0 ? .integer(one.ssrc) : nil),
+      ("packets", .integer(one.packets)),
     ]
     members.append(("track", one.track.map { .integer($0) }))
     if one.width > 0 {
@@ -377,8 +417,9 @@ extension TakeSummary {
       members.append(("frames_per_second", tenths(one.framesPerSecond)))
     }
     members.append(("bits_per_second", .number(one.bitsPerSecond.rounded())))
-    members.append(("packets_lost", .integer(one.lost)))
-    members.append(("loss_share", share(one.lossShare)))
+    members.append(("packets_lost", one.lost.map { .integer($0) }))
+    members.append(("loss_share", one.lossShare.map(share)))
+    if one.refused > 0 { members.append(("packets_refused", .integer(one.refused))) }
     members.append(
       ("jitter_ns", one.jitterMilliseconds.map(Self.nanoseconds)))
     if one.freezes > 0 {

@@ -250,6 +250,10 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
+    var refusing: Set<Int64> = []
+    let refusals = try connection.prepare(
+      "SELECT DISTINCT peer FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'")
+    while try refusals.step() { refusing.insert(refusals.integer(0)) }
     for track in facts.tracks where track.direction == .inbound && track.kind == "audio" {
       func share(_ voice: CallFacts.Voice, _ limit: String = "low_share") -> Bool {
         let concealed = voice.concealed -| voice.spared
@@ -271,7 +275,9 @@ extension FindingRule {
         }
         if isBad || Double(concealed) >= limits["least_concealed"] {
           found.append(
-            concealment(track, second..<last, (concealed, blocks), severity: isBad ? nil : .low))
+            concealment(
+              track, second..<last, (concealed, blocks), severity: isBad ? nil : .low,
+              reason: refusing.contains(track.peer) ? "refused, lost or late" : "lost or late"))
         }
         second = last
       }
@@ -285,7 +291,7 @@ extension FindingRule {
   /// summary.
   private static func concealment(
     _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
-    severity: FindingSeverity?
+    severity: FindingSeverity?, reason: String
   ) -> Detection {
     let all = track.voices.reduce(Int64(0)) { $0 +| Int64($1.blocks) }
     let allConcealed = track.voices.reduce(Int64(0)) { $0 +| Int64($1.concealed -| $1.spared) }
@@ -297,12 +303,13 @@ extension FindingRule {
     return Detection(
       "concealed-audio", peer: track.peer, from: track.voices[time.lowerBound].firstConcealed,
       to: track.voices[time.upperBound -| 1].lastConcealed +| blockNanoseconds,
-      "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were filled in"
+      "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were filled in, "
+        + "because packets were \(reason)"
         + (isWhole
           ? ""
-          : " meanwhile, \(words(allConcealed, all)) "
-            + "(\(percent(allConcealed, of: all))) in all")
-        + ", because packets were lost or late", track: track.track, direction: .inbound,
+          : "; over the whole call \(words(allConcealed, all)) "
+            + "(\(percent(allConcealed, of: all)))"),
+      track: track.track, direction: .inbound,
       kind: "audio",
       impact: FindingImpact(
         concealed: Double(concealed) * Double(blockNanoseconds) / 1e9,
