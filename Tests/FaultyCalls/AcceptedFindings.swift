@@ -11,12 +11,16 @@ package enum AcceptedFindings {
   }
 
   /// The findings that the other end can reach: it does not know a server's answer, or why an
-  /// encoder gives no frames.
+  /// encoder gives no frames or few bits.
   private static let byVictim: [FaultKind: Set<String>] = [
     .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
     .serverSilent: ["no-remote-candidates"],
     .turnRefused: ["no-remote-candidates", "turn-refused", "turn-refused-seen"],
     .relayExpires: ["sent-not-arriving", "consent-lost", "path-dead"],
+    // What holds an encoder down, and who speaks into a muted microphone, only their end knows.
+    .tinyBitrate: ["video-held-down"], .maxBitrate: ["video-held-down"],
+    .bandwidthLine: ["video-held-down"], .mutedSpeaker: ["audio-muted"],
+    .slowProcessor: ["media-in-bursts"], .inactiveDirection: ["media-never-came"],
   ]
 
   private static let path: [FaultKind: Set<String>] = [

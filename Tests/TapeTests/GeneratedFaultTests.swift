@@ -38,10 +38,43 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A receiver-only take still names a stream that cannot be decoded.
-  @Test func aReceiverAloneNamesAStreamOfAnotherCodec() throws {
-    let found = try found(.wrongMapping, 70..<71, sight: .victim)
-    #expect(found.findings.first?.id == "video-undecodable", "\(found.text())")
+  /// A receiver-only take still names a stream that cannot be decoded, and what its sender's
+  /// limits, processor or answer cost.
+  @Test(arguments: [
+    (FaultKind.wrongMapping, "video-undecodable"), (.tinyBitrate, "video-held-down"),
+    (.maxBitrate, "video-held-down"), (.bandwidthLine, "video-held-down"),
+    (.slowProcessor, "media-in-bursts"), (.inactiveDirection, "media-never-came"),
+    (.mutedSpeaker, "audio-muted"), (.cameraRepeats, "camera-repeats"),
+  ])
+  func aReceiverAloneNamesIt(kind: FaultKind, id: String) throws {
+    let found = try found(kind, 70..<90, sight: .victim)
+    #expect(found.findings.first?.id == id, "\(found.text())")
+  }
+
+  /// A limit that suffices, a process that stands still for less, a track that is off for a moment,
+  /// and an end that has no camera, as their receiver sees them.
+  @Test(arguments: [true, false]) func aReceiverAloneSeesNothingNearlyTheSame(hasCamera: Bool)
+    throws
+  {
+    let folder = try TakeFolder()
+    let chance = Chance(11, "receiver")
+    var setup = CallSetup(chance)
+    (setup.recorded, setup.cameras) = (1, [hasCamera, true])
+    let path = folder.file("receiver.take")
+    let driven = try DrivenCall(path: path, seed: 11, setup: setup, chance: chance)
+    driven.at(3_000) { $0.limit(.video, of: 0, to: 1_500_000) }
+    for place in 0..<20 {
+      driven.at(4_000 + place * 200) { $0.call.stall(0, for: .milliseconds(60)) }
+    }
+    for isOn in [false, true] {
+      driven.at(isOn ? 10_500 : 9_000) { $0.setEnabled(.audio, of: 0, isOn) }
+    }
+    driven.begin()
+    driven.run(until: 14_000)
+    try driven.finish()
+    let found = try TakeFindings(path: path)
+    let ids = Set(FindingRule.receiverRules.map(\.id) + ["media-in-bursts"])
+    #expect(Set(found.detections.map(\.rule)).isDisjoint(with: ids), "\(found.text())")
   }
 
   /// A relay whose password changed is lost when its lifetime ends, not at the refusal.

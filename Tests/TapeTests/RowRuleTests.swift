@@ -60,6 +60,24 @@ struct RowRuleTests {
     Case(
       "picture-coarse", bad: "110", good: "80",
       format(1, "out", "encoded") + frames(300, quantiser: "$X")),
+    // Small frames of about one size, or of sizes that a movement makes differ.
+    Case(
+      "picture-still", bad: "40", good: "700",
+      format(1, "in", "decoded") + frames(300, size: "1000 + i * 37 % $X", quantiser: "2")),
+    // 48 kbit/s, coarse or as fine as can be.
+    Case(
+      "video-held-down", bad: "20", good: "4",
+      format(1, "in", "decoded") + frames(300, size: "180 + i * 7 % 40", quantiser: "$X")),
+    // Four seconds of digital silence, or one and a half.
+    Case(
+      "audio-muted", bad: "40", good: "15",
+      """
+      \(numbers(300))
+      INSERT INTO level (row, peer, at_ns, track, direction, energy, samples, peak, meter,
+        sender_level, voice)
+        SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'in',
+          iif(i BETWEEN 100 AND 99 + $X, 0, 4800 * 250000), 4800, 2000, 2000, NULL, 1 FROM n;
+      """),
     // Seven changes of the size, or four.
     Case(
       "resolution-hunts", bad: "240", good: "150",

@@ -15,7 +15,7 @@ extension FindingRule {
       lateFrame, noKeyFrame, lateKeyFrame, freeze, stopped, pausedVideo, concealed, silence,
       pausedAudio,
       mutedSpeech, speechWhileMuted, limited,
-    ] + perceptionRules
+    ] + perceptionRules + receiverRules
 
   /// Returns the rule with an id, if there is one.
   package static func named(_ id: String) -> FindingRule? { all.first { $0.id == id } }

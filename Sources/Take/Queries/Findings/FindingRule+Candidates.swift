@@ -43,7 +43,9 @@ extension FindingRule {
       WITH waiting AS (
         SELECT peer, min(at_ns) AS from_ns,
           coalesce(min(iif(to_state IN ('failed', 'closed'), at_ns, NULL)), \(end)) AS to_ns
-        FROM state WHERE machine IN ('ice-connection', 'connection')
+        FROM state
+        WHERE machine IN ('ice-connection', 'connection')
+          OR machine = 'signaling' AND to_state = 'stable'
         GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
           AND peer NOT IN (
             SELECT path_end.peer FROM packet_store JOIN path_end USING (path)

@@ -278,8 +278,8 @@ extension FindingRule {
   ]
 
   private static let wayRules: [FindingRule] = [
-    pathDead, processStarved, peerStarved, pathStalled, reportsMissing, sentNotArriving,
-    largePacketsLost,
+    pathDead, processStarved, peerStarved, mediaInBursts, pathStalled, reportsMissing,
+    sentNotArriving, largePacketsLost,
   ]
 
   private static let timingRules: [FindingRule] = [

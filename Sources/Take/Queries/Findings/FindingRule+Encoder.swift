@@ -293,10 +293,9 @@ extension FindingRule {
   @Sendable private static func findPoorPictures(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let scales: [String: Double] = ["vp8": 127, "vp9": 255, "av1": 255, "h264": 51]
     return facts.tracks.filter { $0.kind == "video" && $0.direction == .outbound }.flatMap {
       track in
-      let scale = scales[track.codec] ?? 255
+      let scale = quantiserScale(track.codec)
       let pictures = track.pictures.filter { $0.quantiser > 0 }
       let points = zip(pictures, pictures.dropFirst()).map {
         StatPoint(from: $0.at, to: $1.at, value: Double($1.quantiser) / scale)

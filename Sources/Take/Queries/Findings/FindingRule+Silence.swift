@@ -1,3 +1,4 @@
+import RTP
 import Tape
 import Wire
 
@@ -234,6 +235,115 @@ extension FindingRule {
         impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
         severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low)
     }
+  }
+
+  /// Finds times in which one short silence of all protocols follows another, each of which ends
+  /// with what should have come meanwhile: a process that gets too little of the processor.
+  ///
+  /// A link that collects packets looks the same, except for the times at which they were sent.
+  static let mediaInBursts = FindingRule(
+    id: "media-in-bursts", severity: .low, title: "Packets sent in bursts", scope: .flow,
+    thresholds: [
+      Threshold("most_ms", 200, "ms", "longer ones are of `peer-starved`"),
+      Threshold("least_count", 10, "times", "one after another; own choice"),
+      Threshold("most_apart_ms", 400, "ms", "from one to the next; own choice"),
+      Threshold("least_share", 0.6, "", "of what should have come, which came right after"),
+    ],
+    causes: ["process-starved", "peer-starved", "path-stalled"],
+    silentUnder: ["path-dead", "standing-queue", "loss", "reordering"],
+    sql: """
+      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+        SELECT path_end.peer AS peer, at_ns,
+          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
+      ) WHERE gap_ns BETWEEN 90000000 AND :most_ms * 1000000
+      """,
+    detector: findMediaInBursts)
+
+  private static func findMediaInBursts(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let most = Int64(saturating: limits["most_apart_ms"]) *| 1_000_000
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live, let way = facts.network.way(peer.number, .inbound) else {
+        continue
+      }
+      let all = way.hitches.filter {
+        Double($0.length) < limits["most_ms"] * 1e6 && live.contains($0.from) && $0.pace >= 20
+      }
+      for run in all.runs(where: { $1.from -| $0.from <= most }) {
+        guard let first = run.first, let last = run.last,
+          Double(run.count) >= limits["least_count"], run.count > 1
+        else { continue }
+        let expected = run.reduce(0) { sum, hitch in
+          sum + Double(hitch.pace) * Double(hitch.length) / 1e9
+        }
+        let came = run.reduce(0) { $0 +| $1.burst }
+        let missing = run.reduce(0) { $0 +| $1.missing }
+        guard Double(came) >= limits["least_share"] * expected, expected >= 20,
+          Double(missing) <= max(1, expected * 0.1),
+          silencer(of: first, to: peer, facts) != .path,
+          try isOfSender(run, to: peer.number, facts, connection)
+        else { continue }
+        let lengths = run.map { $0.length / 1_000_000 }.sorted()
+        found.append(
+          Detection(
+            "media-in-bursts", peer: peer.number, from: first.from, to: last.to,
+            "nothing of any protocol came for \(lengths[0]) to \(lengths[lengths.count - 1]) ms, "
+              + "\(run.count) times in \(tenths(last.to - first.from)) s, and right after it what "
+              + "should have come; by the times in the packets (abs-send-time) they were sent like "
+              + "that: its process had too little of the processor",
+            direction: .inbound,
+            impact: FindingImpact(
+              delay: Double(lengths[lengths.count - 1]), count: Int64(run.count))))
+      }
+    }
+    return found
+  }
+
+  /// Returns whether the packets around silences were sent as far apart as they arrived, by the
+  /// times that they carry.
+  private static func isOfSender(
+    _ silences: [NetworkFacts.Silence], to peer: Int64, _ facts: CallFacts,
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    let ids = facts.network.descriptions(of: peer).flatMap(\.sections).map(\.sendTime)
+    guard let id = ids.first(where: { (1...255).contains($0) }) else { return false }
+    var map = HeaderExtensionMap()
+    map.absoluteSendTime = UInt8(truncatingIfNeeded: id)
+    let part = silences.prefix(40)
+    let times = part.flatMap { ["\($0.from)", "\($0.to)"] }.joined(separator: ",")
+    let rows = try connection.prepare(
+      """
+      SELECT at_ns, bytes FROM packet
+      WHERE peer = \(peer) AND direction = 'in' AND ssrc IS NOT NULL AND at_ns IN (\(times))
+      ORDER BY row LIMIT 10000
+      """)
+    // The first and the last packet of each instant.
+    var sent: [Int64: (first: Int64, last: Int64)] = [:]
+    while try rows.step() {
+      let bytes = rows.bytes(1)
+      guard let time = sendTime(bytes, map) else { continue }
+      sent[rows.integer(0)] = (sent[rows.integer(0)]?.first ?? time, time)
+    }
+    let apart = part.compactMap { silence -> Bool? in
+      guard let before = sent[silence.from]?.last, let after = sent[silence.to]?.first else {
+        return nil
+      }
+      // Units of 2^-18 s, which begin anew after 64 s.
+      let units = (after &- before) & 0xff_ffff
+      return units < 1 << 23 && (units *| 1_000_000_000 >> 18) *| 10 >= silence.length *| 6
+    }
+    return apart.count >= 3 && apart.count(where: { $0 }) *| 2 > apart.count
+  }
+
+  private static func sendTime(_ bytes: [UInt8], _ map: HeaderExtensionMap) -> Int64? {
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes, isProtected: true) else {
+      return nil
+    }
+    return HeaderExtensions(parsing: bytes.span.bytes, header: header, map: map)
+      .absoluteSendTime.map { Int64($0) }
   }
 
   /// Finds silences of all protocols that end with a burst and without loss although the sender

@@ -104,13 +104,12 @@ extension FindingRule {
   /// noisy.
   ///
   /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
-  /// digests reveal it, or frame sizes: a repeated picture needs next to no bits.
+  /// digests reveal it; where they differ, `picture-still` is all that can be said.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [
       Threshold("least_still", 3, "s", "TR and RKB name frozen sources without a bound"),
       Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
-      Threshold("most_size", 0.2, "", "of the usual frame, where sizes are all that is known"),
     ], silentUnder: ["camera-black", "encoder-capped", "standing-queue"],
     sql: """
       SELECT peer, track, digest, count(*) AS pictures, min(at_ns) AS from_ns, max(at_ns) AS to_ns
@@ -138,76 +137,12 @@ extension FindingRule {
           track: still.track, direction: still.direction, kind: "video",
           impact: FindingImpact(frozen: seconds)))
     }
-    for track in facts.tracks where track.kind == "video" && track.direction == .inbound {
-      for run in smallRuns(of: track, limits)
-      where !found.contains(where: {
-        $0.peer == track.peer && $0.track == track.track && $0.toNanoseconds >= run.lowerBound
-          && $0.fromNanoseconds <= run.upperBound
-      })
-        && !isScreen(facts, track.peer, track.track, .inbound, before: run.lowerBound)
-        && !facts.perception.isMeant(track.peer, at: run.lowerBound)
-        && !facts.perception.stills.contains(where: {
-          $0.peer == track.peer && $0.track == track.track && $0.shade != nil
-            && $0.to >= run.lowerBound && $0.from <= run.upperBound
-        })
-      {
-        found.append(
-          Detection(
-            "camera-repeats", peer: track.peer, from: run.lowerBound, to: run.upperBound,
-            "next to nothing new in its frames for "
-              + "\(tenths(run.upperBound - run.lowerBound)) s, at the usual rate of them",
-            track: track.track, direction: .inbound, kind: "video", severity: .low))
-      }
-    }
     return found
-  }
-
-  /// Returns the periods in which a track's frames were almost empty.
-  private static func smallRuns(
-    of track: CallFacts.Track, _ limits: Limits
-  ) -> [ClosedRange<Int64>] {
-    let pictures = track.pictures.filter { $0.isGood && !$0.isKey }
-    guard pictures.count >= 60 else { return [] }
-    var runs: [ClosedRange<Int64>] = []
-    var place = 30
-    while place < pictures.count {
-      let usual = median(pictures[max(0, place -| 60)..<place].map { Int64($0.size) })
-      let most = Int32(saturating: limits["most_size"] * Double(usual))
-      guard pictures[place].size <= most, usual >= 400 else {
-        place +|= 1
-        continue
-      }
-      var end = place
-      var larger = 0
-      // One frame in twenty may be larger.
-      while end < pictures.count {
-        if pictures[end].size > most { larger +|= 1 }
-        if larger *| 20 > end -| place +| 20 { break }
-        end +|= 1
-      }
-      let (from, to) = (pictures[place].at, pictures[end -| 1].at)
-      let seconds = Double(to -| from) / 1e9
-      if seconds >= limits["least_still"],
-        Double(end - place) >= limits["least_rate"] * seconds
-      {
-        runs.append(from...max(from, to))
-        // The next run is compared with the frames before this one.
-        place = end +| 60
-      } else {
-        place +|= 1
-      }
-    }
-    return runs
-  }
-
-  static func median(_ values: [Int64]) -> Int64 {
-    guard !values.isEmpty else { return 0 }
-    return values.sorted()[values.count / 2]
   }
 
   /// Returns whether a track behaved like a screen: by its pauses, or by a content hint from its
   /// sender's application.
-  private static func isScreen(
+  static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {
     if direction == .outbound { return facts.perception.isScreen(peer, track) }

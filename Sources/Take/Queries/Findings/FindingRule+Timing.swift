@@ -18,7 +18,9 @@ extension FindingRule {
       Threshold("least_swings", 0.2, "", "of the packets 15 ms off their distance; own choice"),
       Threshold("reordered_swings", 0.6, "", "the same where packets are overtaken; own choice"),
     ],
-    causes: ["standing-queue", "process-starved", "peer-starved", "path-stalled"],
+    causes: [
+      "standing-queue", "process-starved", "peer-starved", "path-stalled", "media-in-bursts",
+    ],
     sql: """
       SELECT peer, ssrc, second, jitter_ms FROM jitter WHERE jitter_ms > :most_ms
       """,

@@ -10,8 +10,10 @@ package struct NetworkFacts: Sendable {
     package var first: Int64
     package var last: Int64
     package var packets: Int64 = 0
-    /// The first silences of at least `leastSilence`.
-    package var silences: [Silence] = []
+    /// The first silences of at least `leastHitch`; of the short ones there may be many.
+    package var hitches: [Silence] = []
+    /// Those of at least `leastSilence`.
+    package var silences: [Silence] { hitches.filter { $0.length >= NetworkFacts.leastSilence } }
     /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
     /// two seconds or more.
     package var reports: Int64 = 0
@@ -65,6 +67,8 @@ package struct NetworkFacts: Sendable {
   package private(set) var descriptions: [SignaledDescription] = []
 
   package static let leastSilence: Int64 = 150_000_000
+  static let leastHitch: Int64 = 90_000_000
+  static let mostHitches = 5_000
   static let leastLateness: Int64 = 100_000_000
   /// The time after a silence in which packets count as its end.
   static let burstTime: Int64 = 60_000_000
@@ -184,8 +188,9 @@ package struct NetworkFacts: Sendable {
   private mutating func pass(_ way: Int, _ at: Int64) {
     if ways[way].packets > 0 {
       let last = ways[way].last
-      if at &- last >= Self.leastSilence, ways[way].silences.count < Self.most {
-        ways[way].silences.append(
+      let most = at &- last >= Self.leastSilence ? Self.most : Self.mostHitches
+      if at &- last >= Self.leastHitch, ways[way].hitches.count < most {
+        ways[way].hitches.append(
           Silence(from: last, to: at, pace: ways[way].pace.packets(before: last)))
       }
     } else {
@@ -200,17 +205,17 @@ package struct NetworkFacts: Sendable {
   ) {
     let step = timings[stream].add(at, sequence, rtpTime)
     ways[way].pace.add(at)
-    guard let silence = ways[way].silences.indices.last,
-      at &- ways[way].silences[silence].to < Self.burstTime
+    guard let silence = ways[way].hitches.indices.last,
+      at &- ways[way].hitches[silence].to < Self.burstTime
     else { return }
-    ways[way].silences[silence].burst +|= 1
+    ways[way].hitches[silence].burst +|= 1
     guard timings[stream].silence != silence else { return }
     timings[stream].silence = silence
-    ways[way].silences[silence].streams +|= 1
+    ways[way].hitches[silence].streams +|= 1
     guard let step else { return }
-    ways[way].silences[silence].missing +|= max(0, step.numbers -| 1)
-    ways[way].silences[silence].lateness = max(
-      ways[way].silences[silence].lateness, step.lateness)
+    ways[way].hitches[silence].missing +|= max(0, step.numbers -| 1)
+    ways[way].hitches[silence].lateness = max(
+      ways[way].hitches[silence].lateness, step.lateness)
   }
 
   /// Returns the packets that a peer sent or received.

@@ -33,7 +33,7 @@ extension PerceptionFacts {
     }
   }
 
-  /// Reads when descriptions were set, and the remote peer's limits for video.
+  /// Reads when descriptions were set, and both ends' limits for video.
   mutating func readDescriptions(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -47,8 +47,12 @@ extension PerceptionFacts {
     while try rows.step() {
       let (at, peer) = (rows.integer(1), rows.integer(2))
       negotiations.append((peer, at))
-      guard rows.integer(3) != 0, let limit = Self.videoLimit(rows.text(4) ?? "") else { continue }
-      if lines.last(where: { $0.peer == peer })?.limit != limit { lines.append((peer, at, limit)) }
+      guard let limit = Self.videoLimit(rows.text(4) ?? "") else { continue }
+      if rows.integer(3) == 0 {
+        ownLines.append((peer, at, limit))
+      } else if lines.last(where: { $0.peer == peer })?.limit != limit {
+        lines.append((peer, at, limit))
+      }
     }
   }
 

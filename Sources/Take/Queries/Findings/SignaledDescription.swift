@@ -22,6 +22,9 @@ package struct SignaledDescription: Sendable {
     package var nacked: Set<Int64> = []
     /// The formats that a retransmission format refers to (`apt=`).
     package var repaired: Set<Int64> = []
+    /// The id of the header extension in which packets say when they were sent (abs-send-time); 0
+    /// for none.
+    package var sendTime: Int64 = 0
     /// Whether it names a track or a source.
     package var hasSource = false
     package var doubled: [String] = []
@@ -135,6 +138,7 @@ package struct SignaledDescription: Sendable {
     case "rtpmap":
       guard let format, let codec = value.split(separator: " ").dropFirst().first else { return }
       sections[last].codecs[format] = codec.prefix { $0 != "/" }.lowercased()
+    case "extmap" where value.hasSuffix("/abs-send-time"): sections[last].sendTime = format ?? 0
     case "rtcp-fb" where value.hasSuffix(" nack"):
       sections[last].nacked.insert(value.hasPrefix("*") ? -1 : format ?? -2)
     case "fmtp":
