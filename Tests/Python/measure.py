@@ -1,4 +1,5 @@
-"""Measures a fleet: publishing, querying, replaying on processes and on Ray, and what-if.
+"""Measures a fleet: publishing, querying, the same answers from the takes one by one, replaying on
+processes and on Ray, and what-if.
 
     make fleet TAKES=2000
 
@@ -6,6 +7,7 @@ Prints each figure as it is measured, with the machine's load.
 """
 
 import argparse
+import functools
 import json
 import os
 import secrets
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Sources/Python"))
@@ -24,8 +27,12 @@ os.environ.update({
     "RAY_AUTH_TOKEN": secrets.token_hex(32)})
 
 from queries import FLEET_QUERIES  # noqa: E402
-from retake_takes.fleet.lake import Lake  # noqa: E402
-from retake_takes.fleet.storage import listing  # noqa: E402
+from retake_takes.fleet.farm import LocalFarm  # noqa: E402
+from retake_takes.fleet.lake import Lake, database  # noqa: E402
+from retake_takes.fleet.reading import _catalogue  # noqa: E402
+from retake_takes.fleet.storage import Source, listing, local  # noqa: E402
+from retake_takes.fleet.tables import of_name  # noqa: E402
+from retake_takes.take import Take  # noqa: E402
 
 
 def say(what: str, value: str) -> None:
@@ -77,6 +84,61 @@ def asking(lake: Path) -> None:
                 f"{time.process_time() - cpu:.3f} s CPU, {len(rows)} rows")
 
 
+COMPARED = ("take", "quality", "finding", "milestone", "selected_pair")
+
+
+def rows_alone(program: str, sources: Sequence[Source]) -> list[tuple[str, list[dict]]]:
+    """The rows of the tables that the questions are about, each take read by itself."""
+    rows: list[tuple[str, list[dict]]] = []
+    tables = [table for name in COMPARED if (table := of_name(name))]
+    for source in sources:
+        with local([source]) as (folder, paths), Take(paths[0]) as take:
+            said, _ = _catalogue(folder, [one for one in tables if one.of_catalogue], program)
+            front = {"take": take.id, "day": take.start.date().isoformat()}
+            mine = said[os.path.basename(paths[0])]
+            for table in tables:
+                found = mine.get(table.name, []) if table.of_catalogue else take.rows(
+                    f"SELECT {', '.join(table.names)} FROM {table.name}")
+                tags = {f"tag_{key}": value for key, value in take.tags.items()}
+                more = tags if table.name == "take" else {}
+                rows.append((table.name, [
+                    {**front, **more, **dict(zip(table.names, row))} for row in found]))
+    return rows
+
+
+def comparing(takes: Path, lake: Path, program: str) -> None:
+    """Answers the questions from the takes one by one, and compares with the lake's answers."""
+    duck = database()
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: open(f"{folder}/{name}.jsonl", "w") for name in COMPARED}
+        work = functools.partial(rows_alone, program)
+        for done in LocalFarm().run(listing([str(takes)]), work, 5):
+            for name, rows in done.result or []:
+                files[name].writelines(json.dumps(row) + "\n" for row in rows)
+        for name, file in files.items():
+            file.close()
+            columns = {"take": "VARCHAR", "day": "DATE", **dict(of_name(name).columns)}
+            if name == "take":
+                columns |= {f"tag_{key}": "VARCHAR" for key in ("site", "build", "network")}
+            duck.execute(
+                f"CREATE TABLE {name} AS SELECT * FROM read_json('{folder}/{name}.jsonl', "
+                f"format = 'newline_delimited', columns = {columns})")
+    with Lake(str(lake)) as one:
+        asked = one.ask()
+        for title, query in FLEET_QUERIES.items():
+            mine, theirs = (plain(base.execute(query).fetchall()) for base in (duck, asked))
+            say(f"  {title}", "equal" if mine == theirs else f"DIFFERENT: {mine} {theirs}")
+
+
+def plain(rows: list) -> list:
+    """Rows in one order, with sums that may differ in their last bits."""
+    def value(one: object) -> object:
+        if isinstance(one, list):
+            return [value(part) for part in one]
+        return float(f"{one:.9g}") if isinstance(one, float) else one
+    return sorted(([value(part) for part in row] for row in rows), key=repr)
+
+
 def rerunning(takes: Path, count: int, program: str) -> None:
     sources = listing([str(takes)])[:count]
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
@@ -105,6 +167,8 @@ def rerunning(takes: Path, count: int, program: str) -> None:
 
 
 def start_ray(folder: str) -> None:
+    # The bare processes are not nice to others either.
+    environment = {**os.environ, "RAY_worker_niceness": "0"}
     ray = str(Path(sys.executable).parent / "ray")
     for words in (
         ["--head", "--port=26379", "--num-cpus=1", "--include-dashboard=false",
@@ -113,7 +177,7 @@ def start_ray(folder: str) -> None:
     ):
         subprocess.run(
             [ray, "start", *words, "--node-ip-address=127.0.0.1",
-             "--object-store-memory=100000000"], check=True, capture_output=True)
+             "--object-store-memory=100000000"], env=environment, check=True, capture_output=True)
 
 
 def stop_ray(folder: str) -> None:
@@ -161,7 +225,7 @@ def main() -> None:
     parser.add_argument("--retake", required=True)
     parser.add_argument("--verify", type=int, default=2000)
     parser.add_argument("--whatif", type=int, default=500)
-    parser.add_argument("--only", default="publish,ask,verify,whatif")
+    parser.add_argument("--only", default="publish,ask,equal,verify,whatif")
     options = parser.parse_args()
     program = os.path.abspath(options.retake)
     takes = options.takes.resolve()
@@ -170,6 +234,8 @@ def main() -> None:
         publishing(takes, options.lake, program)
     if "ask" in steps:
         asking(options.lake)
+    if "equal" in steps:
+        comparing(takes, options.lake, program)
     if "verify" in steps:
         rerunning(takes, options.verify, program)
     if "whatif" in steps:

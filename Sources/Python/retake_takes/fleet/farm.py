@@ -21,6 +21,8 @@ Work = Callable[[Sequence[Source]], Result]
 
 _TRIES = 5
 _LARGEST_BATCH = 500
+_LAST_SHARE = 10
+"""How many times shorter than wanted the last batches may be."""
 
 
 @dataclass
@@ -62,8 +64,10 @@ class Queue:
         if left <= 0:
             return None
         size = max(1, min(_LARGEST_BATCH, int(self.rate * self.seconds))) if self.rate else 4
-        # Share the last takes among the workers, so that none waits for one long batch.
-        size = min(size, max(1, -(-left // (2 * self.workers))))
+        # Share the last takes among the workers, so that none waits for one long batch; much
+        # smaller ones would only start the executable more often.
+        smallest = max(1, int(self.rate * self.seconds / _LAST_SHARE))
+        size = min(size, max(smallest, -(-left // (2 * self.workers))))
         batch = Batch(self.number, list(self.sources[self.place:self.place + size]))
         self.place += size
         self.number += 1
@@ -148,8 +152,11 @@ class RayFarm:
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address:
             settings["address"] = address
-        elif jobs:
-            settings["num_cpus"] = jobs
+        else:
+            # By default Ray lets its workers wait for every other program (nice 15).
+            os.environ.setdefault("RAY_worker_niceness", "0")
+            if jobs:
+                settings["num_cpus"] = jobs
         # Ray prints messages about itself at any time; they must not mix with results.
         self._output, sys.stdout = sys.stdout, sys.stderr
         try:
