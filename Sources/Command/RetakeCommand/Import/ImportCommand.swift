@@ -69,7 +69,35 @@ struct ImportCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    switch try importing({ try format ?? ImportedFormat(of: capture) }) {
+    guard let format else {
+      do {
+        return try run(try importing { try ImportedFormat(of: capture) })
+      } catch var failure as CommandFailure {
+        // What can be read only once is not searched for its format.
+        if capture == "-", failure.message.hasSuffix(CaptureError.notACapture.description) {
+          failure.message += "; --as names another format"
+        }
+        throw failure
+      }
+    }
+    do {
+      try run(format)
+    } catch var failure as CommandFailure {
+      // The wrong name for a file of a known format is the likeliest cause.
+      if failure.status == .invalidTake, capture != "-",
+        let found = try? ImportedFormat(of: capture),
+        found != format
+      {
+        failure.message +=
+          "; by its content it is \(found.words), as which it is imported without "
+          + "--as"
+      }
+      throw failure
+    }
+  }
+
+  private func run(_ format: ImportedFormat) throws {
+    switch format {
     case .capture: break
     case .reported(let format): return try importReports(format)
     case .recording(let format): return try importRecording(format)
@@ -139,35 +167,17 @@ struct ImportCommand: ParsableCommand {
     let path = try onlyTake()
     let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
       try importing {
-        do {
-          var summary = try ReportedImport(
-            capture, format, label: observing.label, tags: observing.tagging.tags,
-            reports: .onTerminal()
-          ).write(to: temporary)
-          summary.take = path
-          return summary
-        } catch let error as TapeError {
-          throw withFormat(error, format)
-        }
+        var summary = try ReportedImport(
+          capture, format, isSpecified: self.format != nil, label: observing.label,
+          tags: observing.tagging.tags, reports: .onTerminal()
+        ).write(to: temporary)
+        summary.take = path
+        return summary
       }
     }
     try json
       ? Output.json(CanonicalJSON.text(summary), in: JSONForm())
       : Output.line(summary.words)
-  }
-
-  /// Returns an error with what the file is by its content, if `--as` said something else.
-  private func withFormat(_ error: TapeError, _ asked: ReportedFormat) -> TapeError {
-    guard format != nil, capture != "-", error.kind == .invalid,
-      let shown = try? ImportedFormat(of: capture), shown != .reported(asked)
-    else { return error }
-    var error = error
-    error.reason =
-      "it is no \(asked.words)"
-      + (shown == .capture && !ImportedFormat.isCapture(capture)
-        ? ": \(error.reason)"
-        : "; by its content it is a \(shown.words), which is read without --as")
-    return error
   }
 
   /// Creates a take for each call.
