@@ -78,7 +78,7 @@ package struct ReportedDocument: Sendable {
     if let report = Self.report(value) {
       for part in Self.parts(of: report) {
         let times = part.objects.compactMap { object in
-          object.members?.first { $0.name == "timestamp" }.flatMap { Self.time(of: $0.value) }
+          object.members?.first { $0.name == "timestamp" }.flatMap { Self.milliseconds($0.value) }
         }
         events.append(
           ReportedEvent(connection: name, unixMilliseconds: times.max(), content: .stats(part)))
@@ -106,7 +106,7 @@ package struct ReportedDocument: Sendable {
   }
 
   /// Parses an object's time: milliseconds, a date, or the microseconds of old libraries.
-  private static func time(of timestamp: JSONValue) -> Double? {
+  private static func milliseconds(_ timestamp: JSONValue) -> Double? {
     guard let time = timestamp.number ?? timestamp.text.flatMap(SeriesReports.milliseconds) else {
       return nil
     }

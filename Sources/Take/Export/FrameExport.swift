@@ -1,6 +1,7 @@
 import Media
 import MediaFiles
 import RTP
+import Replay
 package import Tape
 import Wire
 
