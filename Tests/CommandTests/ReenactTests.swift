@@ -63,6 +63,12 @@ extension LiveTests {
       arguments: [
         (["--peer", "nobody"], 64, "--peer"), ([], 64, "--peer"),
         (["--peer", "1", "--expect", "freezeCount <= 1"], 64, "--against"),
+        (["--peer", "1", "--jitter-buffer-target", "1s"], 64, "--against"),
+        (
+          [
+            "--against", "chromium", "--url", "http://[::1]:9/", "--jitter-buffer-target", "1s",
+          ], 64, "--url"
+        ),
         (["--peer", "1", "--call", "http://[::1]:9/", "--whip", "http://[::1]:9/"], 64, "--whip"),
         (["--peer", "1", "--against", "chromium", "--browser", "/none"], 66, "/none"),
       ] as [([String], Int32, String)])

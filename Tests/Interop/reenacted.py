@@ -34,7 +34,56 @@ async def run(program, folder, is_brief):
             found, word = [f"{type(error).__name__}: {error}"], "failed"
         problems += [f"{name}, {repair}: {problem}" for problem in found]
         words.append(f"{name} {repair}: {word}")
+    for way in [] if is_brief else [_change, _mend]:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                found, word = await way(program, folder)
+        except Exception as error:
+            found, word = [f"{type(error).__name__}: {error}"], "failed"
+        problems += found
+        words.append(word)
     return problems, "; ".join(words)
+
+
+async def _change(program, folder):
+    """A call that its sender changed again and again: Chromium learns of each change."""
+    source, out = _CAPTURES / "chromium-negotiates.take", folder / "changes.take"
+    report = json.loads(await _output(
+        program, "reenact", source, "--peer", 1, "--listen", "127.0.0.1:0", "--against", "chromium",
+        "--expect", "video.framesDecoded >= 10", "--out", out, "--json"))
+    problems = [each["sentence"] for each in report["expectations"] if not each["holds"]]
+    if not report["complete"] or report["omissions"] or report["descriptions"] < 5 \
+            or not report["messages"]:
+        problems.append(f"the changes came to {report}")
+    with closing(sqlite3.connect(f"file:{report['pages'][0]}?mode=ro", uri=True)) as database:
+        calls = dict(database.execute("SELECT name, count(*) FROM call_request GROUP BY 1"))
+    # The first one is the answer.
+    if calls.get("setRemoteDescription") != report["descriptions"] + 1:
+        problems.append(f"{report['descriptions']} later descriptions made calls of {calls}")
+    await _output(program, "replay", out)
+    return problems, f"{report['descriptions']} later descriptions"
+
+
+async def _mend(program, folder):
+    """The same packets at a client with a deeper jitter buffer: it freezes less."""
+    frozen = []
+    for target in (None, "1s"):
+        out = folder / f"mended-{target}.take"
+        report = json.loads(await _output(
+            program, "reenact", _CAPTURES / "virtual-heavy-loss.take", "--peer", 1, "--listen",
+            "127.0.0.1:0", "--against", "chromium", "--out", out, "--json",
+            *(["--jitter-buffer-target", target] if target else [])))
+        frozen.append(video_of(report["pages"][0])["totalFreezesDuration"])
+    problems = [] if frozen[1] < frozen[0] else [f"a deeper buffer froze for {frozen} s"]
+    return problems, f"frozen {frozen[0]:.2f} s, with a deeper buffer {frozen[1]:.2f} s"
+
+
+def video_of(take):
+    """What a page counted last of the video that it received."""
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        rows = database.execute(
+            "SELECT members FROM stat WHERE type = 'inbound-rtp' ORDER BY row").fetchall()
+    return [each for (text,) in rows if (each := json.loads(text)).get("kind") == "video"][-1]
 
 
 async def _play(program, folder, name, peer, repair, is_brief):
@@ -52,16 +101,12 @@ async def _play(program, folder, name, peer, repair, is_brief):
         problems.append(f"packets left {report['median_ns']} ns from their distances")
     counted = [each["sentence"].rpartition(": ")[2] for each in report["expectations"]]
     if repair == "as-recorded":
-        with closing(sqlite3.connect(f"file:{report['pages'][0]}?mode=ro", uri=True)) as database:
-            rows = database.execute(
-                "SELECT members FROM stat WHERE type = 'inbound-rtp' ORDER BY row").fetchall()
-        ours = [json.loads(text) for (text,) in rows]
-        theirs = [each["packetsLost"] for each in ours if each.get("kind") == "video"]
+        theirs = video_of(report["pages"][0])["packetsLost"]
         wanted = json.loads(await _output(
             program, "sql", source, _LOST.replace("?", str(peer)), "--json"))
         was = list(wanted[0].values())[0]
-        if not theirs or theirs[-1] != was:
-            problems.append(f"{theirs[-1:]} video packets are lost, and {was} were")
+        if theirs != was:
+            problems.append(f"{theirs} video packets are lost, and {was} were")
     await _output(program, "replay", out)
     return problems, ", ".join(counted)
 

@@ -327,19 +327,20 @@ async def run_demo(program, folder, seconds):
     return await _guarded(folder, lambda: _demo(program, folder, seconds))
 
 
-# Whether a connection of the page receives video, and how many packets are lost.
+# What the page's connections receive.
 _RECEIVED = """(async () => {
   const all = [];
   for (const each of window.made) {
     const stats = [...(await each.getStats()).values()];
-    for (const {kind, framesDecoded, packetsLost} of stats.filter(s => s.type === "inbound-rtp"))
-      all.push({kind, frames: framesDecoded ?? 0, lost: packetsLost});
+    all.push(...stats.filter(s => s.type === "inbound-rtp"));
   }
   return all;
 })()"""
 
 
-async def _demo(program, folder, seconds):
+async def visit_demo(program, folder, seconds, *options):
+    """Both tabs in the room for so long; the take, what each tab received, and the relay's words.
+    Options are those of the relay."""
     site = recorded_others.Site()
     await site.start()
     site.script = f"<script>{recorded_others.FIND}</script>"
@@ -347,7 +348,7 @@ async def _demo(program, folder, seconds):
     relay = browser = None
     try:
         relay = await Relay.start(
-            program, folder, janus.address, "--allow-origin", site.address, bind=None)
+            program, folder, janus.address, "--allow-origin", site.address, *options, bind=None)
         site.janus = relay.address.replace("http", "ws")
         browser = await Browser.start("chromium", folder)
         pages = [browser.page, await Page.open(browser.address)]
@@ -373,13 +374,18 @@ async def _demo(program, folder, seconds):
         words = await relay.finish() if relay else ""
         await janus.end()
         await site.end()
+    return relay.take, received, words
+
+
+async def _demo(program, folder, seconds):
+    take, received, words = await visit_demo(program, folder, seconds)
     problems = []
     for number, streams in enumerate(received):
-        frames = sum(each["frames"] for each in streams if each["kind"] == "video")
+        frames = sum(each["framesDecoded"] for each in streams if each["kind"] == "video")
         if frames < _FEWEST_FRAMES:
             problems.append(f"tab {number} decoded {frames} frames: {streams}")
-    found, _ = await replay(program, relay.take, folder)
-    return problems + found + await look(program, relay.take, folder), words
+    found, _ = await replay(program, take, folder)
+    return problems + found + await look(program, take, folder), words
 
 
 async def _take(program, take, folder, kinds, calls=1):

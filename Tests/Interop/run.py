@@ -44,6 +44,11 @@ def _arguments():
         help="say little over data channels, so that the takes are small",
     )
     parser.add_argument(
+        "--runs", type=int, default=0, metavar="COUNT",
+        help="also play calls with freezes once more, each so often (reenacted-freezes; ten take "
+        "half an hour)",
+    )
+    parser.add_argument(
         "--retake", type=Path, default=_ROOT / ".build/release/retake", metavar="PATH",
         help="the program under test (default: the release build)",
     )
@@ -94,6 +99,13 @@ async def _main(options, folder):
         found, words = await reenacted.run(
             options.retake, folder / "reenacted", options.brief)
         problems += _tell("reenacted", found, words)
+    if "chromium" in options.peers and options.only in "reenacted-freezes" and options.runs:
+        import reenacted_freezes
+
+        found, table = await reenacted_freezes.run(
+            options.retake, folder / "reenacted-freezes", options.runs)
+        problems += _tell("reenacted-freezes", found, "the freezes came back")
+        print(table)
     for name, relay in (
         ("relayed-call", relayed.run_call), ("relayed-both", relayed.run_both),
         ("relayed-whip", relayed.run_whip),

@@ -29,10 +29,22 @@ struct PlayingTests {
     var played: String { folder.appending(path: "played.take").path }
     var received: String { folder.appending(path: "received.take").path }
 
-    init(_ rule: RepairRule) throws {
+    /// - Parameter end: the distance until which it is played; nil for all.
+    init(
+      _ rule: RepairRule, _ source: String = PlayingTests.source, until end: Interval? = nil,
+      candidates: [Interval] = []
+    ) throws {
       folder = FileManager.default.temporaryDirectory.appending(path: "reenact-\(UUID())")
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-      plan = try ReenactmentPlan(take: PlayingTests.source, peer: 1, hasSpares: rule == .honest)
+      var plan = try ReenactmentPlan(take: source, peer: 1, hasSpares: rule == .honest)
+      if let end {
+        plan.packets.removeAll { $0.distance > end }
+        plan.messages.removeAll { $0.distance > end }
+        plan.changes.removeAll { $0.distance > end }
+      }
+      // There is no capture in which candidates trickled.
+      if !candidates.isEmpty { plan.candidates = candidates }
+      self.plan = plan
       let folder = folder
       func options(_ name: String) throws -> Session.Options {
         var options = Session.Options()
@@ -59,10 +71,12 @@ struct PlayingTests {
     func finish() async throws -> ReenactmentReport {
       for await _ in service.finished { break }
       let outcome = try #require(await service.outcome)
+      let changes = await service.changesSent
       await service.close()
       try await session.finish()
       try await client.finish()
-      return try ReenactmentReport(plan, outcome, repair: .asRecorded, recording: played)
+      return try ReenactmentReport(
+        plan, outcome, changesSent: changes, repair: .asRecorded, recording: played)
     }
 
     func remove() { try? FileManager.default.removeItem(at: folder) }
@@ -80,6 +94,11 @@ struct PlayingTests {
 
   private static let messages =
     "SELECT sum(size) FROM message WHERE peer = 1 AND direction = 'in'"
+
+  private static let messageTime =
+    "SELECT min(at_ns) FROM message WHERE peer = 1 AND direction = 'in'"
+  private static let packetTime =
+    "SELECT min(at_ns) FROM rtp WHERE peer = 1 AND direction = 'in'"
 
   @Test func aPlayerReceivesWhatTheRecordedReceiverReceived() async throws {
     let stage = try Stage(.asRecorded)
@@ -102,6 +121,20 @@ struct PlayingTests {
     for query in [Self.packets, Self.lost, Self.messages] {
       #expect(try Self.number(stage.received, query) == Self.number(Self.source, query))
     }
+    // A message leaves at its distance, as packets do.
+    let firstMessage = try Self.number(stage.received, Self.messageTime)
+    let firstPacket = try Self.number(stage.received, Self.packetTime)
+    let distance =
+      try #require(stage.plan.messages.first).distance
+      - (try #require(stage.plan.packets.first { !$0.isRTCP }).distance)
+    #expect(abs(firstMessage - firstPacket - distance.nanoseconds) < 100_000_000)
+    // The client measures the round trip that the recorded receiver knew, and not that of loopback.
+    let known = Set(stage.plan.roundTrips.map { $0.value.nanoseconds / 1_000_000 })
+    let measured = try Self.number(
+      stage.received,
+      "SELECT CAST(1000 * max(json_extract(members, '$.roundTripTime')) AS INTEGER) FROM stat "
+        + "WHERE peer = 1 AND type = 'remote-outbound-rtp'")
+    #expect(known.contains { (-3...40).contains(measured - $0) }, "\(measured) ms of \(known)")
     let (was, now) = (
       try Self.number(Self.source, Self.frames), try Self.number(stage.received, Self.frames)
     )
@@ -126,5 +159,130 @@ struct PlayingTests {
     #expect(report.packetsLeftOut > 0)
     #expect(
       try Self.number(stage.received, Self.frames) > Self.number(Self.source, Self.frames))
+  }
+
+  /// Chromium changed the recorded call again and again: it added tracks, muted and unmuted.
+  @Test func laterDescriptionsAndCandidatesComeAtTheirTimes() async throws {
+    let stage = try Stage(
+      .asRecorded, PlanTests.folder + "chromium-negotiates.take", until: .milliseconds(6_000),
+      candidates: [.milliseconds(120)])
+    defer { stage.remove() }
+    let changes = stage.plan.changes
+    try #require(changes.count > 3)
+    let routes = ReenactmentRoutes(stage.service)
+    for section in stage.plan.sections {
+      try await stage.connection.addTransceiver(section.kind, direction: .recvonly)
+    }
+    let opened = try await Self.post(
+      routes, "/offer?trickle", ["type": "offer", "sdp": try await stage.described().sdp])
+    let id = try #require(opened["id"] as? String)
+    try await stage.connection.setRemoteDescription(
+      SessionDescription(type: .answer, sdp: try #require(opened["sdp"] as? String)))
+    try await Self.expect(stage, stage.plan.states(after: 0))
+    var count = 0
+    while true {
+      let response = await routes.respond(
+        to: HTTPRequest(method: "GET", target: "/next?id=\(id)"))
+      if response.status == 204 { continue }
+      let message = try Self.object(response)
+      if let candidate = message["candidate"] as? String {
+        try await stage.connection.addICECandidate(
+          CandidateInit(candidate: candidate, sdpMid: message["sdpMid"] as? String))
+        // The client may change the call itself.
+        let again = try await Self.post(
+          routes, "/offer", ["id": id, "type": "offer", "sdp": try await stage.described().sdp])
+        try await stage.connection.setRemoteDescription(
+          SessionDescription(type: .answer, sdp: try #require(again["sdp"] as? String)))
+        continue
+      }
+      guard message["type"] as? String == "offer" else { break }
+      count += 1
+      try await stage.connection.setRemoteDescription(
+        SessionDescription(type: .offer, sdp: try #require(message["sdp"] as? String)))
+      let answer = try await stage.described()
+      _ = try await Self.post(routes, "/answer", ["id": id, "type": "answer", "sdp": answer.sdp])
+      try await Self.expect(stage, stage.plan.states(after: count))
+    }
+    let report = try await stage.finish()
+    #expect(count == changes.count && report.changesSent == count && report.isComplete)
+    let offers = try Self.numbers(
+      stage.played,
+      "SELECT at_ns FROM signaling WHERE type = 'offer' AND direction = 'out' ORDER BY \"row\"")
+    // Where the call was changed before, the next offer has to wait for its answer.
+    let first = try Self.number(
+      stage.played, "SELECT min(at_ns) FROM capture WHERE kind = 'relayed rtp'")
+    let origin =
+      first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
+    for (at, change) in zip(offers, changes) {
+      #expect(abs(at - origin - change.distance.nanoseconds) < 100_000_000)
+    }
+    // What this client was told can be re-enacted in turn.
+    let heard = try ReenactmentPlan(take: stage.received, peer: 1)
+    #expect(heard.changes.count == count)
+    let candidate = try #require(heard.candidates.first)
+    #expect(abs(candidate.nanoseconds - 120_000_000) < 60_000_000)
+    for take in [stage.played, stage.received] {
+      let result = TakeVerification.run(path: take, mode: .exact, isStrict: true)
+      #expect(result.isPassed, "\(result.details)")
+    }
+  }
+
+  @Test func candidatesOfALegHaveTheTimesOfTheRecordedOnes() throws {
+    var document = try SDPDocument(
+      parsing: [
+        "v=0", "o=- 1 1 IN IP4 0.0.0.0", "s=-", "t=0 0", "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+        "a=mid:0", "a=ice-ufrag:abcd", "a=candidate:1 1 udp 9 192.0.2.1 9 typ host",
+        "a=candidate:2 1 udp 8 192.0.2.2 9 typ host", "a=candidate:3 1 udp 7 192.0.2.3 9 typ host",
+        "a=end-of-candidates", "",
+      ].joined(separator: "\r\n"))
+    let start = Instant(nanoseconds: 5)
+    var candidates = TrickledCandidates(
+      from: &document, at: start, [.milliseconds(10), .milliseconds(30)])
+    #expect(!document.text.contains("candidate"))
+    #expect(candidates.deadline == start + .milliseconds(10))
+    #expect(candidates.next(at: start) == nil)
+    let first = candidates.next(at: start + .milliseconds(10))
+    #expect(first?.sdpMid == "0" && first?.candidate.contains("192.0.2.1") == true)
+    #expect(first?.usernameFragment == "abcd")
+    #expect(candidates.next(at: start + .milliseconds(29)) == nil)
+    #expect(candidates.next(at: start + .milliseconds(30))?.candidate.contains("192.0.2.2") == true)
+    #expect(candidates.next(at: start + .milliseconds(30)) != nil && candidates.isEmpty)
+  }
+
+  /// Whether the client knows of each section what the recorded receiver knew.
+  private static func expect(
+    _ stage: Stage, _ states: [Int: ReenactmentPlan.SectionState]
+  ) async throws {
+    let transceivers = try await stage.connection.transceivers
+    for (index, state) in states {
+      // One that is stopped is no transceiver any more.
+      let transceiver = transceivers.first { $0.mid == "\(index)" }
+      if transceiver == nil, state.isStopped { continue }
+      let receives = try #require(transceiver).currentDirection?.receives ?? false
+      #expect(receives == (state.sends && !state.isStopped), "section \(index)")
+    }
+  }
+
+  private static func post(
+    _ routes: ReenactmentRoutes, _ path: String, _ body: [String: String]
+  ) async throws -> [String: Any] {
+    try object(
+      await routes.respond(
+        to: HTTPRequest(
+          method: "POST", target: path, headers: [("Content-Type", "application/json")],
+          body: Array(try JSONSerialization.data(withJSONObject: body)))))
+  }
+
+  private static func object(_ response: HTTPResponse) throws -> [String: Any] {
+    try #require(response.status == 200, "\(response.text)")
+    return try #require(
+      try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+  }
+
+  private static func numbers(_ take: String, _ query: String) throws -> [Int64] {
+    let statement = try TakeFile.openForQueries(take).prepare(query)
+    var numbers: [Int64] = []
+    while try statement.step() { numbers.append(statement.values(Int64.self)) }
+    return numbers
   }
 }

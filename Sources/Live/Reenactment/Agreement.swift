@@ -271,19 +271,27 @@ extension ReenactmentPlan.Format {
 
 extension Agreement {
   /// Returns the answer to a client's offer, without a transport.
-  package func answer(to offer: SDPDocument, _ plan: ReenactmentPlan) -> SDPDocument {
+  ///
+  /// - Parameters:
+  ///   - count: how many changes of the recorded sender have been made.
+  ///   - version: that of the `o=` line.
+  package func answer(
+    to offer: SDPDocument, _ plan: ReenactmentPlan, after count: Int = 0, version: UInt64 = 2
+  ) -> SDPDocument {
+    let states = plan.states(after: count)
     var sections: [SDPSection] = []
     for (place, offered) in offer.sections.enumerated() {
       let index = self.sections.first { $0.value.place == place }?.key
-      sections.append(answer(to: offered, place, of: offer, index, plan))
+      sections.append(
+        answer(to: offered, place, of: offer, index, plan, index.flatMap { states[$0] }))
     }
     return Agreement.document(
-      sections, bundles: offer.bundles, isMixed: offer.allowsMixedExtensions)
+      sections, bundles: offer.bundles, isMixed: offer.allowsMixedExtensions, version: version)
   }
 
   private func answer(
     to offered: SDPSection, _ place: Int, of offer: SDPDocument, _ index: Int?,
-    _ plan: ReenactmentPlan
+    _ plan: ReenactmentPlan, _ state: ReenactmentPlan.SectionState?
   ) -> SDPSection {
     if place == data?.place { return ReenactmentPlan.dataSection(offered.mid ?? "\(place)") }
     let isMedia = offered.kind == .audio || offered.kind == .video
@@ -304,9 +312,13 @@ extension Agreement {
     section.append(SDPLine(.mid, offered.mid ?? "\(place)"))
     section.append(.rtcpMux)
     if offered.reducesRTCPSize { section.append(.rtcpReducedSize) }
-    let clientSends = (offered.direction ?? offer.direction ?? .sendrecv).sends
-    let isTwoWay = index.map { plan.sections[$0].isTwoWay } ?? false
-    let direction = MediaDirection(sends: agreed != nil, receives: isTwoWay && clientSends)
+    if offered.measuresReceiverRoundTrip, !plan.roundTrips.isEmpty {
+      section.append(SDPLine(.rtcpExtendedReports, "rcvr-rtt=all"))
+    }
+    let client = offered.direction ?? offer.direction ?? .sendrecv
+    let direction = MediaDirection(
+      sends: state?.sends == true && client.receives,
+      receives: state?.receives == true && client.sends)
     section.append(direction.attributeName)
     for map in offered.extensionMaps
     where agreed.map({ $0.extensions.values.contains(UInt8(clamping: map.id)) }) ?? false {
@@ -319,7 +331,10 @@ extension Agreement {
     let recorded = index.map { Set(plan.sections[$0].feedback.map(\.feedback)) } ?? []
     for feedback in offered.rtcpFeedback {
       let isOfType = feedback.payloadType.map { types.contains(String($0)) } ?? true
-      if isOfType, recorded.isEmpty || recorded.contains(feedback.feedback) {
+      let isWanted =
+        recorded.isEmpty || recorded.contains(feedback.feedback)
+        || (feedback.feedback == "rrtr" && !plan.roundTrips.isEmpty)
+      if isOfType, isWanted {
         section.append(feedback)
       }
     }
@@ -328,10 +343,10 @@ extension Agreement {
   }
 
   /// Creates a description whose accepted sections are bundled.
-  fileprivate static func document(
-    _ sections: [SDPSection], bundles: [[String]], isMixed: Bool
+  static func document(
+    _ sections: [SDPSection], bundles: [[String]], isMixed: Bool, version: UInt64 = 2
   ) -> SDPDocument {
-    var document = SDPDocument(origin: Origin(sessionID: 1, sessionVersion: 2))
+    var document = SDPDocument(origin: Origin(sessionID: 1, sessionVersion: version))
     let accepted = Set(sections.filter { !$0.isRejected }.compactMap(\.mid))
     for bundle in bundles {
       document.append(SectionGroup.bundle(bundle.filter { accepted.contains($0) }))
@@ -340,7 +355,7 @@ extension Agreement {
     document.sections = sections.map { section in
       var section = section
       // A leg replaces this fingerprint with its own; a section without one would not use DTLS.
-      if !section.isRejected { section.append(noFingerprint) }
+      if !section.isRejected, section.fingerprints.isEmpty { section.append(noFingerprint) }
       return section
     }
     return document
@@ -384,7 +399,9 @@ extension ReenactmentPlan {
     section.append(SDPLine(.mid, recorded.mid))
     section.append(.rtcpMux)
     section.append(.rtcpReducedSize)
-    section.append(MediaDirection(sends: true, receives: recorded.isTwoWay).attributeName)
+    if !roundTrips.isEmpty { section.append(SDPLine(.rtcpExtendedReports, "rcvr-rtt=all")) }
+    let direction = MediaDirection(sends: recorded.sendsFirst, receives: recorded.isTwoWay)
+    section.append(direction.attributeName)
     for (id, uri) in recorded.extensions.sorted(by: { $0.key < $1.key }) where id > 0 {
       section.append(ExtensionMap(id: UInt16(id), uri: uri))
     }

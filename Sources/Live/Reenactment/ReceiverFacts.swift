@@ -17,8 +17,19 @@ struct ReceiverFacts {
   private(set) var sections: [ReenactmentPlan.Section] = []
   private(set) var channels: [ReenactmentPlan.Channel] = []
   private(set) var messages: [ReenactmentPlan.Message] = []
+  /// The descriptions of the recorded sender, in order.
+  private(set) var described: [Described] = []
+  /// When its candidates came after the first of them, those of an endpoint.
+  private(set) var candidates: [Interval] = []
   /// The local and remote addresses between which the receiver gets packets, in an observed call.
   private var paths: Set<String> = []
+
+  /// A description of the recorded sender.
+  struct Described {
+    var at: Instant
+    var isOffer: Bool
+    var sections: [(mid: String, kind: MediaKind, state: ReenactmentPlan.SectionState)] = []
+  }
 
   init(take: String, peer: Int64?) throws(TapeError) {
     self.take = take
@@ -124,6 +135,7 @@ struct ReceiverFacts {
       }
     }
     try readDescriptions(connection)
+    if isEndpoint { try readCandidates(connection) }
     try readTracks(connection)
     try readChannels(connection)
     try readMessages(connection)
@@ -133,28 +145,52 @@ struct ReceiverFacts {
     throws(SQLiteError)
   {
     let statement = try connection.prepare(
-      "SELECT direction, sdp FROM description WHERE peer = ? AND sdp IS NOT NULL ORDER BY \"row\"")
+      "SELECT direction, sdp, type, at_ns FROM description "
+        + "WHERE peer = ? AND sdp IS NOT NULL ORDER BY \"row\"")
     statement.bind(peer, at: 1)
     while try statement.step() {
-      let (direction, sdp) = statement.values(String.self, String.self)
+      let (direction, sdp, type, at) = statement.values(
+        String.self, String.self, String.self, Int64.self)
       guard let document = try? SDPDocument(parsing: sdp) else { continue }
-      for (index, section) in document.sections.enumerated() where !section.isRejected {
+      let isSender = direction == "in"
+      var described = Described(at: Instant(nanoseconds: at), isOffer: type == "offer")
+      for (index, section) in document.sections.enumerated() {
         let mid = section.mid ?? "\(section.kind.rawValue)\(index)"
-        add(section, named: mid, of: document, isSender: direction == "in")
+        if isSender, let kind = section.mediaKind {
+          let direction = section.direction ?? document.direction ?? .sendrecv
+          var state = ReenactmentPlan.SectionState(
+            sends: direction.sends, receives: direction.receives)
+          state.isStopped = section.isRejected
+          described.sections.append((mid, kind, state))
+        }
+        if !section.isRejected { add(section, named: mid, isSender: isSender) }
       }
+      if isSender { self.described.append(described) }
+    }
+  }
+
+  /// Reads when candidates of the recorded sender came that its first description did not have.
+  private mutating func readCandidates(
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) {
+    guard let first = described.first?.at else { return }
+    let statement = try connection.prepare(
+      """
+      SELECT at_ns FROM candidate
+      WHERE peer = ? AND type = 'remote-candidate' AND candidate_type <> 'prflx' AND at_ns > ?
+      ORDER BY "row"
+      """)
+    statement.bind(peer, at: 1)
+    statement.bind(first.nanoseconds, at: 2)
+    while try statement.step() {
+      let at = Instant(nanoseconds: statement.values(Int64.self))
+      if described.count < 2 || at < described[1].at { candidates.append(at - first) }
     }
   }
 
   /// Adds a description's section to what is known of it.
-  private mutating func add(
-    _ section: SDPSection, named mid: String, of document: SDPDocument, isSender: Bool
-  ) {
-    let kind: MediaKind
-    switch section.kind {
-    case .audio: kind = .audio
-    case .video: kind = .video
-    default: return
-    }
+  private mutating func add(_ section: SDPSection, named mid: String, isSender: Bool) {
+    guard let kind = section.mediaKind else { return }
     var known = ReenactmentPlan.Section(kind: kind, mid: mid)
     let place = sections.firstIndex { $0.mid == mid && $0.kind == kind }
     if let place { known = sections[place] }
@@ -169,8 +205,6 @@ struct ReceiverFacts {
       known.feedback.append(feedback)
     }
     if isSender {
-      let direction = section.direction ?? document.direction ?? .sendrecv
-      known.isTwoWay = direction.receives
       for attribute in section.ssrcs where !known.announced.contains(attribute.ssrc) {
         known.announced.append(attribute.ssrc)
       }
@@ -272,6 +306,17 @@ struct ReceiverFacts {
 
   private func distance(ofNanoseconds at: Int64) -> Interval {
     max(.zero, connected.map { Instant(nanoseconds: at) - $0 } ?? .zero)
+  }
+}
+
+extension SDPSection {
+  /// The kind of media; nil for data channels and what is unknown.
+  fileprivate var mediaKind: MediaKind? {
+    switch kind {
+    case .audio: .audio
+    case .video: .video
+    default: nil
+    }
   }
 }
 

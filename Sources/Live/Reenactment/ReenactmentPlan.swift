@@ -62,8 +62,10 @@ package struct ReenactmentPlan: Sendable {
     /// The URIs of header extensions, by id.
     package var extensions: [UInt8: String] = [:]
     package var feedback: [RTCPFeedback] = []
-    /// Whether the recorded sender was also ready to receive media here.
+    /// Whether the recorded sender was at first also ready to receive media here.
     package var isTwoWay = false
+    /// Whether the recorded sender sent here from its first description on.
+    package var sendsFirst = true
     /// The SSRCs that the sender's descriptions announce, and the original SSRC of each repair
     /// SSRC.
     package var announced: [UInt32] = []
@@ -112,6 +114,12 @@ package struct ReenactmentPlan: Sendable {
   package var packets: [Packet] = []
   package var channels: [Channel] = []
   package var messages: [Message] = []
+  /// The later descriptions of the recorded sender, in the order of their distances.
+  package var changes: [Change] = []
+  /// The round trips that the recorded receiver measured, in the order of their distances.
+  package var roundTrips: [RoundTrip] = []
+  /// When candidates of the recorded sender came after its first description.
+  package var candidates: [Interval] = []
   /// Media packets that another endpoint of the take sent but the receiver did not get.
   package var spares: [[UInt8]] = []
   /// The number of packets with unknown payload types; they are not played.
@@ -139,9 +147,16 @@ package struct ReenactmentPlan: Sendable {
     self.peer = facts.peer
     label = facts.label
     var sorter = PacketSorter(facts)
+    var finder = RoundTripFinder()
     let replay = try FollowedReplay(take: take, only: facts.isEndpoint ? facts.peer : nil)
     let report = try ReenactmentPlan.follow(replay, progress) { bytes, kind, isSent, ends, at in
+      // Of an endpoint it is said what it sent; of an observed end the addresses tell.
+      let isOwn =
+        facts.isEndpoint
+        ? isSent : facts.receives(from: ends.destination, to: ends.source)
+      if isOwn, kind == .rtcp { finder.add(sent: bytes, at: at) }
       guard !isSent, facts.receives(from: ends.source, to: ends.destination) else { return }
+      if kind == .rtcp { finder.add(received: bytes, at: at) }
       sorter.add(bytes, isRTCP: kind == .rtcp, at: at)
     }
     guard case .identical = report.verdict else {
@@ -158,6 +173,9 @@ package struct ReenactmentPlan: Sendable {
           + "--peer, or import the capture again with its keys")
     }
     (channels, messages) = (facts.channels, facts.messages)
+    candidates = facts.candidates
+    roundTrips = finder.roundTrips(from: facts.connected ?? .zero)
+    findChanges(facts)
     if hasSpares, facts.isEndpoint { try findSpares(beside: facts, progress) }
   }
 

@@ -53,6 +53,9 @@ package final class ReenactmentPlayer: Sendable {
     var data: Agreement.Data?
     var isDTLSClient = false
     var channels: ReenactedChannels?
+    var answers = ReportAnswers()
+    /// The SSRC with which reports are answered.
+    var sender: UInt32 = 1
   }
 
   private let plan: ReenactmentPlan
@@ -87,7 +90,13 @@ package final class ReenactmentPlayer: Sendable {
   package var dueInstants: [Instant?] { state.withLock { $0.due } }
 
   /// Whether sending has begun.
-  package var hasBegun: Bool { state.withLock { $0.began != nil } }
+  package var hasBegun: Bool { began != nil }
+
+  /// The instant from which the distances are counted; nil before the client is connected.
+  package var began: Instant? { state.withLock { $0.began } }
+
+  /// Whether nothing is sent any more.
+  package var isOver: Bool { state.withLock { $0.isOver } }
 
   // MARK: The call
 
@@ -97,6 +106,7 @@ package final class ReenactmentPlayer: Sendable {
       state.leg = leg
       state.rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: rule == .honest)
       state.data = agreement.data
+      state.sender = agreement.ssrcs.values.min() ?? 1
       state.recorded = Dictionary(agreement.ssrcs.map { ($0.value, $0.key) }) { first, _ in first }
     }
   }
@@ -147,7 +157,11 @@ package final class ReenactmentPlayer: Sendable {
     var isComplete = false
     while true {
       let due = next < plan.packets.count ? began + plan.packets[next].distance : nil
-      let (other, isPending) = state.withLock { ($0.channels?.deadline, $0.channels?.isPending) }
+      let (other, isPending) = state.withLock { state in
+        (
+          earliest(state.channels?.deadline, state.answers.deadline), state.channels?.isPending
+        )
+      }
       if due == nil, isPending != true, !isComplete {
         isComplete = true
         end.yield()
@@ -162,6 +176,10 @@ package final class ReenactmentPlayer: Sendable {
           next += 1
         }
         advanceChannels(&state)
+        for (bytes, transport) in state.answers.advance(to: clock.now, from: state.sender) {
+          state.due.append(nil)
+          state.leg?.send(RelayedPacket(kind: .rtcp, transport: transport, bytes: bytes))
+        }
       }
     }
   }
@@ -215,9 +233,15 @@ package final class ReenactmentPlayer: Sendable {
   /// Handles a packet from the client.
   package func receive(_ packet: RelayedPacket) {
     switch packet.kind {
-    case .rtp: state.withLock { $0.tally.received += 1 }
+    case .rtp:
+      state.withLock { state in
+        state.tally.received += 1
+        state.answers.receive(media: packet.bytes)
+      }
     case .rtcp:
-      for report in RTCPCompound(parsing: packet.bytes.span.bytes).packets { receive(report) }
+      for report in RTCPCompound(parsing: packet.bytes.span.bytes).packets {
+        receive(report, over: packet.transport)
+      }
     case .sctp:
       state.withLock { state in
         guard let data = state.data else { return }
@@ -226,8 +250,16 @@ package final class ReenactmentPlayer: Sendable {
     }
   }
 
-  private func receive(_ report: RTCPPacket) {
+  private func receive(_ report: RTCPPacket, over transport: Int) {
     switch report {
+    case .senderReport, .extendedReport:
+      state.withLock { state in
+        let now = clock.now
+        guard let began = state.began, let first = plan.roundTrips.first else { return }
+        state.answers.receive(
+          report, over: transport, at: now, notBefore: began + first.distance,
+          roundTrip: plan.roundTrip(at: now - began) ?? first.value)
+      }
     case .genericNACK(let request):
       state.withLock { state in
         for sequence in request.sequences { repair(request.mediaSSRC, sequence, &state) }

@@ -51,6 +51,7 @@ package struct ReenactmentReport: Sendable {
   package var reportsSent = 0
   package var packetsLeftOut = 0
   package var messagesSent = 0
+  package var changesSent = 0
   package var packetsRequested = 0
   package var packetsRepaired = 0
   package var keyframeRequests = 0
@@ -63,7 +64,7 @@ package struct ReenactmentReport: Sendable {
   /// - Parameter recording: the new take, which must be finished.
   package init(
     _ plan: ReenactmentPlan, _ outcome: (player: ReenactmentPlayer, agreement: Agreement),
-    repair: RepairRule, recording: String
+    changesSent: Int, repair: RepairRule, recording: String
   ) throws(TapeError) {
     take = plan.take
     peer = plan.peer
@@ -89,6 +90,12 @@ package struct ReenactmentReport: Sendable {
     if tally.unsentMessages > 0 {
       omissions.append(
         "\(counted(tally.unsentMessages, "message")), whose data channel the client did not open")
+    }
+    self.changesSent = changesSent
+    if changesSent < plan.changes.count {
+      omissions.append(
+        "\(counted(plan.changes.count - changesSent, "later description")) of the sender, which "
+          + "the client did not ask for")
     }
     timing = try Timing(
       ReenactmentReport.delays(in: recording, after: outcome.player.dueInstants))
@@ -125,6 +132,7 @@ package struct ReenactmentReport: Sendable {
       ("pages", .list(pageRecordings.map { .text($0) })), ("repair", .text(repair)),
       ("complete", .flag(isComplete)), ("packets", .integer(packetsSent)),
       ("reports", .integer(reportsSent)), ("messages", .integer(messagesSent)),
+      ("descriptions", .integer(changesSent)),
       ("left_out", .integer(packetsLeftOut)),
       ("requested", .integer(packetsRequested)), ("repaired", .integer(packetsRepaired)),
       ("keyframe_requests", .integer(keyframeRequests)),

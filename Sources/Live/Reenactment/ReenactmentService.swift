@@ -35,7 +35,20 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     /// clients.
     var entityTag: String?
     var agreement: Agreement?
+    /// What was described to it last, without a transport.
+    var described: SDPDocument?
+    /// Whether it has an offer to answer.
+    var hasOffer = false
+    /// How many changes of the recorded sender it got.
+    var changes = 0
+    var candidates: TrickledCandidates?
   }
+
+  /// Whether the client that is answered asks for candidates as they come.
+  @TaskLocal package static var trickles = false
+
+  /// The longest that a client waits for what comes next.
+  private static let waitMaximum = Interval.seconds(20)
 
   /// - Parameters:
   ///   - connectionLimit: the time limit for a client to connect.
@@ -58,6 +71,9 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     guard let client, let agreement = client.agreement else { return nil }
     return (client.player, agreement)
   }
+
+  /// How many later descriptions of the recorded sender the client got.
+  package var changesSent: Int { client?.changes ?? 0 }
 
   /// The reasons for which clients were refused.
   package var refused: [String] { refusals }
@@ -144,10 +160,17 @@ package actor ReenactmentService: CallHandling, SessionHandling {
       made.player.play(agreement, over: made.leg)
       client?.agreement = agreement
       try await made.leg.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
-      let answer = try await made.leg.show(
-        SessionDescription(type: .answer, sdp: agreement.answer(to: offer, plan).text))
-      made.player.settle(
-        isDTLSClient: try SDPDocument(parsing: answer.sdp).firstSetup == .active)
+      let described = agreement.answer(to: offer, plan)
+      client?.described = described
+      var answer = try await made.leg.show(
+        SessionDescription(type: .answer, sdp: described.text))
+      var document = try SDPDocument(parsing: answer.sdp)
+      made.player.settle(isDTLSClient: document.firstSetup == .active)
+      if Self.trickles, !plan.candidates.isEmpty {
+        client?.candidates = TrickledCandidates(
+          from: &document, at: session.clock.now, plan.candidates)
+        answer.sdp = document.text
+      }
       record(made, "answer", answer.sdp, isInbound: false)
       return (made, answer)
     } catch {
@@ -221,8 +244,10 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     id: String, description: SessionDescription
   ) {
     do {
-      let offer = try await made.leg.show(
-        SessionDescription(type: .offer, sdp: plan.offer.text))
+      let described = plan.offer
+      client?.described = described
+      client?.hasOffer = true
+      let offer = try await made.leg.show(SessionDescription(type: .offer, sdp: described.text))
       record(made, "offer", offer.sdp, isInbound: false)
       return (made.id, offer)
     } catch {
@@ -234,10 +259,17 @@ package actor ReenactmentService: CallHandling, SessionHandling {
 
   package func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
     let client = try named(id)
-    guard client.agreement == nil else {
-      throw CallRefusal(.conflict, "the call has its answer")
-    }
+    guard client.hasOffer else { throw CallRefusal(.conflict, "the call has its answer") }
     record(client, "answer", sdp, isInbound: true)
+    self.client?.hasOffer = false
+    guard client.agreement == nil else {
+      do {
+        try await client.leg.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
+      } catch {
+        throw CallRefusal(reenactment: error)
+      }
+      return
+    }
     do {
       let document = try SDPDocument(parsing: sdp)
       let agreement = try Agreement(plan, with: document, answersOffer: true)
@@ -257,15 +289,82 @@ package actor ReenactmentService: CallHandling, SessionHandling {
   package func follow(offer sdp: String, call id: String) async throws(CallRefusal)
     -> CallDescription
   {
-    _ = try named(id)
-    throw CallRefusal(.conflict, "a re-enactment has one exchange of descriptions: call again")
+    let client = try named(id)
+    guard let agreement = client.agreement, let before = client.described, !client.hasOffer else {
+      throw CallRefusal(.conflict, "the call has an offer to answer first")
+    }
+    record(client, "offer", sdp, isInbound: true)
+    do {
+      let offer = try SDPDocument(parsing: sdp)
+      try await client.leg.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
+      let described = agreement.answer(
+        to: offer, plan, after: client.changes, version: before.origin.nextVersion)
+      self.client?.described = described
+      let answer = try await client.leg.show(
+        SessionDescription(type: .answer, sdp: described.text))
+      record(client, "answer", answer.sdp, isInbound: false)
+      return CallDescription(id: id, sdp: answer.sdp, type: answer.type.rawValue)
+    } catch {
+      throw CallRefusal(reenactment: error)
+    }
   }
 
   package func makeOffer(
     call id: String, changing changes: OfferChanges
   ) async throws(CallRefusal) -> CallDescription {
     _ = try named(id)
-    throw CallRefusal(.conflict, "a re-enactment has one exchange of descriptions: call again")
+    throw CallRefusal(
+      .conflict, "the recorded sender makes its offers when it made them then: GET /next?id=ID")
+  }
+
+  // MARK: What the recorded sender signaled later
+
+  /// Waits until the recorded sender signals something.
+  package func next(call id: String) async throws(CallRefusal) -> ReenactedSignal {
+    let limit = session.clock.now + Self.waitMaximum
+    while true {
+      let client = try named(id)
+      let now = session.clock.now
+      var due: Instant?
+      if let candidate = self.client?.candidates?.next(at: now) {
+        record(client, "candidate", candidate.candidate, isInbound: false)
+        return .candidate(candidate)
+      }
+      if client.candidates?.isEmpty == false {
+        due = client.candidates?.deadline
+      } else if client.changes < plan.changes.count, !client.player.isOver {
+        if !client.hasOffer, let began = client.player.began {
+          due = began + plan.changes[client.changes].distance
+        }
+        if let due, due <= now { return .offer(try await change(client)) }
+      } else {
+        return .end
+      }
+      guard now < limit else { return .nothing }
+      let pause = min(Interval.milliseconds(20), due.map { $0 - now } ?? .milliseconds(20))
+      try? await Task.sleep(for: .nanoseconds(max(pause.nanoseconds, 500_000)))
+      if Task.isCancelled { return .nothing }
+    }
+  }
+
+  /// Offers what the recorded sender changed.
+  private func change(_ client: Client) async throws(CallRefusal) -> CallDescription {
+    guard let agreement = client.agreement, let before = client.described else {
+      throw CallRefusal(.conflict, "the call has no answer yet")
+    }
+    let described = agreement.offer(
+      changing: before, to: plan.changes[client.changes].states)
+    self.client?.changes += 1
+    self.client?.hasOffer = true
+    self.client?.described = described
+    do throws(PeerError) {
+      let offer = try await client.leg.show(
+        SessionDescription(type: .offer, sdp: described.text))
+      record(client, "offer", offer.sdp, isInbound: false)
+      return CallDescription(id: client.id, sdp: offer.sdp, type: offer.type.rawValue)
+    } catch {
+      throw CallRefusal(reenactment: error)
+    }
   }
 
   package func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Replay
+import SCTP
 package import Wire
 
 /// An expectation about a live client's getStats after a re-enactment: `freezeCount <= 1`,
@@ -153,9 +154,26 @@ package enum WatchPage {
     return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
   }
 
+  /// The query with which the page plays at once.
+  ///
+  /// - Parameter jitterBufferTarget: how much the browser buffers, in milliseconds.
+  package static func query(jitterBufferTarget: Int?) -> String {
+    "auto" + (jitterBufferTarget.map { "&jitterBufferTarget=\($0)" } ?? "")
+  }
+
   /// Returns the page's HTML, which asks for the plan's kinds of media.
   package static func html(_ plan: ReenactmentPlan) -> String {
     let kinds = plan.sections.map { JSONText.text($0.kind.rawValue) }
+    // Those that the recorded receiver opened; the others are opened by the sender again.
+    let channels = plan.channels.filter { !$0.isRemote || $0.options.negotiated }.map { channel in
+      JSONText.object([
+        ("label", .text(channel.options.label)),
+        ("negotiated", .flag(channel.options.negotiated)),
+        ("id", channel.options.id.map { .integer(Int64($0)) }),
+      ])
+    }
+    // A label may be anything, also the end of a script.
+    let listed = JSONText.list(channels).text.replacing("<", with: "\\u003c")
     return """
       <!doctype html>
       <html lang="en">
@@ -174,6 +192,8 @@ package enum WatchPage {
       <table id="stats"></table>
       <script>
       const kinds = \(JSONText.list(kinds).text);
+      const channels = \(listed);
+      const hasChannels = \(!plan.channels.isEmpty);
       \(clientScript)
       </script>
       </html>
@@ -193,6 +213,25 @@ package enum WatchPage {
       script.onload = script.onerror = done;
       document.head.append(script);
     });
+    /* What the recorded sender signals later: candidates, and offers that mute or add media. */
+    async function follow(pc, id) {
+      for (;;) {
+        const response = await fetch('next?id=' + encodeURIComponent(id), { headers });
+        if (response.status === 204) continue;
+        const message = await response.json();
+        if (!response.ok) throw new Error(message.error);
+        if (message.type === 'end') return;
+        if (message.type === 'candidate') {
+          await pc.addIceCandidate(message);
+          continue;
+        }
+        await pc.setRemoteDescription({ type: 'offer', sdp: message.sdp });
+        await pc.setLocalDescription();
+        const answered = await fetch('answer', { method: 'POST', headers,
+          body: JSON.stringify({ id, type: 'answer', sdp: pc.localDescription.sdp }) });
+        if (!answered.ok) throw new Error((await answered.json()).error);
+      }
+    }
     async function play() {
       $('play').disabled = true;
       await recorded;
@@ -203,18 +242,28 @@ package enum WatchPage {
         $('video').srcObject = stream;
       };
       pc.onconnectionstatechange = () => $('state').textContent = pc.connectionState;
-      for (const kind of kinds) pc.addTransceiver(kind, { direction: 'recvonly' });
+      for (const kind of kinds) {
+        const { receiver } = pc.addTransceiver(kind, { direction: 'recvonly' });
+        /* How much the browser buffers, in milliseconds: a client that was mended. */
+        if (options.has('jitterBufferTarget'))
+          receiver.jitterBufferTarget = Number(options.get('jitterBufferTarget'));
+      }
+      for (const { label, negotiated, id } of channels)
+        pc.createDataChannel(label, negotiated ? { negotiated, id } : {});
+      /* One channel at least, or the offer has no section for those of the sender. */
+      if (hasChannels && !channels.length) pc.createDataChannel('retake');
       await pc.setLocalDescription();
       if (pc.iceGatheringState !== 'complete') await Promise.race([
         new Promise(done => setTimeout(done, 2000)),
         new Promise(done => pc.onicegatheringstatechange = () => {
           if (pc.iceGatheringState === 'complete') done();
         })]);
-      const response = await fetch('offer', { method: 'POST', headers,
+      const response = await fetch('offer?trickle', { method: 'POST', headers,
         body: JSON.stringify({ type: 'offer', sdp: pc.localDescription.sdp }) });
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       await pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+      follow(pc, answer.id).catch(error => $('state').textContent = error.message);
       setInterval(async () => {
         const rows = [];
         (await pc.getStats()).forEach(s => {

@@ -28,14 +28,16 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
 ///   - peer: the number of the recorded receiver, which the page replaces; nil for the only peer
 ///     that received media.
 ///   - url: the page, which calls the server at `port`; nil for Retake's page.
+///   - jitterBufferTarget: the jitter buffer target that Retake's page sets, in milliseconds; nil for
+///     the browser's own.
 ///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`); 0 finds a free one.
 ///   - browser: the executable; nil for the first Chromium in PATH.
 ///   - out: the take to record of the call with the page; nil records nothing.
 ///   - expectations: as for `retake reenact --expect`.
 /// - Throws: `ReenactmentFailure`.
 public func expectReenactment(
-  _ path: String, peer: Int? = nil, page url: String? = nil, port: Int = 0,
-  browser: String? = nil, recordingTo out: String? = nil, _ expectations: String...
+  _ path: String, peer: Int? = nil, page url: String? = nil, jitterBufferTarget: Int? = nil,
+  port: Int = 0, browser: String? = nil, recordingTo out: String? = nil, _ expectations: String...
 ) async throws {
   func failure(_ sentence: String) -> ReenactmentFailure {
     ReenactmentFailure(path: path, sentences: [sentence])
@@ -49,7 +51,7 @@ public func expectReenactment(
   let objects: [JSONValue]
   do {
     objects = try await statistics(
-      of: ReenactmentPlan(take: path, peer: peer.map { Int64($0) }), url, port,
+      of: ReenactmentPlan(take: path, peer: peer.map { Int64($0) }), url, jitterBufferTarget, port,
       try HeadlessBrowser.program(browser), out)
   } catch let error as ReenactmentFailure {
     throw error
@@ -64,7 +66,8 @@ public func expectReenactment(
 
 /// Plays a plan to a page, and returns the statistics of its connections.
 private func statistics(
-  of plan: ReenactmentPlan, _ url: String?, _ port: Int, _ program: String, _ out: String?
+  of plan: ReenactmentPlan, _ url: String?, _ jitterBufferTarget: Int?, _ port: Int,
+  _ program: String, _ out: String?
 ) async throws -> [JSONValue] {
   var options = Session.Options()
   options.takePath = out
@@ -74,15 +77,14 @@ private func statistics(
   let service = ReenactmentService(
     plan, in: session, configuration: PeerConfiguration(), repair: .asRecorded,
     connectionLimit: limit, takePath: out ?? "")
-  let routes = SignalingRoutes(
-    calls: service, page: WatchPage.html(plan), sessions: SessionRoutes(sessions: service))
+  let routes = ReenactmentRoutes(service)
   var access = AccessRules()
   if let origin = url.flatMap({ WatchPage.origin(of: $0) }) { access.origins = [origin] }
   let server = try await HTTPServer.listen(host: "127.0.0.1", port: port, access: access) {
     await routes.respond(to: $0)
   }
-  let trial = BrowserTrial(
-    program: program, page: url ?? "\(server.url)/?auto", connectionLimit: limit)
+  let page = url ?? "\(server.url)/?\(WatchPage.query(jitterBufferTarget: jitterBufferTarget))"
+  let trial = BrowserTrial(program: program, page: page, connectionLimit: limit)
   let result: Result<[JSONValue], BrowserError>
   do throws(BrowserError) {
     result = .success(try await trial.run(service))

@@ -81,7 +81,7 @@ struct RecordCall: AsyncParsableCommand {
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
-        let answer = try await Self.exchange(offer, target)
+        let (answer, _) = try await Self.exchange(offer, target)
         exchanged.withLock { $0 = true }
         do {
           try await peer.accept(answer)
@@ -128,14 +128,16 @@ struct RecordCall: AsyncParsableCommand {
       ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
-  /// Posts an offer and returns the answer.
-  static func exchange(_ offer: SessionDescription, _ target: String) async throws
-    -> SessionDescription
-  {
+  /// Posts an offer and returns the answer, with the peer's identifier of the call if it has one.
+  ///
+  /// - Parameter call: that identifier, for an offer that changes the call.
+  static func exchange(
+    _ offer: SessionDescription, _ target: String, call: String? = nil
+  ) async throws -> (answer: SessionDescription, call: String?) {
     let body: Data
     let response: HTTPResponse
     do {
-      body = try JSONEncoder().encode(offer)
+      body = try JSONEncoder().encode(CallBody(id: call, sdp: offer.sdp, type: offer.type))
       response = try await HTTPClient().post(target, json: String(decoding: body, as: UTF8.self))
     } catch let error as HTTPError {
       throw CommandFailure(.inputOutput, error.reason)
@@ -146,11 +148,18 @@ struct RecordCall: AsyncParsableCommand {
         "\(target) answered with status \(response.status): \(response.text.prefix(200))")
     }
     guard
-      let answer = try? JSONDecoder().decode(SessionDescription.self, from: Data(response.body)),
-      answer.type == .answer
+      let reply = try? JSONDecoder().decode(CallBody.self, from: Data(response.body)),
+      reply.type == .answer
     else {
       throw CommandFailure(.inputOutput, "\(target) gave no answer with sdp and type in JSON")
     }
-    return answer
+    return (SessionDescription(type: .answer, sdp: reply.sdp), reply.id)
+  }
+
+  /// A description as it is posted.
+  private struct CallBody: Codable {
+    var id: String?
+    var sdp: String
+    var type: SDPType
   }
 }

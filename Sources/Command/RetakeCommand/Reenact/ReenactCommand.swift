@@ -104,6 +104,16 @@ struct ReenactCommand: AsyncParsableCommand {
   var url: String?
 
   @Option(
+    name: .customLong("jitter-buffer-target"),
+    help: ArgumentHelp(
+      """
+      How much Retake's own page has the client of --against buffer, up to 4 s, as in 400ms: \
+      jitterBufferTarget of its receivers. Default: what the client chooses.
+      """, valueName: "time"),
+    transform: Taking.seconds(0...4))
+  var jitterBufferTarget: Double?
+
+  @Option(
     help: "The program to run for --against. Default: chromium, chromium-browser or google-chrome.",
     completion: .file(), transform: Taking.path)
   var browser: String?
@@ -136,10 +146,15 @@ struct ReenactCommand: AsyncParsableCommand {
         throw ValidationError(
           "--against runs a client that calls: leave out \(call == nil ? "--whip" : "--call").")
       }
+      if url != nil, jitterBufferTarget != nil {
+        throw ValidationError(
+          "--jitter-buffer-target is for Retake's own page: a page of --url sets its own.")
+      }
       return
     }
     let needing = [
       ("--url", url != nil), ("--browser", browser != nil), ("--expect", !expect.isEmpty),
+      ("--jitter-buffer-target", jitterBufferTarget != nil),
     ]
     if let (name, _) = needing.first(where: \.1) {
       throw ValidationError("\(name) is about the client of --against: add --against chromium.")
@@ -242,7 +257,7 @@ private struct ReenactmentRun {
     } catch {
       failure = error as? CommandFailure ?? CommandFailure(.inputOutput, "\(error)")
     }
-    let outcome = await service.outcome
+    let (outcome, changes) = (await service.outcome, await service.changesSent)
     await service.close()
     let summaries = await parts.pages.finish()
     await parts.server.shutdown()
@@ -253,7 +268,8 @@ private struct ReenactmentRun {
       throw await silence(service, failure)
     }
     var report = try reading { () throws(TapeError) in
-      try ReenactmentReport(plan, outcome, repair: command.repair, recording: path)
+      try ReenactmentReport(
+        plan, outcome, changesSent: changes, repair: command.repair, recording: path)
     }
     report.judgements = judgements
     report.pageRecordings = summaries.map(\.take)
@@ -287,7 +303,7 @@ private struct ReenactmentRun {
   // MARK: Signaling
 
   private func serve(_ service: ReenactmentService) async throws -> Parts {
-    let (path, overwrite, plan) = (path, command.overwrite, plan)
+    let (path, overwrite) = (path, command.overwrite)
     let pages = PageService(
       PageService.Settings(), isSingle: false,
       takePath: { _ throws(TapeError) in
@@ -303,9 +319,7 @@ private struct ReenactmentRun {
     // The token of the listening server; random until the server listens.
     let token = Mutex(BearerToken.random())
     let scheme = command.listening.certificate == nil ? "ws" : "wss"
-    let page = WatchPage.html(plan)
-    let routes = SignalingRoutes(
-      calls: service, page: page, sessions: SessionRoutes(sessions: service))
+    let routes = ReenactmentRoutes(service)
     let server = try await command.listening.server(
       sockets: pages.routes,
       access: { access in
@@ -332,7 +346,11 @@ private struct ReenactmentRun {
     if let url = command.whip {
       try await publish(to: url, parts.service)
     } else if let url = command.call {
-      try await offer(to: url, parts.service)
+      let following = try await offer(to: url, parts.service)
+      for await _ in parts.service.finished { break }
+      following?.cancel()
+      try await Task.sleep(for: BrowserTrial.settling)
+      return []
     } else {
       let url = parts.server.url
       printError("open \(parts.server.pageURL) in the client, or POST its offer to \(url)/offer")
@@ -356,11 +374,32 @@ private struct ReenactmentRun {
     }
   }
 
-  private func offer(to url: String, _ service: ReenactmentService) async throws {
+  /// Calls a peer; what passes the later offers of the recorded sender on, if it names its call.
+  private func offer(
+    to url: String, _ service: ReenactmentService
+  ) async throws -> Task<Void, Never>? {
     do {
       let (id, offer) = try await service.offer(over: "http")
-      let answer = try await RecordCall.exchange(offer, RecordCall.target(url))
+      let target = try RecordCall.target(url)
+      let (answer, call) = try await RecordCall.exchange(offer, target)
       try await service.accept(answer: answer.sdp, call: id)
+      guard let call else { return nil }
+      return Task {
+        do {
+          while !Task.isCancelled {
+            switch try await service.next(call: id) {
+            case .offer(let offer):
+              let description = SessionDescription(type: .offer, sdp: offer.sdp)
+              let (answer, _) = try await RecordCall.exchange(description, target, call: call)
+              try await service.accept(answer: answer.sdp, call: id)
+            case .end: return
+            case .candidate, .nothing: continue
+            }
+          }
+        } catch {
+          printError("retake: the peer does not go on: \(error)")
+        }
+      }
     } catch let refusal as CallRefusal {
       throw CommandFailure(.inputOutput, "\(url): \(refusal.reason)")
     }
@@ -370,7 +409,9 @@ private struct ReenactmentRun {
     -> [ReenactmentReport.Judgement]
   {
     let token = parts.server.token.text
-    let own = "\(parts.server.url)/?auto&token=\(token)"
+    let query = WatchPage.query(
+      jitterBufferTarget: command.jitterBufferTarget.map { Int(($0 * 1_000).rounded()) })
+    let own = "\(parts.server.url)/?\(query)&token=\(token)"
     // Retake's own page brings the recorder itself.
     let recorder = RecorderScript.text(
       RecorderScript.Configuration(

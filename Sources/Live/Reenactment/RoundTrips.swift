@@ -1,0 +1,194 @@
+import RTP
+package import Wire
+
+// The round trip that the recorded receiver knew. A receiver waits by it: Chromium's jitter buffer
+// is deeper where what is lost takes long to come again. A live client measures one only if
+// somebody answers its reports.
+
+extension ReenactmentPlan {
+  /// A round trip that the recorded receiver measured.
+  package struct RoundTrip: Hashable, Sendable {
+    package var distance: Interval
+    package var value: Interval
+  }
+
+  /// The round trip that the recorded receiver knew at a distance; nil before it knew one.
+  func roundTrip(at distance: Interval) -> Interval? {
+    var (low, high) = (0, roundTrips.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if roundTrips[middle].distance <= distance { low = middle + 1 } else { high = middle }
+    }
+    return low > 0 ? roundTrips[low - 1].value : nil
+  }
+}
+
+/// The middle 32 bits of a time in NTP format, by which reports name each other.
+private func middle(_ time: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 16) }
+
+/// Finds the round trips that a recorded receiver measured: by what came back on its own sender
+/// reports (RFC 3550 section 6.4.1) and reference times (RFC 3611 section 4.5).
+struct RoundTripFinder {
+  private var sent: [UInt32: Instant] = [:]
+  private(set) var found: [(at: Instant, value: Interval)] = []
+
+  /// The most reports that are remembered.
+  private static let sentMaximum = 10_000
+
+  /// Adds RTCP that the receiver sent.
+  mutating func add(sent bytes: [UInt8], at now: Instant) {
+    if sent.count > RoundTripFinder.sentMaximum { sent.removeAll() }
+    for packet in RTCPCompound(parsing: bytes.span.bytes).packets {
+      switch packet {
+      case .senderReport(let report): sent[middle(report.ntpTime)] = now
+      case .extendedReport(let report):
+        if let time = report.receiverReferenceTime { sent[middle(time)] = now }
+      default: break
+      }
+    }
+  }
+
+  /// Adds RTCP that came to the receiver.
+  mutating func add(received bytes: [UInt8], at now: Instant) {
+    for packet in RTCPCompound(parsing: bytes.span.bytes).packets {
+      switch packet {
+      case .senderReport(let report): add(report.blocks, at: now)
+      case .receiverReport(let report): add(report.blocks, at: now)
+      case .extendedReport(let report):
+        for delay in report.delays {
+          add(answering: delay.lastReport, after: delay.delaySinceLastReport, at: now)
+        }
+      default: break
+      }
+    }
+  }
+
+  private mutating func add(_ blocks: [ReportBlock], at now: Instant) {
+    for block in blocks where block.lastSenderReport != 0 {
+      add(answering: block.lastSenderReport, after: block.delaySinceLastSenderReport, at: now)
+    }
+  }
+
+  private mutating func add(answering report: UInt32, after delay: UInt32, at now: Instant) {
+    guard let began = sent[report] else { return }
+    let value = now - began - Interval(sixtyFiveThousandths: delay)
+    guard value > .zero else { return }
+    found.append((now, value))
+  }
+
+  /// The round trips by their distances from an instant.
+  func roundTrips(from origin: Instant) -> [ReenactmentPlan.RoundTrip] {
+    found.map {
+      ReenactmentPlan.RoundTrip(distance: max(.zero, $0.at - origin), value: $0.value)
+    }.sorted { $0.distance < $1.distance }
+  }
+}
+
+extension Interval {
+  /// A duration as reports state it, in 1/65536 s.
+  fileprivate init(sixtyFiveThousandths count: UInt32) {
+    self.init(nanoseconds: Int64(count) * 1_000_000_000 / 65_536)
+  }
+
+  /// The duration as reports state it, in 1/65536 s.
+  fileprivate var sixtyFiveThousandths: UInt32 {
+    UInt32(clamping: nanoseconds * 65_536 / 1_000_000_000)
+  }
+}
+
+// MARK: - ReportAnswers
+
+/// Answers the reports of a live client so that it measures the round trip that the recorded
+/// receiver knew.
+struct ReportAnswers {
+  private struct Answer {
+    /// When its sender may have it: what a report says of its delay cannot be negative.
+    var due: Instant
+    var received: Instant
+    var roundTrip: Interval
+    var ssrc: UInt32
+    var report: UInt32
+    var isReferenceTime: Bool
+    var transport: Int
+  }
+
+  private var waiting: [Answer] = []
+  /// The highest sequence number of each of the client's streams.
+  private var highest: [UInt32: UInt16] = [:]
+
+  /// More reports than a client has streams are no reports.
+  private static let waitingMaximum = 100
+
+  var deadline: Instant? { waiting.map(\.due).min() }
+
+  /// Handles a media packet of the client.
+  mutating func receive(media bytes: [UInt8]) {
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return }
+    let last = highest[header.ssrc]
+    guard last != nil || highest.count < ReportAnswers.waitingMaximum else { return }
+    if Int16(bitPattern: header.sequence &- (last ?? header.sequence)) >= 0 {
+      highest[header.ssrc] = header.sequence
+    }
+  }
+
+  /// Handles a report of the client.
+  ///
+  /// - Parameters:
+  ///   - start: when the recorded receiver knew its first round trip; reports before are answered
+  ///     then.
+  ///   - roundTrip: what it shall measure.
+  mutating func receive(
+    _ report: RTCPPacket, over transport: Int, at now: Instant, notBefore start: Instant,
+    roundTrip: Interval
+  ) {
+    let time: UInt64
+    let ssrc: UInt32
+    let isReferenceTime: Bool
+    switch report {
+    case .senderReport(let report):
+      (time, ssrc, isReferenceTime) = (report.ntpTime, report.ssrc, false)
+    case .extendedReport(let report):
+      guard let reference = report.receiverReferenceTime else { return }
+      (time, ssrc, isReferenceTime) = (reference, report.ssrc, true)
+    default: return
+    }
+    guard waiting.count < ReportAnswers.waitingMaximum else { return }
+    waiting.append(
+      Answer(
+        due: max(now + roundTrip, start), received: now, roundTrip: roundTrip, ssrc: ssrc,
+        report: middle(time), isReferenceTime: isReferenceTime, transport: transport))
+  }
+
+  /// Returns the answers that are due, and the transports that they go over.
+  ///
+  /// - Parameter sender: the SSRC of this side.
+  mutating func advance(to now: Instant, from sender: UInt32) -> [(bytes: [UInt8], transport: Int)]
+  {
+    let due = waiting.filter { $0.due <= now }
+    waiting.removeAll { $0.due <= now }
+    return due.map { answer in
+      let delay = (now - answer.received - answer.roundTrip).sixtyFiveThousandths
+      var report = ReceiverReport(ssrc: sender, blocks: [])
+      var extended: ExtendedReport?
+      if answer.isReferenceTime {
+        extended = ExtendedReport(
+          ssrc: sender,
+          delays: [
+            ExtendedReport.DelayBlock(
+              ssrc: answer.ssrc, lastReport: answer.report, delaySinceLastReport: delay)
+          ])
+      } else {
+        report.blocks = [
+          ReportBlock(
+            ssrc: answer.ssrc, fractionLost: 0, cumulativeLost: 0,
+            highestSequence: UInt32(highest[answer.ssrc] ?? 0), jitter: 0,
+            lastSenderReport: answer.report, delaySinceLastSenderReport: delay)
+        ]
+      }
+      var writer = ByteWriter(capacity: 64)
+      RTCPPacket.receiverReport(report).write(into: &writer)
+      if let extended { RTCPPacket.extendedReport(extended).write(into: &writer) }
+      return (writer.bytes, answer.transport)
+    }
+  }
+}
