@@ -1,5 +1,5 @@
 """Further calls through `retake record relay`: two browsers, data at full speed, simulcast into
-Janus, and legs over TCP.
+Janus, and legs that reach their ends over TURN or TCP.
 
 Each end is a page of its own, or a plugin of Janus; the judgement is that of `relayed`.
 """
@@ -7,6 +7,7 @@ Each end is a page of its own, or a plugin of Janus; the judgement is that of `r
 import asyncio
 import json
 
+from peers.coturn import Coturn
 from peers.janus_server import ROOM, JanusServer
 from recorded_page import Browser
 from relayed import FEWEST_FRAMES, Relay, Room, check_take, guarded
@@ -225,6 +226,21 @@ async def run_tcp(program, folder, seconds):
     return await guarded(
         folder, lambda: _call(
             program, folder, seconds, ("chromium", "chromium"), options, path=[None, "tcp"]))
+
+
+async def run_turn(program, folder, seconds):
+    """Both legs over a TURN server of the relay's own."""
+
+    async def work():
+        coturn = await Coturn.start(folder)
+        try:
+            return await _call(
+                program, folder, seconds, ("chromium", "chromium"), coturn.options, bind=None,
+                path=["relay", "udp"])
+        finally:
+            await coturn.end()
+
+    return await guarded(folder, work)
 
 
 async def run_simulcast(program, folder, seconds):

@@ -112,6 +112,7 @@ async def _main(options, folder):
     for name, relay, peers, is_private in (
         ("relayed-data", relayed_others.run_data, {"chromium"}, False),
         ("relayed-tcp", relayed_others.run_tcp, {"chromium"}, False),
+        ("relayed-turn", relayed_others.run_turn, {"chromium"}, True),
         ("relayed-browsers", relayed_others.run_browsers, {"chromium", "firefox"}, True),
         ("relayed-simulcast", relayed_others.run_simulcast, {"chromium", "janus"}, True),
     ):

@@ -131,7 +131,7 @@ struct RingHead: Sendable {
 /// A ring as it was at an instant.
 package struct RingContent: Sendable {
   private let ring: RingSnapshot
-  /// Unix time in nanoseconds of the first packet, but not before the ring's length.
+  /// Unix time in nanoseconds of the first packet.
   package let begin: Int64
   /// Where the packets stand, in order of time.
   private let order: [Place]
@@ -142,13 +142,16 @@ package struct RingContent: Sendable {
     var offset: Int32
   }
 
-  init(_ ring: RingSnapshot) {
+  /// - Parameter hasPictures: whether packets from before the ring are in it that its pictures
+  ///   need.
+  init(_ ring: RingSnapshot, hasPictures: Bool = false) {
     self.ring = ring
+    let earliest = hasPictures ? ring.retainedFrom : ring.earliest
     var places: [Place] = []
     for (index, segment) in ring.segments.enumerated() {
       var offset = index == 0 ? ring.start : 0
       while let record = RingRecord(segment, at: offset) {
-        if record.at >= ring.earliest {
+        if record.at >= earliest {
           places.append(Place(at: record.at, segment: Int32(index), offset: Int32(offset)))
         }
         offset += RingRecord.headLength + record.length
@@ -159,6 +162,12 @@ package struct RingContent: Sendable {
     order = places
     begin = places.first?.at ?? ring.end
   }
+
+  /// How many seconds before the ring's length the packets begin, for the sake of its pictures.
+  package var secondsBefore: Double { max(0, Double(ring.earliest &- begin) / 1e9) }
+
+  /// How many streams of video have no key frame, and so no picture, as far as that is known.
+  package var picturelessCount: Int { ring.pictures.withoutKeyFrame(from: begin, to: end) }
 
   /// Unix time in nanoseconds at which the ring was looked at.
   package var end: Int64 { ring.end }
@@ -215,11 +224,17 @@ package struct RingContent: Sendable {
     return receiver != path.owner
   }
 
-  /// The names of the owners at their addresses.
+  /// The names of the owners at their addresses, and of their remote ends.
   package var names: [(address: SocketAddress, label: String)] {
-    localEnds.compactMap { address, owner in
-      ring.facts[owner].flatMap { $0.label.isEmpty ? nil : (address, $0.label) }
-    }.sorted { $0.0.description < $1.0.description }
+    var names: [SocketAddress: String] = [:]
+    for path in ring.paths.values {
+      guard let label = ring.facts[path.owner]?.remoteLabel, !label.isEmpty else { continue }
+      names[path.isOutbound ? path.tuple.destination : path.tuple.source] = label
+    }
+    for (address, owner) in localEnds {
+      if let label = ring.facts[owner]?.label, !label.isEmpty { names[address] = label }
+    }
+    return names.sorted { $0.key.description < $1.key.description }.map { ($0.key, $0.value) }
   }
 
   /// The lines of key logs.
