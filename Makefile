@@ -247,6 +247,7 @@ bench: release $(VENV)/ready
 	$(RETAKE)-bench takes
 	$(RETAKE)-bench wire
 	$(RETAKE)-bench ring
+	$(RETAKE)-bench relay
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
 	$(RETAKE)-bench page --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/drawing.py --retake $(RETAKE) --take .build/long.take

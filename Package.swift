@@ -285,7 +285,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
-        "Replay", "Importing", "Lab", "Live", "CallRecording", "RetakeCommand", "CYUV",
+        "Replay", "Importing", "Lab", "Live", "Signaling", "CallRecording", "RetakeCommand", "CYUV",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Sources/Command/Benchmarks", swiftSettings: settings),
@@ -398,7 +398,7 @@ let package = Package(
       "RelayingTests",
       [
         "Wire", "Secure", "SDP", "JSEP", "SCTP", "Media", "Peer", "Tape", "Replay", "Live", "TLS",
-        "Room", "Signaling", "Relaying",
+        "Room", "Signaling", "Importing", "CallRecording", "Relaying",
       ]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),

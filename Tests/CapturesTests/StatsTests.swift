@@ -28,8 +28,10 @@ struct StatsTests {
     for place in Set([0, all.count / 2, all.count - 1]).sorted() {
       let sampled = all[place]
       let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)
-      let index = Int(sampled.peer) - 1
-      let recorded = try StatSamples(path: path, at: at).peers[index]
+      // The observed ends of a relay are peers, too, and come first.
+      let number = Int64(sampled.peer)
+      let recorded = try #require(
+        try StatSamples(path: path, at: at).peers.first { $0.number == number })
       let replay = try StatsReplay(
         path: path, until: .step(sampled.step + 1), toolchain: toolchain,
         codecs: { LibraryCodecs() })
@@ -37,7 +39,7 @@ struct StatsTests {
         Issue.record("\(replay.replay)")
         return
       }
-      let replayed = replay.peers[index].report
+      let replayed = try #require(replay.peers.first { $0.number == number }).report
       #expect(replayed.objects.count == Int(sampled.objectCount))
       for object in replayed.objects {
         let row = try #require(recorded.objects.first { $0.id == object.id }, "\(object.type)")

@@ -137,6 +137,50 @@ extension LiveTests {
       try await Takes.expectIdentical(take)
     }
 
+    @Test func aRingOfAPageHasItsLastSecondsAndWhatTheyAreNotUnderstoodWithout() async throws {
+      let recorder = try await PageRecorder("--ring", "10s")
+      let socket = try await recorder.socket()
+      _ = await Self.next(socket)
+      let whole =
+        #"{"form":"whole","timestamp":1790000000005,"objects":{"T":{"type":"transport","#
+        + #""bytesSent":1,"dtlsState":"connected"}}}"#
+      func sample(_ number: Int) -> String {
+        let time = 1_790_000_000_005 + number * 1000
+        let object = #"{"T":{"bytesSent":\#(number)}}"#
+        return Self.line(
+          "stats", "PC_0", #"{"form":"changes","timestamp":\#(time),"objects":\#(object)}"#,
+          at: 5 + number * 1000)
+      }
+      try await socket.send(
+        Self.unit(
+          1,
+          [
+            Self.line("create", "PC_0", #"{"iceServers":[]}"#, at: 1),
+            Self.line("connectionstatechange", "PC_0", #""connected""#, at: 4),
+            Self.line("stats", "PC_0", whole, at: 5),
+          ] + (1...30).map { sample($0) }))
+      _ = await Self.next(socket)
+      try await socket.send(
+        Self.unit(2, [Self.line("connectionstatechange", "PC_0", #""failed""#, at: 30_500)]))
+      _ = await Self.next(socket)
+      await socket.close()
+      let takes = try await recorder.finish()
+      let take = try #require(takes.count == 1 ? takes.first : nil, "\(takes)")
+      func number(_ sql: String) throws -> Int64 { try Takes.number(take, sql) }
+      let lasted = "SELECT (max(at_ns) - min(at_ns)) / 1000000 FROM stat"
+      #expect((9_000...10_000).contains(try number(lasted)))
+      #expect(try number("SELECT min(members ->> '$.bytesSent') FROM stat") == 20)
+      #expect(try number("SELECT max(members ->> '$.bytesSent') FROM stat") == 30)
+      // Named once, long before; changes of statistics build on it.
+      let connected = "SELECT count(*) FROM stat WHERE members ->> '$.dtlsState' = 'connected'"
+      #expect(try number(connected) > 9)
+      #expect(try number("SELECT count(*) FROM state WHERE to_state = 'failed'") == 1)
+      #expect(try number("SELECT count(*) FROM state WHERE to_state = 'connected'") == 1)
+      #expect(try number("SELECT count(*) FROM coverage WHERE what = 'late-start'") == 1)
+      #expect(try number("SELECT count(*) FROM tag WHERE key = 'ring_trigger'") == 1)
+      try await Takes.expectIdentical(take)
+    }
+
     @Test func encodedFramesOfAPageAreInTheTake() async throws {
       let recorder = try await PageRecorder()
       let socket = try await recorder.socket()

@@ -25,7 +25,7 @@ from retake import Recorder, look, replay
 
 _CALL_SECONDS = 240
 _START_SECONDS = 90
-_FEWEST_FRAMES = 30
+FEWEST_FRAMES = 30
 _SIZES = (1, 1_200, 100_000)
 
 # Two connections in one page: one signals through the relay, the other directly with the server.
@@ -220,20 +220,20 @@ class Room:
 
 async def run_call(program, folder, seconds, name="chromium"):
     """Makes a call between two connections of a browser; returns the problems and a summary."""
-    return await _guarded(folder, lambda: _call(program, folder, seconds, name, False))
+    return await guarded(folder, lambda: _call(program, folder, seconds, name, False))
 
 
 async def run_both(program, folder, seconds):
     """Makes the same call with both ends behind the relay, which then has two calls."""
-    return await _guarded(folder, lambda: _call(program, folder, seconds, "chromium", True))
+    return await guarded(folder, lambda: _call(program, folder, seconds, "chromium", True))
 
 
 async def run_whip(program, folder, seconds):
     """Publishes from a page to `record serve` by WHIP; returns the problems and a summary."""
-    return await _guarded(folder, lambda: _publish(program, folder, seconds))
+    return await guarded(folder, lambda: _publish(program, folder, seconds))
 
 
-async def _guarded(folder, work):
+async def guarded(folder, work):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -266,7 +266,7 @@ async def _call(program, folder, seconds, name, is_behind):
     finally:
         await room.close()
     problems = _judge(ends)
-    problems += await _take(program, relay.take, folder, {"audio", "video"}, 1 + is_behind)
+    problems += await check_take(program, relay.take, folder, {"audio", "video"}, 1 + is_behind)
     return problems, f"both ends decoded all; {words}"
 
 
@@ -277,7 +277,7 @@ def _judge(ends):
             problems.append(f"{name} is {end['state']} and {end['signaling']}")
         video = [each for each in end["received"] if each["kind"] == "video"]
         audio = [each for each in end["received"] if each["kind"] == "audio"]
-        if not video or max(each["frames"] for each in video) < _FEWEST_FRAMES:
+        if not video or max(each["frames"] for each in video) < FEWEST_FRAMES:
             problems.append(f"{name} decoded {video}")
         if not audio or max(each["energy"] for each in audio) <= 0:
             problems.append(f"{name} received no audio: {audio}")
@@ -316,7 +316,7 @@ async def _publish(program, folder, seconds):
         problems.append(f"a fragment was answered with {result['trickled']}")
     if result["ended"] != 200 or any(result["lost"]) or min(result["sent"], default=0) < 50:
         problems.append(f"published: {result}")
-    problems += await _take(program, relay.take, folder, {"audio", "video"})
+    problems += await check_take(program, relay.take, folder, {"audio", "video"})
     found, _ = await replay(program, recorder.take, folder)
     return problems + found, words
 
@@ -324,7 +324,7 @@ async def _publish(program, folder, seconds):
 async def run_demo(program, folder, seconds):
     """Makes a call between two tabs of Janus's own demo in one room; only the server address
     changes."""
-    return await _guarded(folder, lambda: _demo(program, folder, seconds))
+    return await guarded(folder, lambda: _demo(program, folder, seconds))
 
 
 # What the page's connections receive.
@@ -382,13 +382,13 @@ async def _demo(program, folder, seconds):
     problems = []
     for number, streams in enumerate(received):
         frames = sum(each["framesDecoded"] for each in streams if each["kind"] == "video")
-        if frames < _FEWEST_FRAMES:
+        if frames < FEWEST_FRAMES:
             problems.append(f"tab {number} decoded {frames} frames: {streams}")
     found, _ = await replay(program, take, folder)
     return problems + found + await look(program, take, folder), words
 
 
-async def _take(program, take, folder, kinds, calls=1):
+async def check_take(program, take, folder, kinds, calls=1):
     """Checks a relay's take: its contents, and that it replays."""
     problems, _ = await replay(program, take, folder)
     problems += await look(program, take, folder)

@@ -72,6 +72,7 @@ async def _main(options, folder):
     import observed_tshark
     import reenacted
     import relayed
+    import relayed_others
     import rooms
     import sessions
     import statistics_call
@@ -121,6 +122,27 @@ async def _main(options, folder):
                     options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
         else:
             print("relayed-firefox: skipped, it needs a private network")
+    for name, relay, peers, is_private in (
+        ("relayed-data", relayed_others.run_data, {"chromium"}, False),
+        ("relayed-tcp", relayed_others.run_tcp, {"chromium"}, False),
+        ("relayed-turn", relayed_others.run_turn, {"chromium"}, True),
+        ("relayed-browsers", relayed_others.run_browsers, {"chromium", "firefox"}, True),
+        ("relayed-simulcast", relayed_others.run_simulcast, {"chromium", "janus"}, True),
+    ):
+        if options.brief or options.only not in name or not peers <= set(options.peers):
+            continue
+        if is_private and not namespace.address():
+            print(f"{name}: left out, it needs a private network")
+            continue
+        problems += _tell(name, *await relay(options.retake, folder / name, options.seconds))
+    for name, relay, peers in (
+        ("relayed-chromium", relayed_others.run_small, {"chromium"}),
+        ("relayed-janus", relayed_others.run_small_room, {"chromium", "janus"}),
+    ):
+        # For the captures.
+        is_wanted = options.keep or not options.brief
+        if is_wanted and options.only in name and peers <= set(options.peers):
+            problems += _tell(name, *await relay(options.retake, folder / name))
     wanted = options.only in "relayed-demo" and not options.brief
     if wanted and {"chromium", "janus"} <= set(options.peers):
         import recorded_others

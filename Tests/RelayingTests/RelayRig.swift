@@ -38,7 +38,8 @@ final class RelayRig: Sendable {
   }
 
   init(
-    take: String? = nil, settings: RelayService.Settings = RelayService.Settings(),
+    take: String? = nil, sink: (any PeerSink)? = nil,
+    settings: RelayService.Settings = RelayService.Settings(),
     sockets: [WebSocketRoute] = [],
     respond: @escaping Respond = { _ in nil },
     proxied adjust: (inout ProxyServer.Settings) -> Void = { _ in }
@@ -56,7 +57,9 @@ final class RelayRig: Sendable {
     }
     self.ends = ends
     self.answerer = answerer
-    relay = RelayService(try Session(RelayRig.options(take: take)), settings)
+    var options = RelayRig.options(take: take)
+    options.sink = sink
+    relay = RelayService(try Session(options), settings)
     var proxySettings = ProxyServer.Settings(upstream: server.url)
     adjust(&proxySettings)
     let (relay, notices) = (relay, box)

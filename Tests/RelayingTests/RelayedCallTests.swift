@@ -1,4 +1,6 @@
+import CallRecording
 import Foundation
+import Importing
 import JSEP
 import Live
 import Media
@@ -91,6 +93,37 @@ import Wire
     var texts: [String] = []
     while try statement.step() { texts.append(statement.text(0) ?? "") }
     return texts
+  }
+
+  @Test func aRingHasBothLegsAndBothEndsOfTheLastSeconds() async throws {
+    try await RelayRig.inFolder { path in
+      var settings = RingPlan.Settings()
+      settings.isSynchronous = true
+      let plan = RingPlan(settings) { _ in }
+      let recorder = plan.recorder(take: path)
+      let rig = try await RelayRig(take: path, sink: PeerRing(recorder))
+      let offerer = rig.ends.makePeer(label: "offerer")
+      try await addMedia([offerer, rig.answerer])
+      try await rig.call(offerer)
+      try await offerer.waitUntilConnected()
+      await RelayRig.receive(videoFrames: 8, blocks: 40, of: rig.answerer)
+      plan.writeAll(.signal("SIGUSR1"))
+      try await rig.finish()
+      let take = try #require(recorder.takes.first?.capture.take)
+      let labels = try Self.texts(take, "SELECT label FROM peer ORDER BY label")
+      #expect(labels == ["far 1", "far end 1", "near 1", "near end 1"])
+      // What came from one end and what went to the other is both there, in the clear.
+      let frames = try Self.texts(
+        take,
+        """
+        SELECT DISTINCT label || ' ' || kind FROM frame JOIN peer USING (peer)
+        WHERE label IN ('near 1', 'far end 1') ORDER BY 1
+        """)
+      #expect(
+        frames == ["far end 1 audio", "far end 1 video", "near 1 audio", "near 1 video"],
+        "\(frames)")
+      try checkReplay(take)
+    }
   }
 
   @Test func anEndThatLeavesEndsTheOtherLeg() async throws {

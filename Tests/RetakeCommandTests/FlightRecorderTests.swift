@@ -109,7 +109,8 @@ struct FlightRecorderTests {
   }
 
   @Test func aCallThatBeganLongBeforeItsRingIsReadFromItsFirstKeyFrame() throws {
-    let flight = try Flight { _ in }
+    // So little memory that nothing is kept from before the ring.
+    let flight = try Flight { $0.bytesMaximum = 3 << 17 }
     flight.call.run(for: .seconds(30))
     // Video of another size begins with a key frame.
     for peer in 0..<2 {
@@ -138,6 +139,28 @@ struct FlightRecorderTests {
     let key = "SELECT min(at_ns) / 1000000 FROM frame WHERE kind = 'video'"
     #expect((3_000...5_000).contains(try number(take, key)))
     #expect(try number(take, "SELECT count(*) FROM track WHERE codec = 'opus'") > 0)
+    try expectIdentical(take)
+  }
+
+  @Test func packetsFromTheLastKeyFrameBeforeTheRingOnAreInItsTake() throws {
+    let flight = try Flight { _ in }
+    flight.call.run(for: .seconds(5))
+    for peer in 0..<2 {
+      flight.call.call(
+        peer,
+        .replaceSource(transceiver: 2, .pattern(width: 128, height: 96, framesPerSecond: 5)))
+    }
+    // There is no key frame after this one.
+    flight.call.run(for: .seconds(30))
+    flight.plan.writeAll(.signal("SIGUSR1"))
+    let take = try #require(flight.takes.first)
+    #expect(try number(take, seconds) > 25_000)
+    let first = "SELECT min(at_ns) / 1000000 FROM frame WHERE kind = 'video' AND key = 1"
+    #expect(try number(take, first) < 4_000)
+    let last = "SELECT max(at_ns) / 1000000 FROM frame WHERE kind = 'video'"
+    #expect(try number(take, last) > 25_000)
+    let reason = "'%before that from the last key frame%'"
+    #expect(try number(take, "SELECT count(*) FROM coverage WHERE reason LIKE \(reason)") == 1)
     try expectIdentical(take)
   }
 
@@ -250,6 +273,34 @@ struct FlightRecorderTests {
     let content = ring.content
     #expect((200...201).contains(content.count) && content.crowdedOut == 0)
     #expect(content.begin >= content.end - 2_000_000_000)
+  }
+
+  @Test func packetsStayForAPictureOnlyWhileHalfOfTheMemoryIsFree() {
+    for (memory, isKept) in [(8 << 20, true), (1 << 19, false)] {
+      var ring = PacketRing(length: .seconds(2), budget: RingBudget(maximum: memory))
+      let stream = RingStream(owner: 1, ssrc: 1)
+      let key: Int64 = 3_000_000_000
+      for number in 0..<1_000 {
+        let at = Int64(number) * 10_000_000
+        ring.append(packet(number, 1_000, at: at))
+        ring.recordFrame(of: stream, isKey: at == key, at: at)
+      }
+      let (whole, last) = (
+        RingContent(ring.snapshot(), hasPictures: true), RingContent(ring.snapshot())
+      )
+      #expect(last.begin >= last.end - 2_000_000_000 && last.picturelessCount == 1)
+      #expect(isKept ? whole.begin == key : whole.begin >= last.begin)
+      #expect(whole.picturelessCount == (isKept ? 0 : 1))
+      #expect(whole.crowdedOut == 0)
+      // Another key frame in the ring ends that, once it is the last one before the ring.
+      let next: Int64 = 11_000_000_000
+      for number in 1_000..<1_400 {
+        let at = Int64(number) * 10_000_000
+        ring.append(packet(number, 1_000, at: at))
+        ring.recordFrame(of: stream, isKey: at == next, at: at)
+      }
+      #expect(RingContent(ring.snapshot(), hasPictures: true).begin >= next)
+    }
   }
 
   @Test func onlyPacketsNeededForDecryptionOutliveTheRing() {

@@ -10,7 +10,7 @@ struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake-bench",
     abstract:
-      "Measure replaying, recording, takes, pages, folders, captures, rings and channels here.",
+      "Measure replaying, recording, takes, pages, folders, captures, rings, relays, channels.",
     discussion: """
       Examples:
         retake-bench takes --seconds 60
@@ -19,10 +19,11 @@ struct BenchCommand: ParsableCommand {
         retake-bench data --seconds 5
         retake-bench wire --packets 100000 --seconds 5
         retake-bench ring --seconds 120
+        retake-bench relay --runs 1
       """,
     subcommands: [
       BenchTakesCommand.self, BenchPageCommand.self, BenchFolderCommand.self, BenchDataCommand.self,
-      BenchWireCommand.self, BenchRingCommand.self,
+      BenchWireCommand.self, BenchRingCommand.self, BenchRelayCommand.self,
     ],
     defaultSubcommand: BenchTakesCommand.self)
 

@@ -174,12 +174,37 @@ final class Child {
     return watch.elapsed.wall
   }
 
-  /// Waits until the child prints a text on standard error.
-  func waitForErrors(_ text: String) throws {
+  /// Waits until the child prints a text on standard error; returns all that it printed there.
+  @discardableResult
+  func waitForErrors(_ text: String) throws -> String {
     let (seen, isThere) = said.wait(for: text)
     guard isThere else {
       throw CommandFailure(.inputOutput, "a process ended early: \(seen)")
     }
+    return seen
+  }
+
+  /// What the child printed on standard error, once it has ended.
+  var errors: String { said.wait(for: nil).text }
+
+  /// The child's largest memory so far, in MB.
+  var peakMegabytes: Double {
+    let line = kernelFile("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return (line?.split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0) / 1024
+  }
+
+  /// The processor time of the child's threads so far, in seconds.
+  var processorSeconds: Double {
+    let fields = kernelFile("stat").split(separator: ")").last?.split(separator: " ") ?? []
+    guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
+      return 0
+    }
+    return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+
+  private func kernelFile(_ name: String) -> String {
+    let path = "/proc/\(process.identifier)/\(name)"
+    return (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
   }
 
   /// Interrupts the child and returns its output.

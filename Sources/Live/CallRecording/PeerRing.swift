@@ -33,7 +33,9 @@ package final class PeerRing: PeerSink {
       state.labels.append(label)
       return UInt32(clamping: state.labels.count)
     }
-    recorder.name(label, owner: number)
+    // The remote end of a relay's leg is what the relay is about.
+    let remote = role == "relay" ? label.replacing(" ", with: " end ") : ""
+    recorder.name(label, owner: number, remote: remote)
     return (number, number)
   }
 
@@ -73,6 +75,11 @@ package final class PeerRing: PeerSink {
       recorder.add(
         keyLog: "CLIENT_RANDOM \(hexadecimal(secrets.clientRandom)) "
           + "\(hexadecimal(secrets.masterSecret))\n", of: actor)
+    case .event(.frame(let frame)) where frame.kind == .video:
+      // The packets of a received frame came before it, those of a sent one follow.
+      recorder.recordFrame(
+        of: RingStream(owner: actor, ssrc: frame.ssrc), isKey: frame.isKey,
+        at: frame.isInbound ? now -| Self.assembly : now)
     case .event(.state(let transition)) where Self.failures.contains(transition.to):
       // Several state machines of a connection may fail together; only one take is written.
       recorder.write(
@@ -82,6 +89,10 @@ package final class PeerRing: PeerSink {
     default: break
     }
   }
+
+  /// How long the packets of a received frame wait for one another at most, in nanoseconds; rarely
+  /// longer.
+  private static let assembly: Int64 = 2_000_000_000
 
   /// The states that count as failures.
   private static let failures: Set<String> = ["failed", "timed-out"]

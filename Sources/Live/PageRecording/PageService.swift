@@ -28,6 +28,8 @@ package actor PageService {
     package var hasMedia = false
     /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
+    /// Retains the last seconds of each session instead of recording takes; nil for takes.
+    package var ring: RingPlan?
 
     package init() {}
   }
@@ -209,11 +211,11 @@ package actor PageService {
   private func end(_ name: String) async {
     guard let entry = entries.removeValue(forKey: name) else { return }
     do {
-      guard let summary = try await entry.session.finish() else {
+      guard let takes = try await entry.session.finish() else {
         if isSingle { isUsed = false }
         return
       }
-      if summaries.count < Self.summariesMaximum { summaries.append(summary) }
+      summaries += takes.prefix(max(0, Self.summariesMaximum - summaries.count))
     } catch {
       notice((error as? TapeError)?.description ?? "\(error)")
     }

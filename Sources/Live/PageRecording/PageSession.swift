@@ -47,6 +47,8 @@ actor PageSession {
   private let budget: PageBudget
   private let begun = ContinuousClock.now
   private var recorder: ReportedRecorder?
+  /// Retains the last seconds, if no whole take is recorded.
+  private var ring: FlightRecorder?
   private var lines = ReportedLines(.rtcstats)
   /// The last message number received from each load of the page, and the loads in order.
   private var received: [String: UInt64] = [:]
@@ -92,11 +94,14 @@ actor PageSession {
       case .text(let text): text.utf8.count
       case .binary(let bytes): bytes.count
       }
-    guard bytes + size <= settings.sessionBytes else {
-      return stop("the session has written all that --session-megabytes allows")
-    }
-    guard budget.use(size) else {
-      return stop("all sessions have written what --total-megabytes allows")
+    // A ring has a limit of its own.
+    if settings.ring == nil {
+      guard bytes + size <= settings.sessionBytes else {
+        return stop("the session has written all that --session-megabytes allows")
+      }
+      guard budget.use(size) else {
+        return stop("all sessions have written what --total-megabytes allows")
+      }
     }
     bytes += size
     do throws(TapeError) {
@@ -118,9 +123,14 @@ actor PageSession {
     }
   }
 
-  /// Completes the take and returns its summary; nil if nothing was reported.
-  func finish() throws(TapeError) -> ReportedImport.Summary? {
+  /// Completes the take and returns its summary, or those of the takes of a ring; nil if nothing was
+  /// reported.
+  func finish() async throws(TapeError) -> [ReportedImport.Summary]? {
     if ending == nil { ending = "the recording has ended" }
+    if let ring {
+      self.ring = nil
+      return await ring.finish().map { ReportedImport.Summary($0) }
+    }
     guard let recorder else { return nil }
     self.recorder = nil
     let count = strangeLines + lines.strangeLines
@@ -128,7 +138,7 @@ actor PageSession {
       recorder.report(
         missing: "strange-lines", "\(counted(count, "line")) of unknown form, skipped")
     }
-    return try recorder.finish()
+    return [try recorder.finish()]
   }
 
   private func strange() -> Outcome {
@@ -168,6 +178,7 @@ actor PageSession {
           frame.unixMilliseconds = bounded(frame.unixMilliseconds)
           recorder?.add(frame)
         }
+        ring?.append(.frame(frame), unixMilliseconds: frame.unixMilliseconds)
       }
       try recorder?.check()
     }
@@ -187,10 +198,15 @@ actor PageSession {
     event.connection = connection
     let milliseconds = bounded(event.unixMilliseconds ?? firstMilliseconds ?? 0)
     event.unixMilliseconds = milliseconds
+    let format = dialect == .script ? "recorded page" : "session of rtcstats-js"
+    if let plan = settings.ring {
+      if ring == nil { ring = plan.recorder(take: try path(), format: format, head: head) }
+      ring?.append(.event(event), unixMilliseconds: milliseconds)
+      return
+    }
     if recorder == nil {
       recorder = try ReportedRecorder(
-        try path(), format: dialect == .script ? "recorded page" : "session of rtcstats-js",
-        head: head,
+        try path(), format: format, head: head,
         options: ReportedRecorder.Options(
           label: settings.label, tags: settings.tags, keepsMedia: settings.keepsMedia,
           waitsForDisk: false),

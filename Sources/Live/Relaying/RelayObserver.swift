@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 import Observer
 import Peer
 import SDP
@@ -8,27 +10,39 @@ import Wire
 /// Passes the decrypted packets of a relay's calls to an observer, which records both ends.
 ///
 /// The ends get artificial addresses, because the legs' rows already have the real ones. The
-/// observer runs in a task of its own behind a bounded queue, so that it never delays packets.
+/// observer runs on a thread of its own behind a bounded queue, so that it never delays packets:
+/// they do not even wake the thread, which checks the queue every few milliseconds.
 final class RelayObserver: Sendable {
   private enum Event: Sendable {
     case packet(Int, RelayedPacket, RelaySide, Instant)
     case description(Int, SDPDocument, String, RelaySide)
   }
 
-  private let events: AsyncStream<Event>.Continuation
-  private let dropped = Mutex<UInt64>(0)
-  private let work: Task<Void, Never>
+  private struct Queue {
+    var events: [Event] = []
+    var dropped: UInt64 = 0
+    /// Whether the thread has to be woken for an event.
+    var isIdle = false
+    var isFinishing = false
+    var isOver = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let queue = Mutex(Queue())
+  private let wake = DispatchSemaphore(value: 0)
 
   /// The maximum number of queued events.
-  private static let waitingMaximum = 16_384
+  private static let waitingMaximum = 32_768
+  /// How often the thread checks the queue, and how many times it finds nothing before it waits.
+  private static let interval = DispatchTimeInterval.milliseconds(5)
+  private static let vainMaximum = 200
+  /// The thread's niceness, above that of the thread that passes packets on.
+  private static let niceness: Int32 = 5
 
   /// - Parameter now: returns the current instant on the take's clock.
   init(
     _ tape: TapeWriter, startUnixNanoseconds: Int64, now: @escaping @Sendable () -> Instant
   ) {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: Event.self, bufferingPolicy: .bufferingOldest(RelayObserver.waitingMaximum))
-    events = continuation
     var genesis = ObserverGenesis.ofToday
     // The peer numbers up to there belong to legs, two for each call.
     genesis.firstPeer = 2 * UInt32(RelayedCalls.countMaximum) + 1
@@ -36,9 +50,23 @@ final class RelayObserver: Sendable {
     genesis.startUnixNanoseconds = startUnixNanoseconds
     genesis.names = RelayAddresses.names
     let actor = tape.addActor(.observer, label: "relay")
-    work = Task { [genesis] in
+    startWorker(named: "relay ends") { [self, genesis] in
+      // On Linux this is about the calling thread alone.
+      _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, RelayObserver.niceness)
       var follower = RelayFollower(tape, actor: actor, genesis, now: now)
-      for await event in stream {
+      run(&follower)
+    }
+  }
+
+  private func run(_ follower: inout RelayFollower) {
+    var events: [Event] = []
+    var vain = 0
+    while true {
+      let isLast = queue.withLock { queue in
+        swap(&queue.events, &events)
+        return queue.isFinishing
+      }
+      for event in events {
         switch event {
         case .packet(let call, let packet, let side, let at):
           follower.follow(packet, of: call, from: side, at: at)
@@ -46,30 +74,65 @@ final class RelayObserver: Sendable {
           follower.follow(document, text, of: call, from: side)
         }
       }
-      follower.finish()
+      if isLast { break }
+      vain = events.isEmpty ? vain + 1 : 0
+      events.removeAll(keepingCapacity: true)
+      guard vain > RelayObserver.vainMaximum else {
+        _ = wake.wait(timeout: .now() + RelayObserver.interval)
+        continue
+      }
+      let isIdle = queue.withLock { queue in
+        queue.isIdle = queue.events.isEmpty && !queue.isFinishing
+        return queue.isIdle
+      }
+      if isIdle { wake.wait() }
+      vain = 0
     }
+    follower.finish()
+    let waiting = queue.withLock { queue in
+      queue.isOver = true
+      defer { queue.waiting = [] }
+      return queue.waiting
+    }
+    for continuation in waiting { continuation.resume() }
   }
 
   /// Queues a packet; if the queue is full, the packet is only counted.
   func show(_ packet: RelayedPacket, of call: Int, from side: RelaySide, at now: Instant) {
-    count(events.yield(.packet(call, packet, side, now)))
+    append(.packet(call, packet, side, now))
   }
 
   func show(_ document: SDPDocument, _ text: String, of call: Int, from side: RelaySide) {
-    count(events.yield(.description(call, document, text, side)))
+    append(.description(call, document, text, side))
   }
 
-  private func count(_ result: AsyncStream<Event>.Continuation.YieldResult) {
-    if case .dropped = result { dropped.withLock { $0 += 1 } }
+  private func append(_ event: Event) {
+    let wakes = queue.withLock { queue in
+      guard !queue.isFinishing else { return false }
+      guard queue.events.count < RelayObserver.waitingMaximum else {
+        queue.dropped += 1
+        return false
+      }
+      queue.events.append(event)
+      defer { queue.isIdle = false }
+      return queue.isIdle
+    }
+    if wakes { wake.signal() }
   }
 
   /// The number of events that found the queue full.
-  var droppedCount: UInt64 { dropped.withLock { $0 } }
+  var droppedCount: UInt64 { queue.withLock { $0.dropped } }
 
   /// Processes all queued events and ends the observer.
   func finish() async {
-    events.finish()
-    await work.value
+    await withCheckedContinuation { continuation in
+      let isOver = queue.withLock { queue in
+        queue.isFinishing = true
+        if !queue.isOver { queue.waiting.append(continuation) }
+        return queue.isOver
+      }
+      if isOver { continuation.resume() } else { wake.signal() }
+    }
   }
 }
 
@@ -100,11 +163,13 @@ private enum RelayAddresses {
 
 /// A relay's observer, and the facts that it needs about each call.
 private struct RelayFollower {
-  private struct Known {
+  private final class Known {
     /// The ICE username fragments of each side, by section.
     var fragments: [[String?]] = [[], []]
     /// The fragments with which each transport was announced.
     var announced: [Int: [String]] = [:]
+    /// The addresses of both ends by transport; those of before a description are looked at again.
+    var ends: [Int: [SocketAddress]] = [:]
   }
 
   private let tape: TapeWriter
@@ -128,9 +193,11 @@ private struct RelayFollower {
 
   mutating func follow(_ document: SDPDocument, _ text: String, of call: Int, from side: RelaySide)
   {
-    calls[call, default: Known()].fragments[side.rawValue] = document.sections.map {
+    let known = known(call)
+    known.fragments[side.rawValue] = document.sections.map {
       $0.iceUsernameFragment ?? document.iceUsernameFragment
     }
+    known.ends = [:]
     pass(to: max(now, clock()))
     step(.call(.signaling(text)))
   }
@@ -138,13 +205,9 @@ private struct RelayFollower {
   mutating func follow(
     _ packet: RelayedPacket, of call: Int, from side: RelaySide, at arrival: Instant
   ) {
-    let addresses = [side, side.other].map { side in
-      RelayAddresses.address(of: side, call: call, transport: packet.transport)
-    }
-    guard let source = SocketAddress(addresses[0]), let destination = SocketAddress(addresses[1])
-    else { return }
     pass(to: max(now, clock()))
-    announce(call, packet.transport)
+    guard let ends = ends(of: call, packet.transport) else { return }
+    let (source, destination) = (ends[side.rawValue], ends[side.other.rawValue])
     let datagram = Datagram(local: source, remote: destination, bytes: packet.bytes)
     switch packet.kind {
     case .rtp, .rtcp:
@@ -153,21 +216,34 @@ private struct RelayFollower {
     }
   }
 
-  /// Announces a transport's path to the observer, and again after an ICE restart; the near end
-  /// comes first, whichever sends first.
-  private mutating func announce(_ call: Int, _ transport: Int) {
-    let known = calls[call] ?? Known()
+  private mutating func known(_ call: Int) -> Known {
+    if let known = calls[call] { return known }
+    let known = Known()
+    calls[call] = known
+    return known
+  }
+
+  /// Returns the addresses of both ends, the near one first, once their path is announced; it is
+  /// announced again after an ICE restart of an end.
+  private mutating func ends(of call: Int, _ transport: Int) -> [SocketAddress]? {
+    let known = known(call)
+    if let ends = known.ends[transport] { return ends }
     let sides: [RelaySide] = [.near, .far]
     let fragments = sides.map { side in
       let all = known.fragments[side.rawValue]
       return (all.indices.contains(transport) ? all[transport] : all.first ?? nil) ?? "-"
     }
-    guard known.announced[transport] != fragments else { return }
-    calls[call, default: Known()].announced[transport] = fragments
     let addresses = sides.map { RelayAddresses.address(of: $0, call: call, transport: transport) }
-    step(
-      .call(
-        .clearPath(source: addresses[0], destination: addresses[1], fragments: fragments)))
+    if known.announced[transport] != fragments {
+      known.announced[transport] = fragments
+      step(
+        .call(
+          .clearPath(source: addresses[0], destination: addresses[1], fragments: fragments)))
+    }
+    let ends = addresses.compactMap { SocketAddress($0) }
+    guard ends.count == sides.count else { return nil }
+    known.ends[transport] = ends
+    return ends
   }
 
   mutating func finish() {

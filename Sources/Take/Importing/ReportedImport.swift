@@ -20,9 +20,21 @@ package struct ReportedImport {
     package var bytes = 0
     /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
+    /// Of a take of a ring, how much of what it has, and why it was written; nil for other takes.
+    package private(set) var ringWords: String?
+
+    init(take: String, format: String) { (self.take, self.format) = (take, format) }
+
+    /// Summarizes a take of a ring.
+    package init(_ part: RingTakeSummary) {
+      self.init(take: part.capture.take, format: "ring")
+      (steps, bytes, notes) = (part.capture.steps, part.capture.bytes, part.capture.notes)
+      ringWords = part.words
+    }
 
     /// What was reported, in words.
     package var partWords: String {
+      if let ringWords { return ringWords }
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),
         counted(UInt64(reports), "report") + " of statistics",

@@ -40,6 +40,8 @@ package final class ReportedRecorder {
   private var calls: [UInt32: UInt32] = [:]
   private var waiting: [UInt32: [(id: UInt32, name: String, correlation: String?)]] = [:]
   private var summary: ReportedImport.Summary
+  /// The number of steps so far.
+  private(set) var steps = 0
 
   /// Creates the take.
   ///
@@ -196,6 +198,7 @@ package final class ReportedRecorder {
   }
 
   private func step(_ input: ReportedInput) {
+    steps += 1
     machine.step(input, at: now, into: &outbox)
     writer.record(
       StepRecord(

@@ -93,16 +93,23 @@ struct RecordOptions: ParsableArguments {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  func validate() throws {
-    if icePolicy == .relay, iceTCP == .only {
+  /// Refuses candidates of servers alone where there can be none.
+  static func check(
+    _ policy: ICETransportPolicy, _ tcp: ICETCPPolicy?, _ servers: [ICEServerChoice]
+  ) throws {
+    guard policy == .relay else { return }
+    if tcp == .only {
       throw ValidationError(
         "--ice-transport-policy relay needs a server and --ice-tcp only uses none: leave one out.")
     }
-    let hasRelay = iceServers.contains { $0.server.username != nil }
-    if icePolicy == .relay, !hasRelay {
+    guard servers.contains(where: { $0.server.username != nil }) else {
       throw ValidationError(
         "--ice-transport-policy relay needs a TURN server: add --ice-server turn:...")
     }
+  }
+
+  func validate() throws {
+    try Self.check(icePolicy, iceTCP, iceServers)
     let present = LocalInterface.all().map(\.address)
     for address in bind where !address.isUnspecified && !present.contains(address) {
       let names = present.map(\.description).joined(separator: ", ")

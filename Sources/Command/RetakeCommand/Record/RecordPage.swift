@@ -26,6 +26,7 @@ struct RecordPage: AsyncParsableCommand {
         retake record page --origin https://app.example --out calls/
         retake record page --origin https://app.example --extension recorder/
         retake record page --listen 127.0.0.1:8080 --origin http://localhost:3000
+        retake record page --origin https://app.example --ring 60s --on finding:high
       """)
 
   @Option(
@@ -108,6 +109,8 @@ struct RecordPage: AsyncParsableCommand {
   @Flag(help: "End the recording when the first session ends.")
   var once = false
 
+  @OptionGroup var ring: RingOptions
+
   @OptionGroup var overwrite: OverwriteOption
 
   @Flag(help: "Print JSON for programs at the end.")
@@ -136,6 +139,16 @@ struct RecordPage: AsyncParsableCommand {
     return settings
   }
 
+  /// Creates the plan of a flight recorder, which looks for connections that fail as well; nil
+  /// without `--ring`.
+  private var ringPlan: RingPlan? {
+    var take = ImportSettings()
+    take.label = label
+    take.tags = tagging.tags
+    take.keepsMedia = !omitsMedia
+    return ring.plan(take) { $0.wishes.append(.failure) }
+  }
+
   func run() async throws {
     let (out, overwrite) = (out, overwrite)
     let isSingle = out != nil && !RecordOptions.isFolder(out)
@@ -144,6 +157,8 @@ struct RecordPage: AsyncParsableCommand {
       _ = try RecordOptions.newTakePath(out, prefix: "page", overwrite)
     }
     let stop = StopSignal()
+    var settings = settings
+    settings.ring = ringPlan
     let service = PageService(
       settings, isSingle: isSingle,
       takePath: { prefix throws(TapeError) in

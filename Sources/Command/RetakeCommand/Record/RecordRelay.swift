@@ -1,6 +1,7 @@
 import ArgumentParser
 import CallRecording
 import FoundationEssentials
+import Importing
 import Live
 import Peer
 import Relaying
@@ -29,7 +30,8 @@ struct RecordRelay: AsyncParsableCommand {
 
       --fault changes what passes between the legs: drop, delay, duplicate, corrupt, jitter or \
       rate, with the packets that are meant, or wifi, lossy-wifi, congested-wifi, cellular or \
-      satellite.
+      satellite. With --ring, takes of the last seconds have both legs and both ends as the \
+      packets on their paths show them.
 
       Examples:
         retake record relay --upstream https://sfu.example --out call.take
@@ -37,6 +39,7 @@ struct RecordRelay: AsyncParsableCommand {
           --upstream ws://127.0.0.1:8188 --fault 'drop near rtp video 5%'
         retake record relay --upstream https://app.example \\
           --certificate a.pem --key a.key --allow-origin https://app.example
+        retake record relay --upstream https://sfu.example --ring 60s --on finding:high
       """)
 
   @Option(
@@ -257,9 +260,17 @@ struct RelayPathOptions: ParsableArguments {
       """)
   var iceTCP: ICETCPPolicy?
 
+  @Option(
+    name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
+    help: "Which candidates the legs use: all, or relay for only those of TURN servers.")
+  var icePolicy = ICETransportPolicy.all
+
+  @OptionGroup var ring: RingOptions
+
   @OptionGroup var overwrite: OverwriteOption
 
   func validate() throws {
+    try RecordOptions.check(icePolicy, iceTCP, iceServers)
     let present = LocalInterface.all().map(\.address)
     for address in bind where !address.isUnspecified && !present.contains(address) {
       let names = present.map(\.description).joined(separator: ", ")
@@ -273,6 +284,7 @@ struct RelayPathOptions: ParsableArguments {
   var configuration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
+    configuration.iceTransportPolicy = icePolicy
     configuration.iceTCP = iceTCP
     return configuration
   }
@@ -284,6 +296,11 @@ struct RelayPathOptions: ParsableArguments {
     options.tags = tagging.tags
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    var settings = ImportSettings()
+    settings.label = label
+    settings.tags = tagging.tags
+    settings.keepsMedia = !omitsMedia
+    if let plan = ring.plan(settings) { options.sink = PeerRing(plan.recorder(take: take)) }
     return options
   }
 }

@@ -68,7 +68,7 @@ final class LoopThread {
 
   private func handle(_ tag: Poller.Tag) {
     switch tag {
-    case LoopThread.mailboxTag: for message in mailbox.removeAll() { handle(message) }
+    case LoopThread.mailboxTag: handle(mailbox.removeAll())
     case LoopThread.timerTag: timer.clear()
     case LoopThread.linksTag: linksChanged()
     case _ where descriptors.stream(tag) != nil: advanceStream(tag)
@@ -96,6 +96,27 @@ final class LoopThread {
   }
 
   // MARK: Messages
+
+  /// Handles messages in order; what consecutive packets for one leg of a relay cause is sent
+  /// together.
+  private func handle(_ messages: [MediaLoop.Message]) {
+    var burst: (key: MediaLoop.PeerKey, driver: PeerDriver)?
+    for message in messages {
+      guard case .input(let key, .relayed(let packet)) = message else {
+        burst?.driver.endBurst()
+        burst = nil
+        handle(message)
+        continue
+      }
+      if burst?.key != key {
+        burst?.driver.endBurst()
+        burst = driver(of: key).map { (key, $0) }
+        burst?.driver.beginBurst()
+      }
+      burst?.driver.receive(.relayed(packet))
+    }
+    burst?.driver.endBurst()
+  }
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {

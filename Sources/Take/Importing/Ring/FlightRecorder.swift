@@ -89,6 +89,17 @@ package final class RingPlan: Sendable {
     return recorder
   }
 
+  /// Creates a recorder of what a page reports.
+  ///
+  /// - Parameters:
+  ///   - format: the reporting software, in words.
+  ///   - head: what is known of the page's browser.
+  package func recorder(take path: String, format: String, head: JSONValue) -> FlightRecorder {
+    let recorder = recorder(take: path)
+    recorder.beginReports(ReportRing(ReportRing.Head(format: format, head: head), budget: budget))
+    return recorder
+  }
+
   /// Makes all recorders write their last seconds.
   package func writeAll(_ trigger: RingTrigger) {
     for recorder in state.withLock({ $0.recorders.compactMap(\.recorder) }) {
@@ -131,6 +142,8 @@ package final class RingPlan: Sendable {
 package final class FlightRecorder: Sendable {
   private struct State: ~Copyable {
     var ring: PacketRing
+    /// The ring of a page's reports, which replaces that of packets.
+    var reports: ReportRing?
     /// The time of the next search, as Unix time in nanoseconds.
     var nextSearch: Int64?
     /// The time at which each trigger last wrote a take.
@@ -168,6 +181,20 @@ package final class FlightRecorder: Sendable {
     if isDue { search() }
   }
 
+  fileprivate func beginReports(_ ring: ReportRing) { state.withLock { $0.reports = ring } }
+
+  /// Retains what a page reports; searches the ring if that is due.
+  package func append(_ report: RingReport, unixMilliseconds: Double) {
+    let now = Int64(max(-9e12, min(unixMilliseconds, 9e12)) * 1e6)
+    let isDue = state.withLock { state in
+      state.ring.trim(to: now)
+      let earliest = state.ring.latest -| plan.settings.length.nanoseconds
+      state.reports?.append(report, at: unixMilliseconds, earliest: Double(earliest) / 1e6)
+      return Self.isSearchDue(&state, now)
+    }
+    if isDue { search() }
+  }
+
   /// Advances the time when no packet arrives.
   package func pass(to unixNanoseconds: Int64) {
     let isDue = state.withLock { state in
@@ -187,8 +214,14 @@ package final class FlightRecorder: Sendable {
     return true
   }
 
-  package func name(_ label: String, owner: UInt32) {
-    state.withLock { $0.ring.name(label, owner: owner) }
+  /// Records a frame of video that an owner sent or received.
+  package func recordFrame(of stream: RingStream, isKey: Bool, at: Int64) {
+    state.withLock { $0.ring.recordFrame(of: stream, isKey: isKey, at: at) }
+  }
+
+  /// Records the name of an owner, and of the remote ends that it sends to, if they have one.
+  package func name(_ label: String, owner: UInt32, remote: String = "") {
+    state.withLock { $0.ring.name(label, owner: owner, remote: remote) }
   }
 
   /// Adds lines of a key log.
@@ -214,7 +247,7 @@ package final class FlightRecorder: Sendable {
   package func write(_ trigger: RingTrigger) {
     queue { [self] in
       guard isNew(trigger), plan.hasRoom else { return }
-      let content = snapshot()
+      let content = snapshot().whole
       guard let file = newFile(for: content) else { return }
       do {
         guard let written = try made(content, file, trigger.words) else {
@@ -233,6 +266,7 @@ package final class FlightRecorder: Sendable {
     await withCheckedContinuation { continuation in
       plan.queue.async { continuation.resume() }
     }
+    state.withLock { $0.reports?.release() }
     return takes
   }
 
@@ -246,7 +280,9 @@ package final class FlightRecorder: Sendable {
     guard !plan.settings.wishes.isEmpty else { return }
     queue { [self] in
       guard plan.hasRoom else { return }
-      let content = snapshot()
+      let ring = snapshot()
+      // What was before the ring was looked at before.
+      let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {
         guard let written = try made(content, file, nil) else { return }
@@ -263,10 +299,10 @@ package final class FlightRecorder: Sendable {
         let new = met.filter { isNew($0) }
         guard let first = new.first, !isRepeated(content, new) else { return }
         // A take's tags state the reason, so it is written again now that the reason is known.
-        guard let named = newFile(for: content),
-          let again = try made(content, named, first.words)
+        let whole = ring.whole
+        guard let named = newFile(for: whole), let again = try made(whole, named, first.words)
         else { return }
-        try complete(named, again, content, new)
+        try complete(named, again, whole, new)
       } catch {
         plan.notice("\(path): the ring cannot be searched: \(error)")
       }
@@ -287,9 +323,64 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  private func snapshot() -> RingContent {
-    // The lock covers only the copy, because media waits for it.
-    RingContent(state.withLock { $0.ring.snapshot() })
+  /// The ring's content.
+  private enum Content {
+    case packets(RingContent)
+    case reports(ReportContent)
+
+    var isEmpty: Bool {
+      switch self {
+      case .packets(let content): content.isEmpty
+      case .reports(let content): content.entries.isEmpty
+      }
+    }
+
+    /// Unix time in nanoseconds.
+    var begin: Int64 {
+      switch self {
+      case .packets(let content): content.begin
+      case .reports(let content): Int64(content.begin * 1e6)
+      }
+    }
+
+    var end: Int64 {
+      switch self {
+      case .packets(let content): content.end
+      case .reports(let content): Int64(content.end * 1e6)
+      }
+    }
+  }
+
+  /// The ring as it was at an instant.
+  private enum Snapshot {
+    case packets(RingSnapshot)
+    case reports(ReportContent)
+
+    /// The content within the ring's length.
+    var last: Content {
+      switch self {
+      case .packets(let ring): .packets(RingContent(ring))
+      case .reports(let content): .reports(content)
+      }
+    }
+
+    /// The whole content, including what decoding needs from before.
+    var whole: Content {
+      switch self {
+      case .packets(let ring): .packets(RingContent(ring, hasPictures: true))
+      case .reports(let content): .reports(content)
+      }
+    }
+  }
+
+  /// The lock covers only the copy, because media waits for it.
+  private func snapshot() -> Snapshot {
+    state.withLock { state in
+      if let reports = state.reports {
+        return .reports(reports.content(end: Double(state.ring.latest) / 1e6))
+      }
+      return .packets(state.ring.snapshot())
+    }
   }
 
   /// Returns whether a trigger has written no take within the ring's length.
@@ -302,7 +393,7 @@ package final class FlightRecorder: Sendable {
 
   /// Returns whether the last take has nearly the same packets; it then also counts for these
   /// triggers.
-  private func isRepeated(_ content: RingContent, _ triggers: [RingTrigger]) -> Bool {
+  private func isRepeated(_ content: Content, _ triggers: [RingTrigger]) -> Bool {
     let path = state.withLock { state -> String? in
       guard content.end -| state.lastEnd < Self.repetition else { return nil }
       Self.mark(triggers, &state)
@@ -326,7 +417,7 @@ package final class FlightRecorder: Sendable {
     PrintableText.line(triggers.map(\.words).joined(separator: "; "))
   }
 
-  private func newFile(for content: RingContent) -> WholeFile? {
+  private func newFile(for content: Content) -> WholeFile? {
     do throws(WholeFile.Failure) {
       return try WholeFile(
         RingName.free(beside: path, unixNanoseconds: content.end), .kept, isTake: true)
@@ -336,7 +427,7 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  private func made(_ content: RingContent, _ file: WholeFile, _ reason: String?)
+  private func made(_ content: Content, _ file: WholeFile, _ reason: String?)
     throws(TapeError) -> RingTake.Written?
   {
     var settings = plan.settings.take
@@ -345,12 +436,17 @@ package final class FlightRecorder: Sendable {
     if let reason {
       settings.tags["ring_trigger"] = String(PrintableText.line(reason).prefix(200))
     }
-    return try RingTake(content: content, settings: settings, length: length)
-      .write(file.temporary)
+    switch content {
+    case .packets(let content):
+      return try RingTake(content: content, settings: settings, length: length)
+        .write(file.temporary)
+    case .reports(let content):
+      return try content.write(file.temporary, settings, length: length)
+    }
   }
 
   private func complete(
-    _ file: WholeFile, _ written: RingTake.Written, _ content: RingContent,
+    _ file: WholeFile, _ written: RingTake.Written, _ content: Content,
     _ triggers: [RingTrigger]
   ) throws(WholeFile.Failure) {
     try file.finish()

@@ -98,6 +98,8 @@ package struct PacketRing: ~Copyable {
   private var drops: [(at: Int64, count: UInt64)] = []
   /// The number of packets evicted early for lack of memory.
   private(set) package var crowdedOut: UInt64 = 0
+  /// The key frames of the streams of endpoints, for which packets may stay longer.
+  private var pictures = RingPictures()
 
   /// - Parameter length: the duration for which packets are retained.
   package init(length: Interval, budget: RingBudget) {
@@ -134,11 +136,24 @@ package struct PacketRing: ~Copyable {
   /// Drops packets that are too old at the given time.
   package mutating func trim(to now: Int64) {
     latest = max(latest, now)
-    let limit = latest -| length
+    let limit = retainedFrom
     while let record = first, record.at < limit { dropFirst(record) }
     guard latest -| sweptAt >= PacketRing.sweepInterval else { return }
     sweptAt = latest
     sweep(latest)
+  }
+
+  /// Records a frame of video that an owner sent or received.
+  package mutating func recordFrame(of stream: RingStream, isKey: Bool, at: Int64) {
+    pictures.record(stream, isKey: isKey, at: at, ringBegins: latest -| length)
+  }
+
+  /// The time before which no packet is retained: the ring's length ago, or the last key frames
+  /// before that, as long as half of the memory is free for other calls.
+  private var retainedFrom: Int64 {
+    let limit = latest -| length
+    guard budget.usedBytes <= budget.maximum / 2 else { return limit }
+    return min(limit, pictures.begin(ringBegins: limit))
   }
 
   private mutating func number(_ packet: RingPacket, _ owner: UInt32, _ isOutbound: Bool)
@@ -164,6 +179,7 @@ package struct PacketRing: ~Copyable {
       paths[number] = nil
       numbers[PathKey(tuple: path.tuple, owner: path.owner)] = nil
     }
+    pictures.sweep(ringBegins: now -| length)
     for (owner, known) in facts where known.endedAt.map({ $0 < limit }) ?? false {
       facts[owner] = nil
     }
@@ -183,7 +199,8 @@ package struct PacketRing: ~Copyable {
       }
       let before = segments.count
       while segments.count == before, let record = first {
-        crowdedOut += 1
+        if record.at >= latest -| length { crowdedOut += 1 }
+        pictures.lose(upTo: record.at)
         dropFirst(record)
       }
     }
@@ -224,8 +241,9 @@ package struct PacketRing: ~Copyable {
   // MARK: Facts
 
   /// Sets an owner's name, which becomes a peer label in the take.
-  package mutating func name(_ label: String, owner: UInt32) {
+  package mutating func name(_ label: String, owner: UInt32, remote: String = "") {
     facts[owner, default: RingFacts()].label = label
+    facts[owner]?.remoteLabel = remote
   }
 
   /// Adds lines of a key log.
@@ -258,7 +276,7 @@ package struct PacketRing: ~Copyable {
     return RingSnapshot(
       segments: segments, start: start, paths: paths, facts: facts, passed: passed,
       crowdedOut: crowdedOut, dropped: drops.reduce(0) { $0 +| $1.count },
-      earliest: latest -| length, end: latest)
+      earliest: latest -| length, retainedFrom: retainedFrom, pictures: pictures, end: latest)
   }
 
   /// The ring's current content.
@@ -276,13 +294,76 @@ struct RingSnapshot: Sendable {
   var dropped: UInt64
   /// The ring's beginning; older packets are left out.
   var earliest: Int64
+  /// Packets before that time are there only for the pictures in the ring.
+  var retainedFrom: Int64
+  var pictures: RingPictures
   var end: Int64
+}
+
+/// A stream of video of an owner.
+package struct RingStream: Sendable, Hashable {
+  package var owner: UInt32
+  package var ssrc: UInt32
+
+  package init(owner: UInt32, ssrc: UInt32) { (self.owner, self.ssrc) = (owner, ssrc) }
+}
+
+/// The key frames of the streams in a ring: those in it, and the last one before it.
+struct RingPictures: Sendable {
+  private struct Frames: Sendable {
+    /// The times of key frames, in ascending order; at most one is before the ring.
+    var keys: [Int64] = []
+    var lastAt: Int64
+  }
+
+  private var streams: [RingStream: Frames] = [:]
+  private static let streamsMaximum = 4096
+  private static let keysMaximum = 4096
+
+  mutating func record(_ stream: RingStream, isKey: Bool, at: Int64, ringBegins: Int64) {
+    guard streams[stream] != nil || streams.count < Self.streamsMaximum else { return }
+    var frames = streams[stream] ?? Frames(lastAt: at)
+    frames.lastAt = max(frames.lastAt, at)
+    if isKey, frames.keys.count < Self.keysMaximum { frames.keys.append(at) }
+    while frames.keys.count > 1, frames.keys[1] <= ringBegins { frames.keys.removeFirst() }
+    streams[stream] = frames
+  }
+
+  /// The time from which packets are needed for pictures from the ring's beginning on.
+  func begin(ringBegins: Int64) -> Int64 {
+    var begin = ringBegins
+    for frames in streams.values where frames.lastAt >= ringBegins {
+      if let key = frames.keys.last(where: { $0 <= ringBegins }) { begin = min(begin, key) }
+    }
+    return begin
+  }
+
+  /// Forgets key frames whose packets have left the ring.
+  mutating func lose(upTo time: Int64) {
+    for (stream, frames) in streams where frames.keys.first.map({ $0 <= time }) ?? false {
+      streams[stream]?.keys.removeAll { $0 <= time }
+    }
+  }
+
+  /// Forgets streams without a frame in the ring.
+  mutating func sweep(ringBegins: Int64) {
+    for (stream, frames) in streams where frames.lastAt < ringBegins { streams[stream] = nil }
+  }
+
+  /// How many streams have no key frame between two times, although they have frames there.
+  func withoutKeyFrame(from begin: Int64, to end: Int64) -> Int {
+    streams.values.count { frames in
+      frames.lastAt >= begin && !frames.keys.contains { $0 >= begin && $0 <= end }
+    }
+  }
 }
 
 /// An owner's label, secrets and descriptions; the limits matter only for an owner that restarts
 /// endlessly.
 struct RingFacts: Sendable {
   var label = ""
+  /// The name of the remote ends that the owner sends to; empty if they have none.
+  var remoteLabel = ""
   var keyLogs = RingTexts(bytesMaximum: 16 << 20, isOfLines: true)
   var descriptions = RingTexts(bytesMaximum: 1 << 20)
   /// The time at which the owner left; nil while it is running.

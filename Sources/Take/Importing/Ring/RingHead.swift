@@ -141,13 +141,16 @@ package struct RingContent: Sendable {
     var offset: Int32
   }
 
-  init(_ ring: RingSnapshot) {
+  /// - Parameter hasPictures: whether packets from before the ring are in it that its pictures
+  ///   need.
+  init(_ ring: RingSnapshot, hasPictures: Bool = false) {
     self.ring = ring
+    let earliest = hasPictures ? ring.retainedFrom : ring.earliest
     var places: [Place] = []
     for (index, segment) in ring.segments.enumerated() {
       var offset = index == 0 ? ring.start : 0
       while let record = RingRecord(segment, at: offset) {
-        if record.at >= ring.earliest {
+        if record.at >= earliest {
           places.append(Place(at: record.at, segment: Int32(index), offset: Int32(offset)))
         }
         offset += RingRecord.headLength + record.length
@@ -158,6 +161,12 @@ package struct RingContent: Sendable {
     order = places
     begin = places.first?.at ?? ring.end
   }
+
+  /// How many seconds before the ring's length the packets begin, for the sake of its pictures.
+  package var secondsBefore: Double { max(0, Double(ring.earliest &- begin) / 1e9) }
+
+  /// How many streams of video have no key frame, and so no picture, as far as that is known.
+  package var picturelessCount: Int { ring.pictures.withoutKeyFrame(from: begin, to: end) }
 
   /// The Unix time of the snapshot, in nanoseconds.
   package var end: Int64 { ring.end }
@@ -212,11 +221,17 @@ package struct RingContent: Sendable {
     return receiver != path.owner
   }
 
-  /// The owners' names, by their local addresses.
+  /// The names of the owners and of their remote ends, by address.
   package var names: [(address: SocketAddress, label: String)] {
-    localEnds.compactMap { address, owner in
-      ring.facts[owner].flatMap { $0.label.isEmpty ? nil : (address, $0.label) }
-    }.sorted { $0.0.description < $1.0.description }
+    var names: [SocketAddress: String] = [:]
+    for path in ring.paths.values {
+      guard let label = ring.facts[path.owner]?.remoteLabel, !label.isEmpty else { continue }
+      names[path.isOutbound ? path.tuple.destination : path.tuple.source] = label
+    }
+    for (address, owner) in localEnds {
+      if let label = ring.facts[owner]?.label, !label.isEmpty { names[address] = label }
+    }
+    return names.sorted { $0.key.description < $1.key.description }.map { ($0.key, $0.value) }
   }
 
   package var keyLogs: [String] { sortedFacts.flatMap(\.keyLogs.all) }

@@ -57,10 +57,18 @@ struct RingTake {
     let want =
       content.crowdedOut > 0
       ? "; its memory was too small for all of them, see --ring-megabytes" : ""
+    let (before, pictureless) = (content.secondsBefore, content.picturelessCount)
+    let held =
+      before > 0 ? ", and \(decimal(before, 1)) s before that from the last key frame on" : ""
+    let none =
+      pictureless > 0
+      ? "; \(counted(pictureless, "stream")) of video without one "
+        + "\(pictureless > 1 ? "show" : "shows") no picture" : ""
     return .notSeen(
       kind: CoverageKind.lateStart.rawValue, count: content.passed,
-      detail: "a flight recorder retained the last \(length)\(want); handshakes and checks of "
-        + "before stand at the beginning, and receive sides go on from their first key frames")
+      detail: "a flight recorder retained the last \(length)\(held)\(want); handshakes and checks "
+        + "of before stand at the beginning, and receive sides go on from their first key frames"
+        + none)
   }
 }
 

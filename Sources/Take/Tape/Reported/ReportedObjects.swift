@@ -1,4 +1,4 @@
-import Observer
+package import Observer
 import Wire
 
 /// A stats object with all its members.
@@ -32,7 +32,7 @@ struct ReportedObject: Hashable, Sendable {
 }
 
 /// The objects of a connection's last report, merged from incremental reports.
-struct ReportedObjects {
+package struct ReportedObjects: Sendable {
   private var raw: [String: [JSONValue.Member]] = [:]
   private var whole: [String: ReportedObject] = [:]
   /// The ids in order of first appearance.
@@ -41,12 +41,29 @@ struct ReportedObjects {
   /// A limit below the number of rows that a step can have, since a file may contain any number.
   private static let most = 10_000
 
+  package init() {}
+
   var count: Int { ids.count }
   subscript(id: String) -> ReportedObject? { whole[id] }
 
   /// Returns all objects of a type, in order of first appearance.
   func all(_ type: String) -> [ReportedObject] {
     ids.compactMap { whole[$0] }.filter { $0.type == type }
+  }
+
+  /// Merges a report.
+  package mutating func merge(_ report: ReportedStats) { _ = fold(report) }
+
+  /// All objects as one whole report; nil if there are none.
+  package var report: ReportedStats? {
+    guard !ids.isEmpty else { return nil }
+    let objects = ids.map { id in
+      // A report's own time applies to the objects in it alone.
+      let members = (raw[id] ?? []).filter { $0.name != "timestamp" }
+      let time = JSONValue.Member("timestamp", .number(whole[id]?.timestamp ?? 0))
+      return ReportedStats.Object(id: id, members: members + [time])
+    }
+    return ReportedStats(form: .whole, timestamp: nil, objects: objects)
   }
 
   /// Merges a report; returns the objects that changed and the ids of those that disappeared.
