@@ -1,3 +1,4 @@
+import Foundation
 import Media
 import Peer
 import Tape
@@ -78,6 +79,37 @@ struct WhatIfTests {
       #expect(measure(new, late) > measure(old, late) + 3)
       #expect(old.states == new.states)
     }
+  }
+
+  /// Of a call between others, what its ends received is played again.
+  @Test(arguments: ["observed-aiortc", "observed-clear-vp8", "observed-firefox"])
+  func observedEndsShowTheSameFramesFromLargerBuffers(_ name: String) throws {
+    let path = "\(FileManager.default.currentDirectoryPath)/Captures/\(name).take"
+    func run(_ buffer: UInt32?) throws -> [PeerOutcome] {
+      var changes = FreeRun.Changes()
+      changes.watchesCalls = true
+      changes.configure = { $0.jitterBufferMinimum = buffer }
+      return try FreeRun(path: path, changes: changes, codecs: { LibraryCodecs() }).run()
+    }
+    func total(_ outcome: PeerOutcome, _ name: String) -> Double {
+      outcome.measures.filter { $0.name.hasSuffix(name) }.reduce(0) { $0 + $1.value }
+    }
+    let (before, after) = (try run(nil), try run(500))
+    #expect(before.map(\.peer) == [1, 2] && after.map(\.peer) == [1, 2])
+    for (old, new) in zip(before, after) {
+      let decoded = try TakeFile.open(path).integer(
+        """
+        SELECT count(*) FROM frame WHERE peer = \(old.peer) AND kind = 'video'
+          AND direction = 'in' AND outcome = 'decoded'
+        """)
+      let (shown, late) = ("video frames shown", "video frames under way at the end")
+      #expect(Int64(total(old, shown) - total(old, late)) == decoded)
+      #expect(total(new, shown) == total(old, shown))
+      // They sent what was seen, whatever their buffers did.
+      #expect(!old.measures.contains { $0.name.hasPrefix("sent") })
+    }
+    let delay = "audio mean delay in the jitter buffer ms"
+    #expect(total(after[0], delay) > total(before[0], delay) + 200)
   }
 
   @Test func requestedPacketsThatWereNotSentAreReported() throws {

@@ -54,10 +54,29 @@ def test_omitted_takes_are_counted(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "200", "--grep",
                   "label NOT LIKE 'call%'")
     assert found["takes"] == 3
-    # Observed calls run no stack; in a room, only its connection runs.
-    assert found["left_out"]["no endpoint is in it, whose stack would run: observer"] == 1
-    assert found["left_out"]["a machine beside the endpoints is not run: room"] == 1
+    # In a room, only its connection runs.
+    assert found["left_out"] == {"a machine beside the endpoints is not run: room": 1}
     assert {line["takes"] for line in found["lines"]} <= {1, 2, 3}
+    other = fleet("whatif", corpus, "--set", "videoBitrateMaximum=100000", "--grep",
+                  "label NOT LIKE 'call%'")
+    assert other["left_out"]["no endpoint is in it, whose stack would run: observer"] == 1
+
+
+def test_what_observed_ends_received_takes_part(corpus: Path) -> None:
+    condition = "take LIKE '%observed%'"
+    found = fleet("whatif", corpus, "--jitter-buffer", "500", "--grep", condition)
+    assert (found["takes"], found["failed"], found["left_out"]) == (1, 0, {})
+    lines = {line["measure"]: line for line in found["lines"]}
+    # What they sent is what was seen, and no question.
+    assert "sent_kbit_s" not in lines
+    delay = lines["audio_delay_ms"]
+    assert delay["changed"] > delay["recorded"] + 200 and delay["worse"] == 1
+    path = str(corpus / "observed-aiortc.take")
+    peers = retake.whatif(path, jitter_buffer=500).peers
+    delays = [outcome.numbers for peer in peers for outcome in peer.outcomes
+              if outcome.name.endswith("audio mean delay in the jitter buffer ms")]
+    assert delay["changed"] == pytest.approx(
+        sum(pair[1] for pair in delays if pair) / len(delays))
 
 
 def test_a_build_is_compared_with_another_one(corpus: Path) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PathLike = str | os.PathLike[str]
+UNMET = 2
+"""The exit status if a take does not have what the question is about."""
 
 
 class CommandError(RuntimeError):

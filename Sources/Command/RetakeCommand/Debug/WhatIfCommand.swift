@@ -109,6 +109,8 @@ struct WhatIfCommand: ParsableCommand {
     changes.seed = seed
     try checkPeer()
     let configured = configurationChanges
+    let watches = watchesCalls
+    changes.watchesCalls = watches
     changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
       // Another build requested the outcomes.
@@ -116,13 +118,15 @@ struct WhatIfCommand: ParsableCommand {
       return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
     }
-    let recorded = try run(FreeRun.Changes(), "as recorded")
+    var unchanged = FreeRun.Changes()
+    unchanged.watchesCalls = watches
+    let recorded = try run(unchanged, "as recorded")
     guard !recorded.outcomes.isEmpty else {
       let others = recorded.others.isEmpty ? "it is empty" : recorded.others.joined(separator: ", ")
       throw CommandFailure(
         .unmet,
         "\(options.take): whatif runs the stack of an endpoint, and no endpoint is in the take: "
-          + "\(others); replay and debug show what was observed of a call between others")
+          + "\(others); of a call between others, only --jitter-buffer and --build are answered")
     }
     let changed =
       try build.map { path in
@@ -177,6 +181,13 @@ struct WhatIfCommand: ParsableCommand {
       ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
     }
     return (buffer.map { [$0] } ?? []) + settings
+  }
+
+  /// Whether observed calls can be answered: their packets are fixed, and of the settings only a
+  /// jitter buffer's is about what is received.
+  private var watchesCalls: Bool {
+    (drop + delay + duplicate + corrupt).isEmpty
+      && configurationChanges.allSatisfy { $0.name == "jitterBufferMinimum" }
   }
 
   /// The same changes as arguments for another build.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..command import CommandError, WhatIf, whatif_of
+from ..command import UNMET, CommandError, WhatIf, whatif_of
 from ..take import NoTake, Take
 from .bootstrap import Bootstrap, Interval, median
 from .storage import FleetError, Source, local
@@ -20,6 +20,12 @@ class Setting:
     words: tuple[str, ...]
     program: str | None = None
     """The executable to run, if builds are compared."""
+
+    @property
+    def is_of_receivers(self) -> bool:
+        """Whether calls that were only observed can answer it."""
+        return self.words[0] in ("--jitter-buffer", "--build") or (
+            self.words[1].startswith("jitterBufferMinimum="))
 
 
 def settings_of(
@@ -74,16 +80,18 @@ def _measure(
     return Measure(name, re.compile(pattern), is_mean, is_sent, better)
 
 
+# In an observed call, a stream's mid may be unknown.
+_STREAM = r"(?:mid|ssrc) \S+"
 MEASURES: tuple[Measure, ...] = (
     _measure("freezes", r"track \d+ video freezes"),
     _measure("frozen_ms", r"track \d+ video frozen ms"),
     _measure("frames_shown", r"track \d+ video frames shown", better=1),
-    _measure("concealed_ms", r"mid \S+ audio concealed ms"),
+    _measure("concealed_ms", rf"{_STREAM} audio concealed ms"),
     _measure(
-        "audio_delay_ms", r"mid \S+ audio mean delay in the jitter buffer ms", is_mean=True),
+        "audio_delay_ms", rf"{_STREAM} audio mean delay in the jitter buffer ms", is_mean=True),
     _measure(
-        "video_delay_ms", r"mid \S+ video mean delay in the jitter buffer ms", is_mean=True),
-    _measure("packets_discarded", r"mid \S+ \S+ packets discarded"),
+        "video_delay_ms", rf"{_STREAM} video mean delay in the jitter buffer ms", is_mean=True),
+    _measure("packets_discarded", rf"{_STREAM} \S+ packets discarded"),
     _measure("sent_kbit_s", r"sent kbit/s", is_sent=True, better=1),
 )
 
@@ -136,15 +144,24 @@ def run(
                         row[0] for row in
                         take.rows("SELECT kind FROM actor WHERE kind <> 'endpoint'")
                     }
-                if not endpoints:
+                # Of a call between others, the stack runs what its ends received.
+                answered = [
+                    setting for setting in settings
+                    if endpoints or ("observer" in kinds and setting.is_of_receivers)]
+                if len(answered) < len(settings):
                     one.left_out = [
                         f"no endpoint is in it, whose stack would run: {kind}"
                         for kind in sorted(kinds) or ["nothing"]]
-                    runs.append(one)
-                    continue
-                for setting in settings:
-                    result = whatif_of(
-                        ["whatif", path, *setting.words], setting.program or executable)
+                for setting in answered:
+                    try:
+                        result = whatif_of(
+                            ["whatif", path, *setting.words], setting.program or executable)
+                    except CommandError as error:
+                        # In what was observed there may be no call.
+                        if endpoints or error.status != UNMET:
+                            raise
+                        one.left_out = ["no endpoint is in it, whose stack would run: observer"]
+                        continue
                     one.measures[setting.name] = measures_of(result)
                     if result.left_out:
                         one.left_out = [

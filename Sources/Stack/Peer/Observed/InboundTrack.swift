@@ -33,14 +33,16 @@ struct InboundTrack {
   private var isProtected = false
   private let repairsFully: Bool
   private let followsRestarts: Bool
+  private let minimumDelay: Interval
   /// The time that a retransmission takes, if reports have shown it.
   private var roundTrip: Interval?
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
     furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true,
-    followsRestarts: Bool = true
+    followsRestarts: Bool = true, minimumDelay: Interval = .zero
   ) {
+    self.minimumDelay = minimumDelay
     self.followsRestarts = followsRestarts
     self.track = track
     isProtected = track.protectedBy != nil
@@ -239,8 +241,8 @@ struct InboundTrack {
   ) {
     if playout == nil {
       playout = ReceivingTrack(
-        track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes,
-        furtherDecoders: furtherDecoders, isWatched: true)
+        track.number, frame.kind, mid: track.key, codecs: codecs, minimumDelay: minimumDelay,
+        decodes: decodes, furtherDecoders: furtherDecoders, isWatched: true)
       if let roundTrip { awaitRepairs(taking: roundTrip) }
     }
     playout?.step(.frame(frame), at: now, into: &outbox)

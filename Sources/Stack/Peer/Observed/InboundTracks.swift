@@ -33,12 +33,14 @@ struct InboundTracks {
   private static let earlyProbesMaximum = 450
   private let repairsFully: Bool
   private let followsRestarts: Bool
+  private let minimumDelay: Interval
   private var roundTrip: Interval?
 
   init(
     codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false,
-    repairsFully: Bool = true, followsRestarts: Bool = true
+    repairsFully: Bool = true, followsRestarts: Bool = true, minimumDelay: Interval = .zero
   ) {
+    self.minimumDelay = minimumDelay
     self.playsG711 = playsG711
     self.followsRestarts = followsRestarts
     self.repairsFully = repairsFully
@@ -74,7 +76,7 @@ struct InboundTracks {
     var begun = InboundTrack(
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
       furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully,
-      followsRestarts: followsRestarts)
+      followsRestarts: followsRestarts, minimumDelay: minimumDelay)
     begun.setExtensions(extensions)
     if let roundTrip { begun.awaitRepairs(taking: roundTrip) }
     if let other = all.first(where: { $0.track.protects == track.ssrc }) {

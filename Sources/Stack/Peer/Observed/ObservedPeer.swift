@@ -55,10 +55,12 @@ package struct ObservedPeer: Machine {
   ///   - countsEarlyRepeats: whether a retransmission counts if it is requested later.
   ///   - followsRestarts: whether a stream restarts if its sequence numbers do, however short the
   ///     step.
+  ///   - minimumDelay: the minimum delay of the jitter buffers.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
-    countsEarlyRepeats: Bool = false, repairsFully: Bool = true, followsRestarts: Bool = true
+    countsEarlyRepeats: Bool = false, repairsFully: Bool = true, followsRestarts: Bool = true,
+    minimumDelay: Interval = .zero
   ) {
     self.number = number
     self.wallClock = wallClock
@@ -66,7 +68,7 @@ package struct ObservedPeer: Machine {
       countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)
     inbound = InboundTracks(
       codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711,
-      repairsFully: repairsFully, followsRestarts: followsRestarts)
+      repairsFully: repairsFully, followsRestarts: followsRestarts, minimumDelay: minimumDelay)
   }
 
   package mutating func step(

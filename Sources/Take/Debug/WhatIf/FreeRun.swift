@@ -20,6 +20,9 @@ package final class FreeRun {
     package var seed: UInt64 = 1
     /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
+    /// Whether the receiving sides of observed calls run too. Of the changes, only a jitter buffer's
+    /// minimum delay applies to them.
+    package var watchesCalls = false
 
     package init() {}
 
@@ -75,6 +78,7 @@ package final class FreeRun {
   private var editor: PacketEditor
   private var memory = RowMemory()
   private var peers: [Driven] = []
+  private var watched: [WatchedCalls] = []
   /// Actors that are not endpoints and are omitted.
   package private(set) var others: [String] = []
   private var held: [Held] = []
@@ -87,9 +91,9 @@ package final class FreeRun {
   private static let stall = Interval.milliseconds(50)
   /// The time that a peer runs after its end to show the frames that it has, beyond its jitter
   /// buffers' delay.
-  private static let drain = Interval.milliseconds(1500)
+  static let drain = Interval.milliseconds(1500)
   /// The maximum number of wake-ups at one instant.
-  private static let wakesMaximum = 10_000
+  static let wakesMaximum = 10_000
 
   package init(path: String, changes: Changes, codecs: @escaping () -> any CodecFactory)
     throws(TapeError)
@@ -132,11 +136,18 @@ package final class FreeRun {
       peers[index].outcome.sample(peers[index].machine.stats(of: nil))
       drain(index)
     }
-    return peers.map { peer in
+    let outcomes = peers.map { peer in
       var outcome = peer.outcome
       outcome.finish(at: end, stats: peer.machine.stats(of: nil))
       return outcome
     }
+    return outcomes + watched.indices.flatMap { finish($0, at: end) }
+  }
+
+  private func finish(_ index: Int, at end: Instant) -> [PeerOutcome] {
+    let outcomes = watched[index].finish(at: end)
+    if outcomes.isEmpty { others.append(watched[index].name) }
+    return outcomes
   }
 
   // MARK: Time
@@ -168,6 +179,7 @@ package final class FreeRun {
 
   /// Processes what is due before an instant: held datagrams, and deadlines that were not recorded.
   private func passTime(until instant: Instant, patience: Interval) {
+    for index in watched.indices { watched[index].passTime(until: instant, patience: patience) }
     for _ in 0..<FreeRun.wakesMaximum {
       let wake = peers.indices.compactMap { index in
         peers[index].deadline.map { (at: $0, index: index) }
@@ -189,6 +201,9 @@ package final class FreeRun {
     let (peer, at) = (step.head.actor, step.head.at)
     // Edits apply to endpoints only: other machines have no datagrams to change.
     guard let input = step.input as? PeerInput else {
+      if changes.watchesCalls, let input = step.input as? ObserverInput {
+        return watch(input, step)
+      }
       if step.head.kind == .genesis { others.append(step.actorName) }
       return
     }
@@ -219,6 +234,21 @@ package final class FreeRun {
       fallthrough
     default: self.step(peer, input, at: at)
     }
+  }
+
+  /// Runs the receiving sides of an observer's calls.
+  private func watch(_ input: ObserverInput, _ step: TapeChunk.Step) {
+    if case .genesis = input {
+      var configuration = PeerConfiguration()
+      changes.configure(&configuration)
+      watched.append(
+        WatchedCalls(
+          number: step.head.actor, name: step.actorName, codecs: codecs,
+          buffer: .milliseconds(Int64(configuration.jitterBufferMinimum ?? 0)),
+          peer: changes.peer))
+    }
+    guard let index = watched.firstIndex(where: { $0.number == step.head.actor }) else { return }
+    watched[index].step(input, at: step.head.at)
   }
 
   private func isChanged(_ actor: UInt32) -> Bool {

@@ -47,6 +47,8 @@ package struct PeerOutcome: Sendable, Codable {
 
   package let peer: UInt32
   package let label: String
+  /// Whether it is an end of an observed call, of which only the receiving side runs.
+  private(set) var isObserved = false
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
@@ -74,9 +76,10 @@ package struct PeerOutcome: Sendable, Codable {
   private var report = StatsReport()
   private var hasFinalReport = false
 
-  init(peer: UInt32, label: String) {
+  init(peer: UInt32, label: String, isObserved: Bool = false) {
     self.peer = peer
     self.label = label
+    self.isObserved = isObserved
   }
 
   /// When the connection was closed, if it was.
@@ -258,13 +261,18 @@ package struct PeerOutcome: Sendable, Codable {
     if let bitrate = report.objects.compactMap({ number($0, "availableOutgoingBitrate") }).first {
       add("available outgoing kbit/s", bitrate / 1000)
     }
+    guard !isObserved else { return }
     let seconds = max(0.001, Double(end.nanoseconds) / 1e9)
     add("packets sent", Double(sentPackets))
     add("sent kbit/s", Double(sentBytes) * 8 / seconds / 1000)
   }
 
   private mutating func addInbound(_ object: StatsObject) {
-    let name = "mid \(text(object, "mid")) \(text(object, "kind"))"
+    // In observed calls a stream's mid may be unknown.
+    let ssrc = number(object, "ssrc").map { "ssrc \(Int64(saturating: $0))" }
+    let isNamed = object["mid"] != nil && text(object, "mid") != ""
+    let place = isObserved && !isNamed ? ssrc : nil
+    let name = "\(place ?? "mid \(text(object, "mid"))") \(text(object, "kind"))"
     for (member, words) in [
       ("packetsReceived", "packets received"), ("packetsLost", "packets lost"),
       ("packetsDiscarded", "packets discarded"), ("nackCount", "NACKs sent"),

@@ -32,6 +32,13 @@ package struct WhatIfReport: Sendable {
     "Open loop: the inputs are those recorded, whatever the stack did; what the remote peer "
     + "would have sent in response (retransmissions, key frames, another bit rate) is unknown."
 
+  /// The assumptions, and what is missing of calls between others.
+  private var explanation: String {
+    guard recorded.contains(where: { $0.isObserved }) else { return Self.meaning }
+    return Self.meaning
+      + " Of calls between others only the receiving side is run: jitter buffers and decoders."
+  }
+
   private struct Row {
     var peer: String
     var name: String
@@ -124,7 +131,7 @@ package struct WhatIfReport: Sendable {
   /// Returns the report as text for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     var lines =
-      changes.map { "what if: \($0)" } + [Self.meaning] + (otherText.map { [$0] } ?? []) + [""]
+      changes.map { "what if: \($0)" } + [explanation] + (otherText.map { [$0] } ?? []) + [""]
     let rows = pairs().flatMap { self.rows($0.before, $0.after) }
     let different = rows.filter { !$0.isEqual }
     if different.isEmpty {
@@ -161,7 +168,7 @@ package struct WhatIfReport: Sendable {
     }
     return JSONText.object([
       ("take", .text(path)), ("changes", .list(changes.map { .text($0) })),
-      ("meaning", .text(Self.meaning)), ("peers", .list(peers)),
+      ("meaning", .text(explanation)), ("peers", .list(peers)),
       ("left_out", .list(others.map { .text($0) })),
     ]).text
   }

@@ -27,6 +27,7 @@ struct ObservedPeers {
   private let countsEarlyRepeats: Bool
   private let repairsFully: Bool
   private let followsRestarts: Bool
+  private let minimumDelay: (UInt32) -> Interval
   private var ends: [End] = []
   /// The known streams, each with the first peer of the call that it was assigned to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -48,8 +49,14 @@ struct ObservedPeers {
     return Instant(nanoseconds: deadline.nanoseconds -| rest +| wakeInterval)
   }
 
-  /// - Parameter codecs: returns replacements for the libraries, by peer number.
-  init(_ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil) {
+  /// - Parameters:
+  ///   - codecs: returns replacements for the libraries, by peer number.
+  ///   - minimumDelay: returns the minimum delay of an end's jitter buffers.
+  init(
+    _ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil,
+    minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
+  ) {
+    self.minimumDelay = minimumDelay
     firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
     wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
@@ -132,7 +139,7 @@ struct ObservedPeers {
             number: number, wallClock: wallClock, codecs: makeCodecs?(number),
             furtherDecoders: furtherDecoders, playsG711: playsG711,
             countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully,
-            followsRestarts: followsRestarts)))
+            followsRestarts: followsRestarts, minimumDelay: minimumDelay(number))))
     }
   }
 

@@ -38,11 +38,17 @@ package final class ObserverMachine: RecordedMachine {
 
   /// Returns decoders in place of the libraries, by peer number; nil to use the libraries.
   private let codecs: ((UInt32) -> any CodecFactory)?
+  /// Returns the minimum delay of a peer's jitter buffers; zero unless a run changes it.
+  private let minimumDelay: (UInt32) -> Interval
 
   /// Creates an observer that expects its genesis as its first input.
-  package init(onlooker: Onlooker? = nil, codecs: ((UInt32) -> any CodecFactory)? = nil) {
+  package init(
+    onlooker: Onlooker? = nil, codecs: ((UInt32) -> any CodecFactory)? = nil,
+    minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
+  ) {
     self.onlooker = onlooker
     self.codecs = codecs
+    self.minimumDelay = minimumDelay
   }
 
   package var deadline: Instant? {
@@ -111,7 +117,7 @@ package final class ObserverMachine: RecordedMachine {
       self.genesis = genesis
       observer = Observer(genesis.settings)
       firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
-      receivers = ObservedPeers(genesis, codecs: codecs)
+      receivers = ObservedPeers(genesis, codecs: codecs, minimumDelay: minimumDelay)
     case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
@@ -209,7 +215,7 @@ package struct ObserverOutput: RecordedOutput {
   /// Both ends of the call, or a single end; nil if the output is about no call.
   package let peers: [UInt32]?
   /// The ends' names, if the output begins a call.
-  private var labels: [String] = []
+  package private(set) var labels: [String] = []
 
   init(_ output: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
     if case .call(let call) = output { labels = call.addresses.map(genesis.label) }
