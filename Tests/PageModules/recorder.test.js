@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { changes, objectsOf } from "../../Sources/Live/PageRecording/Script/deltas.js";
+import { copier } from "../../Sources/Live/PageRecording/Script/frames.js";
 import { Link } from "../../Sources/Live/PageRecording/Script/link.js";
 import { observe, replace } from "../../Sources/Live/PageRecording/Script/natives.js";
 import { Sampler } from "../../Sources/Live/PageRecording/Script/sampling.js";
@@ -213,8 +214,8 @@ test("what waits is bounded: statistics and frames are left out first, and it is
     count += 1;
     assert.ok(count < 200);
   }
-  link.send("PC_0", { mid: "0", kind: "video", bytes: new ArrayBuffer(10), ssrc: 1, rtpTime: 1,
-    key: true, mimeType: "video/VP8", width: 1, height: 1 });
+  link.send([["PC_0", { mid: "0", kind: "video", size: 10, time: 1, ssrc: 1, rtpTime: 1,
+    key: true, mimeType: "video/VP8", width: 1, height: 1 }]], new Uint8Array(10));
   link.missed.samples += 1;
   for (let more = 0; more < 400; more += 1) link.report("event", null, large);
   assert.ok(link.unitBytes + link.lineBytes < 14e6);
@@ -330,4 +331,57 @@ test("values are written down without credentials, functions and rings", () => {
   const { iceServers } = withoutCredentials(
     { iceServers: [{ urls: "turn:a", username: "u", credential: "secret" }] });
   assert.deepEqual(iceServers, [{ urls: "turn:a", username: "u", credential: "removed" }]);
+});
+
+// MARK: Frames
+
+/** An encoded frame as browsers have it. */
+function frame(bytes, metadata) {
+  return { data: new Uint8Array(bytes).buffer, type: "key", timestamp: 7,
+    getMetadata: () => metadata };
+}
+
+test("frames go on in order, and their copies come in batches with the bytes of all", async () => {
+  const batches = [];
+  const tasks = [];
+  const { stage, flush } = copier(
+    (batch, transferred) => batches.push({ ...batch, transferred }), (work) => tasks.push(work));
+  const { readable, writable } = stage(3);
+  const frames = [frame([1, 2], { synchronizationSource: 9 }), frame([3], { rtpTimestamp: 8 })];
+  const writer = writable.getWriter();
+  const reader = readable.getReader();
+  for (const each of frames) {
+    writer.write(each);
+    assert.equal((await reader.read()).value, each);
+  }
+  assert.equal(tasks.length, 1);
+  assert.equal(batches.length, 0);
+  tasks[0]();
+  assert.equal(batches.length, 1);
+  const [{ copies, bytes, transferred }] = batches;
+  assert.deepEqual([...bytes], [1, 2, 3]);
+  assert.deepEqual(transferred, [bytes.buffer]);
+  const facts = copies.map(({ receiver, size, ssrc, rtpTime }) => [receiver, size, ssrc, rtpTime]);
+  assert.deepEqual(facts, [[3, 2, 9, 7], [3, 1, undefined, 8]]);
+  flush();
+  assert.equal(batches.length, 1);
+});
+
+test("a frame that cannot be copied goes on, and a batch has its limits", async () => {
+  const batches = [];
+  const { stage, flush } = copier((batch) => batches.push(batch), () => {});
+  const { readable, writable } = stage(1);
+  const writer = writable.getWriter();
+  const reader = readable.getReader();
+  const broken = { data: new ArrayBuffer(1), getMetadata() { throw new Error("none"); } };
+  writer.write(broken);
+  assert.equal((await reader.read()).value, broken);
+  for (let count = 0; count < 300; count += 1) {
+    writer.write(frame([count], {}));
+    await reader.read();
+  }
+  flush();
+  assert.deepEqual(batches.map(({ copies }) => copies.length), [128, 128, 44]);
+  assert.deepEqual(batches.flatMap(({ bytes }) => [...bytes]),
+    Array.from({ length: 300 }, (_, place) => place & 255));
 });

@@ -105,7 +105,7 @@ actor PageSession {
         guard let unit = ScriptUnit(text: text) else { return strange() }
         return try receive(unit, repliesAlways: true)
       case (.script, .binary(let bytes)):
-        guard let unit = ScriptUnit(frame: bytes) else { return strange() }
+        guard let unit = ScriptUnit(frames: bytes) else { return strange() }
         return try receive(unit, repliesAlways: false)
       case (.rtcstats, .text(let text)):
         guard let event = lines.event(ofLine: text) else { return strange() }
@@ -144,7 +144,7 @@ actor PageSession {
 
   // MARK: Reports from the script
 
-  /// - Parameter repliesAlways: whether every message is answered; otherwise only one in sixteen.
+  /// - Parameter repliesAlways: whether every message is answered; otherwise only one in four.
   private func receive(_ unit: ScriptUnit, repliesAlways: Bool) throws(TapeError) -> Outcome {
     if received[unit.load] == nil {
       guard loads.count < Self.loadsMaximum else {
@@ -162,14 +162,16 @@ actor PageSession {
         for event in events {
           try write(event, event.connection.map { name(of: $0, in: unit.load) })
         }
-      case .frame(var frame):
-        frame.connection = name(of: frame.connection, in: unit.load)
-        frame.unixMilliseconds = bounded(frame.unixMilliseconds)
-        recorder?.add(frame)
+      case .frames(let frames):
+        for var frame in frames {
+          frame.connection = name(of: frame.connection, in: unit.load)
+          frame.unixMilliseconds = bounded(frame.unixMilliseconds)
+          recorder?.add(frame)
+        }
       }
       try recorder?.check()
     }
-    guard repliesAlways || unit.number % 16 == 0 else { return .nothing }
+    guard repliesAlways || unit.number % 4 == 0 else { return .nothing }
     let receipt = JSONText.object([(unit.load, .integer(received[unit.load] ?? 0))])
     return .reply(JSONText.object([("received", receipt)]).text)
   }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A message from the script that records a page: some lines, or an encoded frame.
+/// A message from the script that records a page: some lines, or encoded frames.
 ///
 /// Messages are numbered within one load of the page, so that none counts twice.
 package struct ScriptUnit: Hashable, Sendable {
@@ -8,7 +8,7 @@ package struct ScriptUnit: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// Events, and the number of lines that are not events.
     case events([ReportedEvent], strangeLines: Int)
-    case frame(Frame)
+    case frames([Frame])
   }
 
   /// An encoded frame that the page received.
@@ -93,34 +93,49 @@ package struct ScriptUnit: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// Reads the length of a head in two bytes, the head `[load, number, connection, facts, time]`,
-  /// and a frame; fails for anything else.
-  package init?(frame bytes: [UInt8]) {
+  /// Reads the length of a head in two bytes, the head `[load, number, [[connection, facts]...]]`,
+  /// and the bytes of all frames; fails for anything else.
+  package init?(frames bytes: [UInt8]) {
     guard bytes.count >= 2 else { return nil }
     let end = 2 + (Int(bytes[0]) << 8 | Int(bytes[1]))
     guard end <= bytes.count else { return nil }
     let head = String(decoding: bytes[2..<end], as: UTF8.self)
-    guard case .list(let items)? = try? JSONValue(parsing: head),
-      items.count == 5, let load = items[0].text, Self.isName(load),
-      let number = items[1].integer.flatMap({ UInt64(exactly: $0) }),
-      let connection = items[2].text, let time = items[4].number
+    guard case .list(let items)? = try? JSONValue(parsing: head), items.count == 3,
+      let load = items[0].text, Self.isName(load),
+      let number = items[1].integer.flatMap({ UInt64(exactly: $0) })
     else { return nil }
-    let facts = items[3]
+    var frames: [Frame] = []
+    var rest = bytes[end...]
+    for item in items[2].elements {
+      guard let frame = Frame(item, &rest) else { return nil }
+      frames.append(frame)
+    }
+    guard !frames.isEmpty, rest.isEmpty else { return nil }
+    self.load = load
+    self.number = number
+    content = .frames(frames)
+  }
+}
+
+extension ScriptUnit.Frame {
+  /// Reads a frame's connection and facts, and takes its bytes from the rest of the message.
+  fileprivate init?(_ item: JSONValue, _ rest: inout ArraySlice<UInt8>) {
+    let parts = item.elements
+    guard parts.count == 2, let connection = parts[0].text else { return nil }
+    let facts = parts[1]
     func count<Number: FixedWidthInteger>(_ name: String) -> Number {
       facts[name]?.integer.flatMap { Number(exactly: $0) } ?? 0
     }
-    let mimeType = facts["mimeType"]?.text ?? ""
-    let codec = mimeType.split(separator: "/").last ?? ""
-    guard codec.utf8.count <= 40, let mid = facts["mid"]?.text, mid.utf8.count <= 64 else {
-      return nil
-    }
-    self.load = load
-    self.number = number
-    content = .frame(
-      Frame(
-        connection: connection, unixMilliseconds: time, mid: mid,
-        isVideo: facts["kind"]?.text == "video", codec: codec.lowercased(), ssrc: count("ssrc"),
-        rtpTime: count("rtpTime"), isKey: facts["key"]?.flag ?? false, width: count("width"),
-        height: count("height"), bytes: Array(bytes[end...])))
+    let codec = (facts["mimeType"]?.text ?? "").split(separator: "/").last ?? ""
+    guard let size = facts["size"]?.integer.flatMap({ Int(exactly: $0) }), size >= 0,
+      size <= rest.count, let time = facts["time"]?.number, codec.utf8.count <= 40,
+      let mid = facts["mid"]?.text, mid.utf8.count <= 64
+    else { return nil }
+    self.init(
+      connection: connection, unixMilliseconds: time, mid: mid,
+      isVideo: facts["kind"]?.text == "video", codec: codec.lowercased(), ssrc: count("ssrc"),
+      rtpTime: count("rtpTime"), isKey: facts["key"]?.flag ?? false, width: count("width"),
+      height: count("height"), bytes: Array(rest.prefix(size)))
+    rest = rest.dropFirst(size)
   }
 }

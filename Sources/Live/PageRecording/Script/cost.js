@@ -30,5 +30,11 @@ export function measured(work) {
   }
 }
 
+/** Adds time that was measured elsewhere. */
+/** @param {number} milliseconds */
+export function charge(milliseconds) {
+  total += milliseconds;
+}
+
 /** The recorder's own errors. */
 export const failures = { count: 0, last: "" };

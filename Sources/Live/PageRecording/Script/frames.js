@@ -1,40 +1,129 @@
 // Copies of the encoded frames that the page receives: from encoded streams in Chromium, whose
 // receiver transforms let nothing through (seen in Chromium 156), and elsewhere from a transform.
-import { measured } from "./cost.js";
+//
+// A worker copies them, so that the page's thread only passes on what ten times a second has
+// become of them; where a page's content policy forbids the worker, that thread copies them too.
+import { charge, measured } from "./cost.js";
+
+/** How long a worker may take to begin, in milliseconds. */
+const patience = 2000;
 
 /**
- * Runs in a transform's worker: passes each frame on unchanged, and posts a copy.
- * @param {any} scope
+ * Copies frames on their way, and posts the copies in batches.
+ *
+ * The function is self-contained, because a worker runs it from its text.
+ * @param {(batch: FrameBatch, transferred: ArrayBuffer[]) => void} post
+ * @param {(work: () => void, milliseconds: number) => any} wait
  */
-function relay(scope) {
-  scope.onrtctransform = (/** @type {any} */ event) => {
-    const { readable, writable, options } = event.transformer;
-    const copying = new TransformStream({
+export function copier(post, wait) {
+  const batchMilliseconds = 100;
+  const batchBytes = 256 << 10;
+  const batchFrames = 128;
+  /** @type {CopiedFrame[]} */
+  let copies = [];
+  /** @type {ArrayBuffer[]} */
+  let parts = [];
+  let size = 0;
+  let isDue = false;
+  let spent = 0;
+
+  function flush() {
+    if (copies.length === 0) return;
+    const bytes = new Uint8Array(size);
+    let place = 0;
+    for (const part of parts) {
+      bytes.set(new Uint8Array(part), place);
+      place += part.byteLength;
+    }
+    const batch = { copies, bytes, spent };
+    [copies, parts, size, spent] = [[], [], 0, 0];
+    post(batch, [bytes.buffer]);
+  }
+
+  /** @param {any} frame @param {number} receiver */
+  function copy(frame, receiver) {
+    const { data } = frame;
+    const metadata = frame.getMetadata();
+    if (size + data.byteLength > batchBytes || copies.length === batchFrames) flush();
+    parts.push(data.slice(0));
+    size += data.byteLength;
+    copies.push({
+      receiver, size: data.byteLength, type: frame.type,
+      time: performance.timeOrigin + performance.now(),
+      rtpTime: metadata.rtpTimestamp ?? frame.timestamp, ssrc: metadata.synchronizationSource,
+      payloadType: metadata.payloadType, mimeType: metadata.mimeType,
+      width: metadata.width, height: metadata.height,
+    });
+    if (isDue) return;
+    isDue = true;
+    wait(() => {
+      isDue = false;
+      flush();
+    }, batchMilliseconds);
+  }
+
+  return {
+    flush,
+    /** @param {number} receiver */
+    stage: (receiver) => new TransformStream({
       transform(frame, controller) {
+        const begun = performance.now();
         try {
-          const metadata = frame.getMetadata();
-          const bytes = frame.data.slice(0);
-          scope.postMessage({
-            receiver: options.receiver, bytes, type: frame.type,
-            rtpTime: metadata.rtpTimestamp ?? frame.timestamp, ssrc: metadata.synchronizationSource,
-            payloadType: metadata.payloadType, mimeType: metadata.mimeType,
-            width: metadata.width, height: metadata.height,
-          }, [bytes]);
+          copy(frame, receiver);
         } catch {
           // A frame without a copy is still played.
         }
+        spent += performance.now() - begun;
         controller.enqueue(frame);
       },
-    });
-    readable.pipeThrough(copying).pipeTo(writable).catch(() => {});
+    }),
   };
 }
 
 /**
- * Passes the frames that connections receive to `use`.
- * @param {(connection: RTCPeerConnection, frame: EncodedFrame) => void} use
+ * Runs in the worker: copies the frames of the streams that it gets.
+ * @param {any} scope
+ * @param {typeof copier} make
  */
-export function frames(use) {
+function work(scope, make) {
+  const { flush, stage } = make(
+    (batch, transferred) => scope.postMessage(batch, transferred),
+    (wanted, milliseconds) => scope.setTimeout(wanted, milliseconds));
+  scope.onrtctransform = (/** @type {any} */ { transformer }) => {
+    const { readable, writable, options } = transformer;
+    readable.pipeThrough(stage(options.receiver)).pipeTo(writable).catch(() => {});
+  };
+  scope.onmessage = (/** @type {any} */ { data }) => {
+    if (data === "flush") {
+      flush();
+      scope.postMessage("flushed");
+      return;
+    }
+    const { readable, writable, receiver } = data;
+    const source = receiver === null ? readable : readable.pipeThrough(stage(receiver));
+    source.pipeTo(writable).catch(() => {});
+  };
+  scope.postMessage("ready");
+}
+
+/** Starts the worker; null if it cannot be made. */
+function begin() {
+  try {
+    const address = URL.createObjectURL(
+      new Blob([`(${work})(self, ${copier})`], { type: "text/javascript" }));
+    return new Worker(address);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Passes the frames that connections receive to `use`, several at a time with their bytes.
+ * @param {(frames: { connection: RTCPeerConnection, facts: EncodedFrame }[], bytes: Uint8Array)
+ *   => void} use
+ * @param {(work: () => void, milliseconds: number) => any} later
+ */
+export function frames(use, later) {
   /** @type {Map<number, { connection: RTCPeerConnection, transceiver: RTCRtpTransceiver }>} */
   const receivers = new Map();
   const scope = /** @type {any} */ (globalThis);
@@ -46,53 +135,126 @@ export function frames(use) {
   const senders = new WeakSet();
   /** Connections whose page asked for the streams itself. */
   const own = new WeakSet();
-  /** @type {Worker | null} */
-  let worker = null;
   let count = 0;
+  /** The time that the worker has used, in milliseconds. */
+  let spentByWorker = 0;
+  /** @type {(() => void)[]} */
+  let flushed = [];
 
-  function workerOfAll() {
-    if (worker) return worker;
-    const address = URL.createObjectURL(
-      new Blob([`(${relay})(self)`], { type: "text/javascript" }));
-    worker = new Worker(address);
-    worker.onmessage = ({ data }) => measured(() => receive(data));
-    return worker;
+  const worker = hasStreams || hasTransforms ? begin() : null;
+  let state = worker ? "beginning" : "absent";
+  /** What waits until it is known whether there is a worker. */
+  /** @type {(() => void)[]} */
+  let waiting = [];
+  const here = copier((batch) => {
+    charge(batch.spent);
+    measured(() => receive(batch));
+  }, later);
+
+  /** @param {string} now */
+  function settle(now) {
+    // A worker whose script is forbidden fails; one that fails later has the streams.
+    if (state !== "beginning") return;
+    state = now;
+    for (const each of waiting.splice(0)) each();
   }
-
-  /** @param {any} copy */
-  function receive(copy) {
-    const known = receivers.get(copy.receiver);
-    if (!known) return;
-    const { receiver, mid } = known.transceiver;
-    let mimeType = copy.mimeType;
-    if (!mimeType) {
-      mimeType = receiver.getParameters().codecs
-        .find((codec) => codec.payloadType === copy.payloadType)?.mimeType;
-    }
-    const isAudio = receiver.track.kind === "audio";
-    use(known.connection, {
-      mid: mid ?? "", kind: receiver.track.kind, bytes: copy.bytes, ssrc: copy.ssrc ?? 0,
-      rtpTime: copy.rtpTime ?? 0, key: isAudio || copy.type === "key", mimeType: mimeType ?? "",
-      width: copy.width ?? 0, height: copy.height ?? 0,
+  if (worker) {
+    worker.onerror = (event) => {
+      event.preventDefault();
+      measured(() => settle("absent"));
+    };
+    worker.onmessage = ({ data }) => measured(() => {
+      if (data === "ready") {
+        settle("ready");
+      } else if (data === "flushed") {
+        for (const each of flushed.splice(0)) each();
+      } else {
+        spentByWorker += data.spent;
+        receive(data);
+      }
     });
+    later(() => measured(() => settle("absent")), patience);
   }
 
-  /** @param {ReadableStream} readable @param {number} number */
-  function tapped(readable, number) {
-    return readable.pipeThrough(new TransformStream({
-      transform(frame, controller) {
-        measured(() => {
-          const metadata = frame.getMetadata();
-          receive({
-            receiver: number, bytes: frame.data.slice(0), type: frame.type,
-            rtpTime: metadata.rtpTimestamp ?? frame.timestamp, ssrc: metadata.synchronizationSource,
-            payloadType: metadata.payloadType, mimeType: metadata.mimeType,
-            width: metadata.width, height: metadata.height,
-          });
-        });
-        controller.enqueue(frame);
-      },
-    }));
+  /** @param {() => void} wanted */
+  function whenSettled(wanted) {
+    if (state === "beginning") waiting.push(wanted);
+    else wanted();
+  }
+
+  /** What is the same for all frames of a receiver with a payload type. */
+  /** @type {Map<string, { mid: string, kind: string, mimeType: string }>} */
+  const known = new Map();
+
+  /** @param {CopiedFrame} copy @param {RTCRtpTransceiver} transceiver */
+  function shared(copy, { receiver, mid }) {
+    const key = `${copy.receiver} ${copy.payloadType} ${copy.mimeType}`;
+    const found = known.get(key);
+    if (found?.mid) return found;
+    const mimeType = copy.mimeType || receiver.getParameters().codecs
+      .find((codec) => codec.payloadType === copy.payloadType)?.mimeType;
+    const made = { mid: mid ?? "", kind: receiver.track.kind, mimeType: mimeType ?? "" };
+    if (mimeType) known.set(key, made);
+    return made;
+  }
+
+  /** @param {FrameBatch} batch */
+  function receive({ copies, bytes }) {
+    const list = [];
+    let isWhole = true;
+    for (const copy of copies) {
+      const owner = receivers.get(copy.receiver);
+      if (!owner) {
+        isWhole = false;
+        continue;
+      }
+      const { mid, kind, mimeType } = shared(copy, owner.transceiver);
+      list.push({
+        connection: owner.connection, facts: {
+          mid, kind, mimeType, size: copy.size, time: copy.time, ssrc: copy.ssrc ?? 0,
+          rtpTime: copy.rtpTime ?? 0, key: kind === "audio" || copy.type === "key",
+          width: copy.width ?? 0, height: copy.height ?? 0,
+        },
+      });
+    }
+    if (list.length > 0) use(list, isWhole ? bytes : withoutForgotten(copies, bytes));
+  }
+
+  /** Returns the bytes of the frames whose connections are still observed. */
+  /** @param {CopiedFrame[]} copies @param {Uint8Array} bytes */
+  function withoutForgotten(copies, bytes) {
+    let place = 0;
+    let end = 0;
+    for (const { receiver, size } of copies) {
+      if (receivers.has(receiver)) {
+        bytes.copyWithin(end, place, place + size);
+        end += size;
+      }
+      place += size;
+    }
+    return bytes.subarray(0, end);
+  }
+
+  /**
+   * Copies the frames of a stream on their way from one end to the other.
+   * @param {ReadableStream} readable
+   * @param {WritableStream} writable
+   * @param {number | null} receiver null for a stream whose frames are only passed on
+   */
+  function pipe(readable, writable, receiver) {
+    whenSettled(() => {
+      if (state === "ready" && worker) {
+        try {
+          worker.postMessage(
+            { readable, writable, receiver }, /** @type {any[]} */ ([readable, writable]));
+          return;
+        } catch {
+          // A browser whose streams cannot be transferred.
+        }
+      }
+      const source = receiver === null ? readable : readable.pipeThrough(here.stage(receiver));
+      source.pipeTo(writable).catch(() => {});
+    });
   }
 
   /** @param {RTCRtpSender} sender */
@@ -100,7 +262,7 @@ export function frames(use) {
     if (senders.has(sender)) return;
     senders.add(sender);
     const { readable, writable } = nativeSenderStreams.call(sender);
-    readable.pipeTo(writable).catch(() => {});
+    pipe(readable, writable, null);
   }
 
   /** @param {RTCPeerConnection} connection @param {RTCRtpTransceiver} transceiver */
@@ -114,9 +276,12 @@ export function frames(use) {
     if (own.has(connection)) return;
     if (hasStreams) {
       const { readable, writable } = nativeStreams.call(receiver);
-      tapped(readable, number).pipeTo(writable).catch(() => {});
-    } else if (hasTransforms && !receiver.transform) {
-      receiver.transform = new scope.RTCRtpScriptTransform(workerOfAll(), { receiver: number });
+      pipe(readable, writable, number);
+    } else if (hasTransforms) {
+      whenSettled(() => {
+        if (receiver.transform || state !== "ready") return;
+        receiver.transform = new scope.RTCRtpScriptTransform(worker, { receiver: number });
+      });
     }
   }
 
@@ -128,7 +293,9 @@ export function frames(use) {
       const streams = nativeStreams.call(this);
       const number = numbers.get(this);
       if (number === undefined) return streams;
-      return { readable: tapped(streams.readable, number), writable: streams.writable };
+      return {
+        readable: streams.readable.pipeThrough(here.stage(number)), writable: streams.writable,
+      };
     };
   }
 
@@ -169,6 +336,19 @@ export function frames(use) {
         if (known.connection === connection) receivers.delete(number);
       }
     },
+
+    /** Resolves once all frames copied so far have been passed on. */
+    async flush() {
+      here.flush();
+      if (state !== "ready" || !worker) return;
+      await new Promise((resolve) => {
+        flushed.push(() => resolve(undefined));
+        worker.postMessage("flush");
+      });
+    },
+
+    /** Returns the time that the worker has used, in milliseconds. */
+    spentByWorker: () => spentByWorker,
 
     /** How frames are copied. */
     way: hasStreams ? "encoded streams" : hasTransforms ? "RTCRtpScriptTransform" : "none",

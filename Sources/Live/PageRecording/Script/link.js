@@ -1,7 +1,7 @@
 // The connection to the recorder. Reports wait here, within bounds, until the recorder has them,
 // over lost connections and page reloads, and are recorded once.
 //
-// A unit is one message: some lines of text, or an encoded frame. Units are numbered within their
+// A unit is one message: some lines of text, or encoded frames. Units are numbered within their
 // load of the page; the recorder states the last number it has, and skips units that it already
 // has.
 import { measured } from "./cost.js";
@@ -14,7 +14,7 @@ const hardLimit = 12 << 20;
 const storedLimit = 1 << 20;
 /** How many bytes the socket may hold: they are lost with it, and sent again. */
 const socketLimit = 1 << 20;
-/** Larger frames are left out. */
+/** Larger batches of frames are left out: a frame alone is as large. */
 const frameLimit = 2 << 20;
 const batchMilliseconds = 100;
 const batchBytes = 256 << 10;
@@ -22,6 +22,7 @@ const batchBytes = 256 << 10;
 const bytesPerCharacter = 1.2;
 const firstPause = 500;
 const longestPause = 30_000;
+const encoder = new TextEncoder();
 
 export class Link {
   /**
@@ -90,26 +91,24 @@ export class Link {
   }
 
   /**
-   * Sends an encoded frame.
-   * @param {string} connection
-   * @param {EncodedFrame} frame
+   * Sends encoded frames: each one's connection with its facts, and the bytes of all.
+   * @param {[string, EncodedFrame][]} frames
+   * @param {Uint8Array} bytes
    */
-  send(connection, frame) {
+  send(frames, bytes) {
     if (this.isStopped) return;
-    if (this.isFull || frame.bytes.byteLength > frameLimit) {
-      this.missed.frames += 1;
+    if (this.isFull || bytes.length > frameLimit) {
+      this.missed.frames += frames.length;
       return;
     }
     this.batch();
     this.number += 1;
-    const { bytes, ...facts } = frame;
-    const head = new TextEncoder().encode(
-      JSON.stringify([this.load, this.number, connection, facts, this.surroundings.now()]));
-    const data = new Uint8Array(2 + head.length + bytes.byteLength);
+    const head = encoder.encode(JSON.stringify([this.load, this.number, frames]));
+    const data = new Uint8Array(2 + head.length + bytes.length);
     data[0] = head.length >> 8;
     data[1] = head.length & 255;
     data.set(head, 2);
-    data.set(new Uint8Array(bytes), 2 + head.length);
+    data.set(bytes, 2 + head.length);
     this.put(data, data.length);
     this.arrange();
   }

@@ -105,9 +105,9 @@ function begin() {
     },
     onStop: (reason) => { recorder.stopped = reason; },
   });
-  const media = retakeConfiguration.media ? frames((connection, frame) => {
-    link.send(connections.name(connection), frame);
-  }) : null;
+  const media = retakeConfiguration.media ? frames((list, bytes) => {
+    link.send(list.map(({ connection, facts }) => [connections.name(connection), facts]), bytes);
+  }, later) : null;
   const connections = new Connections(link, {
     interval: retakeConfiguration.interval,
     getStats: globalThis.RTCPeerConnection.prototype.getStats,
@@ -119,6 +119,7 @@ function begin() {
   recorder.way = media?.way ?? "none";
   recorder.session = link.session;
   recorder.flush = async () => {
+    await media?.flush();
     await connections.sampled();
     await link.delivered();
   };
@@ -130,7 +131,7 @@ function begin() {
   observeConnections(link, connections);
   observeDevices(link, connections);
   listen(globalThis, "pagehide", () => link.store());
-  reportCost(link, connections, later);
+  reportCost(link, connections, media, later);
   link.store();
   link.connect();
 }
@@ -139,17 +140,21 @@ function begin() {
  * Reports periodically how much time the recorder has used.
  * @param {Link} link
  * @param {Connections} connections
+ * @param {ReturnType<typeof frames> | null} media
  * @param {(work: () => void, milliseconds: number) => any} later
  */
-function reportCost(link, connections, later) {
-  let before = { cost: spent(), time: performance.now() };
+function reportCost(link, connections, media, later) {
+  const totals = () => ({
+    cost: spent(), time: performance.now(), worker: media?.spentByWorker() ?? 0,
+  });
+  let before = totals();
   const again = () => later(() => measured(() => {
     connections.sweep();
-    const now = { cost: spent(), time: performance.now() };
+    const now = totals();
     if (connections.open.size > 0) {
       link.report("scriptcost", null, {
         milliseconds: now.cost - before.cost, seconds: (now.time - before.time) / 1000,
-        failures: failures.count,
+        failures: failures.count, worker: media ? now.worker - before.worker : undefined,
       });
     }
     before = now;

@@ -27,15 +27,41 @@ interface Socket {
 /** Statistics objects by id. */
 type Statistics = Record<string, Record<string, any>>;
 
-/** A received encoded frame and its properties. */
+/** A received encoded frame's properties. */
 interface EncodedFrame {
   mid: string;
   kind: string;
-  bytes: ArrayBuffer;
+  /** The number of its bytes. */
+  size: number;
+  /** When it was copied, as Unix time in milliseconds. */
+  time: number;
   ssrc: number;
   rtpTime: number;
   key: boolean;
   mimeType: string;
   width: number;
   height: number;
+}
+
+/** What a copier knows about a frame; what the browser does not state is undefined. */
+interface CopiedFrame {
+  /** The receiver's number. */
+  receiver: number;
+  size: number;
+  time: number;
+  type?: string;
+  rtpTime?: number;
+  ssrc?: number;
+  payloadType?: number;
+  mimeType?: string;
+  width?: number;
+  height?: number;
+}
+
+/** Copied frames with their bytes, one after another. */
+interface FrameBatch {
+  copies: CopiedFrame[];
+  bytes: Uint8Array;
+  /** The time that copying took, in milliseconds. */
+  spent: number;
 }
