@@ -54,7 +54,10 @@ struct RecordingImportTests {
       if kind == "v" {
         // Another source.
         for place in bytes.indices.dropFirst(8)
-        where bytes[place...].starts(with: [0x12, 0x34, 0x56, 0x78]) { bytes[place] = 0x99 }
+        where bytes[place...].starts(with: [0x12, 0x34, 0x56, 0x78]) {
+          bytes[place] = 0x99
+          bytes[place - 7] = 96
+        }
       }
       try Data(bytes).write(to: URL(filePath: folder.file(name)))
     }
@@ -62,10 +65,38 @@ struct RecordingImportTests {
     let take = try await Self.imported(Array(list.utf8), "call.nfo", folder)
     #expect(
       try Takes.number(take, "SELECT count(DISTINCT ssrc) FROM packet WHERE protocol = 'rtp'") == 2)
+    #expect(
+      try Takes.number(
+        take, "SELECT count(DISTINCT codec) FROM track WHERE codec IN ('pcmu', 'vp8')") == 2)
+    #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = 'pcmu'") > 40)
     try "[17]\naudio = ../../etc/passwd\n".write(
       toFile: folder.file("bad.nfo"), atomically: true, encoding: .utf8)
     let bad = try await Tool.run("import", folder.file("bad.nfo"), "--out", folder.file("bad.take"))
     #expect(bad.status == 65 && bad.errors.contains("another folder"))
+  }
+
+  @Test func damageWithinARecordingCostsOnlyWhatItHits() async throws {
+    let folder = try Folder()
+    var file = Self.recording(#"{"t":"a","c":"pcmu","u":1700000001000000}"#)
+    file.insert(contentsOf: Array("MEET damaged".utf8), at: file.count - 182 * 20)
+    let path = folder.file("damaged.mjr")
+    try Data(file).write(to: URL(filePath: path))
+    let outcome = try await Tool.run("import", path, "--out", path + ".take")
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.contains("12 bytes between its packets are damaged"))
+    #expect(
+      try Takes.number(
+        path + ".take", "SELECT count(*) FROM packet WHERE direction = 'in' AND protocol = 'rtp'")
+        == 48)
+    // A list whose other recording is not there.
+    let list = folder.file("list.nfo")
+    try "; made by hand\n\n[17]\naudio = damaged\nvideo = absent\n".write(
+      toFile: list, atomically: true, encoding: .utf8)
+    let listed = try await Tool.run("import", list, "--out", list + ".take")
+    #expect(listed.status == 0 && listed.output.contains("absent.mjr"), "\(listed.errors)")
+    try "[17]\nvideo = absent\n".write(toFile: list, atomically: true, encoding: .utf8)
+    let bare = try await Tool.run("import", list, "--out", list + ".2.take")
+    #expect(bare.status == 66 && bare.errors.contains("absent.mjr"), "\(bare.errors)")
   }
 
   @Test func anOldRecordingHasTheTimesOfItsMedia() async throws {
@@ -102,7 +133,8 @@ struct RecordingImportTests {
 
   @Test func linesOfALogGoBothWaysAndPastMidnight() async throws {
     let folder = try Folder()
-    var text = "something else\n"
+    // Far more than what is looked at to detect a format.
+    var text = String(repeating: "something else\n", count: 10_000)
     for number in 0..<60 {
       let packet = Self.packet(number).map { String(format: "%02x", $0) }.joined(separator: " ")
       let milliseconds = (23 * 3600 + 59 * 60 + 59) * 1000 + 20 * number * 4

@@ -236,12 +236,27 @@ struct ReportedImportTests {
       + #""packetsReceived":9}]]"#,
     #"{"mine":{"stats":{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"#
       + #""packetsReceived":9}}}}"#,
+    #"{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}"#,
+    // A report on each line.
+    #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}]"#
+      + "\n"
+      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"packetsReceived":9}]"#,
+    // An object on each line.
+    #"{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}"#
+      + "\n"
+      + #"{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"ssrc":5,"packetsReceived":9}"#,
+    // As Python writes what is no number, pasted with a fence around it, and cut off.
+    "```\n" + #"{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"jitter":NaN,"#
+      + #""packetsReceived":9},"B":{"type":"trans"#,
+    "\u{feff}"
+      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"packetsReceived":9}]"#,
   ])
   func reportsAsPeoplePasteThem(text: String) async throws {
     let folder = try Folder()
     let take = try await Self.imported(text, "pasted.json", folder)
     #expect(
-      try Takes.number(take, "SELECT members ->> '$.packetsReceived' FROM stat WHERE id = 'A'") == 9
+      try Takes.number(
+        take, "SELECT max(members ->> '$.packetsReceived') FROM stat WHERE id = 'A'") == 9
     )
     #expect(try Takes.number(take, "SELECT start_unix_ns FROM take") == 1_700_000_000_000_000_000)
   }
@@ -260,10 +275,10 @@ struct ReportedImportTests {
   }
 
   @Test(arguments: [
-    (
-      #"{"PeerConnections":{"1-1":{"stats":{"a-b":{"values":"[1"#,
-      "neither a packet capture nor whole JSON"
-    ),
+    ("{", "no report of a connection"),
+    ("v=0\r\n", "--sdp"), ("CLIENT_RANDOM 00 00\n", "--keys"), ("SQLite format 3\0", "a take"),
+    ("PK\u{3}\u{4}", "ZIP archive"), ("BZh9", "bzip2"), ("#!rtpplay2.0 a/1\n", "rtptools"),
+    ("hello\n", "format was not recognized"), ("", "empty"),
     (#"{"PeerConnections":{}}"#, "no report of a connection"),
     ("RTCStatsDump\n{}\n", "no report of a connection"),
     (#"{"hello":{"world":[1,2,3]}}"#, "no report of a connection"),
@@ -277,6 +292,45 @@ struct ReportedImportTests {
     #expect(outcome.errorLines.count == 1)
     #expect(outcome.errors.contains("dump.txt") && outcome.errors.contains(words))
     #expect(!FileManager.default.fileExists(atPath: path + ".take"))
+  }
+
+  /// A dump that was cut off, or saved as UTF-16 by Windows, has everything that is in it.
+  @Test func cutDumpsAndDumpsInUTF16() async throws {
+    let folder = try Folder()
+    let dump =
+      #"{"getUserMedia":[],"PeerConnections":{"1-1":{"pid":1,"stats":{},"updateLog":["#
+      + #"{"timestamp":1700000000000,"type":"createOffer","value":""},"#
+      + #"{"timestamp":1700000001000,"type":"close","value":""}]}},"UserAgent":"x 😀"}"#
+    let whole = folder.file("whole.txt")
+    try dump.data(using: .utf16)?.write(to: URL(filePath: whole))
+    let cut = folder.file("cut.txt")
+    try String(dump.prefix(180)).write(toFile: cut, atomically: true, encoding: .utf8)
+    for (path, calls) in [(whole, 2), (cut, 1)] {
+      let outcome = try await Tool.run("import", path, "--out", path + ".take")
+      try #require(outcome.status == 0, "\(outcome.errors)")
+      #expect(outcome.output.contains("cut off at its end") == (path == cut))
+      try await Takes.expectIdentical(path + ".take")
+      #expect(
+        try Takes.number(path + ".take", "SELECT count(*) FROM call_request") == calls)
+    }
+    #expect(
+      try Takes.number(whole + ".take", "SELECT count(*) FROM event WHERE detail LIKE '%😀%'")
+        + Takes.number(
+          whole + ".take", "SELECT count(*) FROM actor WHERE configuration LIKE '%😀%'") > 0)
+  }
+
+  /// A format that does not fit is named along with the one that the content shows.
+  @Test func theWrongFormatIsAnsweredWithTheRightOne() async throws {
+    let folder = try Folder()
+    let path = folder.file("dump.txt")
+    try Self.rtcstats.write(toFile: path, atomically: true, encoding: .utf8)
+    for name in ["internals", "mjr", "capture", "getstats"] {
+      let outcome = try await Tool.run("import", path, "--as", name, "--out", path + ".take")
+      #expect(outcome.status == 65)
+      #expect(
+        outcome.errors.contains("by its content it is a dump of rtcstats"), "\(outcome.errors)")
+      #expect(!outcome.errors.contains("looks like"))
+    }
   }
 
   /// Part of Firefox 153's about:webrtc page, in a language other than English.

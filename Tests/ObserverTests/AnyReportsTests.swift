@@ -96,6 +96,47 @@ struct AnyReportsTests {
     }
   }
 
+  /// What can be read of damaged JSON becomes valid JSON; whole JSON stays as it is.
+  @Test(arguments: [
+    (#"{"a":[1,2.5,true,null,"x\u00e9\n"],"b":{}}"#, #"{"a":[1,2.5,true,null,"xé\n"],"b":{}}"#, 0),
+    (#"{"a":[1,{"b":2,"c":3"#, #"{"a":[1,{"b":2}]}"#, 1),
+    (#"{"a":[1,{"b":2,"c""#, #"{"a":[1,{"b":2}]}"#, 1),
+    (#"{"a":1,"b":"half of a str"#, #"{"a":1}"#, 1),
+    (#"{"a":NaN,"b":[-Infinity,undefined,1e400],}"#, #"{"a":null,"b":[null,null,null]}"#, 0),
+    ("[1,2,]", "[1,2]", 0),
+    ("{\"a\":\"C:\\x\u{1}\"}", #"{"a":"C:\\x\u0001"}"#, 0),
+    (#"{"a":1} and thanks"#, #"{"a":1}"#, 1),
+    ("```json\n{\"a\":1}\n```\n", #"{"a":1}"#, 1),
+    (#"{"a":1}{"a":2}[3]"#, #"[{"a":1},{"a":2},[3]]"#, 0),
+    (#"{"a":1,b:2}"#, #"{"a":1}"#, 1),
+    ("[9223372036854775807,0012]", "[9223372036854775807,12]", 0),
+  ])
+  func damagedJSONIsReadAsFarAsItGoes(text: String, wanted: String, notes: Int) throws {
+    let repaired = try #require(RepairedJSON(Array(text.utf8)))
+    let value = try JSONValue(parsing: String(decoding: repaired.text, as: UTF8.self))
+    #expect(value == (try JSONValue(parsing: wanted)))
+    #expect(repaired.notes.count == notes, "\(repaired.notes)")
+  }
+
+  @Test func whateverIsRepairedIsJSON() throws {
+    let text = #"{"a":[1,{"b":"x\"y","c":[true,null,-1.5e3]},[]],"d":{"e":"\u00e9","f":NaN}}"#
+    var dice = Dice(state: 6)
+    var count = 0
+    for round in 0..<2000 {
+      let bytes =
+        round < text.utf8.count ? Array(text.utf8.prefix(round)) : dice.altered(Array(text.utf8))
+      guard let repaired = RepairedJSON(bytes) else { continue }
+      var limits = JSONValue.Limits()
+      limits.depth = 64
+      _ = try JSONValue(parsing: String(decoding: repaired.text, as: UTF8.self), limits: limits)
+      count += 1
+    }
+    #expect(count > 1000)
+    let deep = [UInt8](repeating: UInt8(ascii: "["), count: 100_000)
+    let repaired = try #require(RepairedJSON(deep))
+    #expect(repaired.text.count < 200)
+  }
+
   @Test func messagesOfTheScript() {
     let name = String(repeating: "0a", count: 16)
     let text =
@@ -103,16 +144,25 @@ struct AnyReportsTests {
       + #"["stats","PC_0",{"form":"changes","timestamp":1,"#
       + #""objects":{"T":{"x":1},"U":null}},null,5]"#
     let head =
-      #"["\#(name)",9223372036854775807,"PC_0",{"mid":"0","kind":"video","ssrc":-1,"#
-      + #""rtpTime":1e99,"mimeType":"video/"},-1e300]"#
-    let frame = [0, UInt8(head.utf8.count)] + Array(head.utf8) + [1, 2, 3]
+      #"["\#(name)",9223372036854775807,[["PC_0",{"mid":"0","kind":"video","ssrc":-1,"size":2,"#
+      + #""rtpTime":1e99,"mimeType":"video/","time":-1e300}],"#
+      + #"["PC_0",{"mid":"1","size":1,"time":5}]]]"#
+    let length = head.utf8.count
+    let frame = [UInt8(length >> 8), UInt8(length & 255)] + Array(head.utf8) + [1, 2, 3]
     var dice = Dice(state: 4)
     for round in 0..<600 {
       let bytes = round == 0 ? Array(text.utf8) : dice.altered(Array(text.utf8))
       let unit = ScriptUnit(text: String(decoding: bytes, as: UTF8.self))
       if round == 0 { #expect(unit?.number == .max) }
-      let other = ScriptUnit(frame: round == 0 ? frame : dice.altered(frame))
-      if round == 0 { #expect(other?.load == name) }
+      let other = ScriptUnit(frames: round == 0 ? frame : dice.altered(frame))
+      if round == 0 {
+        #expect(other?.load == name)
+        guard case .frames(let frames)? = other?.content else {
+          Issue.record("no frames")
+          return
+        }
+        #expect(frames.map(\.bytes) == [[1, 2], [3]])
+      }
       if let other { #expect(ScriptUnit.isName(other.load)) }
     }
   }

@@ -161,6 +161,13 @@ package struct CaptureParser: Sendable {
     }
   }
 
+  /// Returns whether a file that begins with these bytes can be a capture.
+  package static func canBegin(with head: [UInt8]) -> Bool {
+    guard head.count >= 4 else { return false }
+    let magic = head[..<4].reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+    return magic == PcapngFormat.sectionHeader || PcapFormat.isMagic(magic)
+  }
+
   /// Determines the format and the offset of its first record; nil if more bytes are needed.
   private static func recognise(_ bytes: RawSpan) throws(CaptureError) -> (Format, start: Int)? {
     guard bytes.byteCount >= 4 else { return nil }

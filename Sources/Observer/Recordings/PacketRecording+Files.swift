@@ -25,17 +25,12 @@ extension PacketRecording {
     // The time in microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
     let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
-    var place = 10 + length
-    while place + 10 <= file.count, file[place..<(place + 4)].elementsEqual("MEET".utf8) {
-      let offset = file[(place + 4)..<(place + 8)].reduce(0) { $0 << 8 | Int64($1) }
-      let count = Int(file[place + 8]) << 8 | Int(file[place + 9])
-      guard place + 10 + count <= file.count else { break }
-      add(
-        file[(place + 10)..<(place + 10 + count)], at: began + offset * 1_000_000,
-        isOutgoing: true)
-      place += 10 + count
+    share(file)
+    eachFrame(of: file, from: 10 + length, mark: Array("MEET".utf8)) { recording, body in
+      let head = body.lowerBound - 10
+      let offset = file[(head + 4)..<(head + 8)].reduce(0) { $0 << 8 | Int64($1) }
+      recording.add(shared: body, at: began + offset * 1_000_000, isOutgoing: true)
     }
-    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "a" ? "audio" : "video", head["c"]?.text, format: head["f"]?.text,
       extensions: (head["x"]?.members ?? []).compactMap { member in
@@ -46,23 +41,58 @@ extension PacketRecording {
     }
   }
 
-  private mutating func readOldJanus(_ file: [UInt8]) {
-    let mark = Array("MEETECHO".utf8)
-    var place = 0
-    var kind = ""
-    var first: (time: UInt32, last: UInt32, ticks: Int64)?
-    while place + 10 <= file.count, file[place..<(place + 8)].elementsEqual(mark) {
-      let count = Int(file[place + 8]) << 8 | Int(file[place + 9])
-      guard place + 10 + count <= file.count else { break }
-      let body = file[(place + 10)..<(place + 10 + count)]
-      place += 10 + count
-      if count == 5 {
-        kind = String(decoding: body, as: UTF8.self)
+  /// Calls a closure with the place of each frame's body, and skips damage up to the next frame.
+  ///
+  /// A frame is a mark, the rest of a head of ten bytes, which ends with the length, and the body.
+  private mutating func eachFrame(
+    of file: [UInt8], from start: Int, mark: [UInt8],
+    _ body: (_ recording: inout Self, _ place: Range<Int>) -> Void
+  ) {
+    func frame(at place: Int) -> Range<Int>? {
+      guard place + 10 <= file.count, file[place..<(place + mark.count)].elementsEqual(mark) else {
+        return nil
+      }
+      let end = place + 10 + (Int(file[place + 8]) << 8 | Int(file[place + 9]))
+      return end <= file.count ? (place + 10)..<end : nil
+    }
+    var place = start
+    var damaged = 0
+    while place < file.count {
+      if let found = frame(at: place) {
+        body(&self, found)
+        place = found.upperBound
         continue
       }
-      guard count >= 12 else { continue }
+      // The next frame is one that another follows, or that ends the file.
+      var next = place + 1
+      while next < file.count {
+        if file[next] == mark[0], let found = frame(at: next),
+          found.upperBound == file.count || frame(at: found.upperBound) != nil
+        {
+          break
+        }
+        next += 1
+      }
+      if next == file.count { return recordCut(file.count - place, damaged) }
+      damaged += next - place
+      place = next
+    }
+    if damaged > 0 { recordCut(0, damaged) }
+  }
+
+  private mutating func readOldJanus(_ file: [UInt8]) {
+    let mark = Array("MEETECHO".utf8)
+    var kind = ""
+    var first: (time: UInt32, last: UInt32, ticks: Int64)?
+    share(file)
+    eachFrame(of: file, from: 0, mark: mark) { recording, body in
+      if body.count == 5 {
+        kind = String(decoding: file[body], as: UTF8.self)
+        return
+      }
+      guard body.count >= 12 else { return }
       // Without arrival times, RTP timestamps have to do.
-      let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
+      let time = file[(body.lowerBound + 4)..<(body.lowerBound + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }
       var clock = first ?? (time, time, 0)
@@ -70,9 +100,9 @@ extension PacketRecording {
       clock.last = time
       first = clock
       let rate: Int64 = kind == "audio" ? 48_000 : 90_000
-      add(body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
+      recording.add(
+        shared: body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
     }
-    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
       extensions: [])
@@ -92,8 +122,13 @@ extension PacketRecording {
         ssrc: ssrc, extensions: extensions.map { (id: $0.0, uri: $0.1) }))
   }
 
-  private mutating func recordCut(_ count: Int) {
-    notes.append("\(counted(UInt64(count), "byte")) at its end are damaged or cut off")
+  private mutating func recordCut(_ count: Int, _ damaged: Int = 0) {
+    if damaged > 0 {
+      notes.append("\(counted(UInt64(damaged), "byte")) between its packets are damaged")
+    }
+    if count > 0 {
+      notes.append("\(counted(UInt64(count), "byte")) at its end are damaged or cut off")
+    }
   }
 
   // MARK: rtptools
@@ -109,14 +144,24 @@ extension PacketRecording {
     guard reader.count >= 16 else { return }
     let began = Int64(number(4)) * 1_000_000_000 + Int64(number(4)) * 1000
     reader = reader.dropFirst(8)
+    share(file)
+    var before: UInt32?
+    var milliseconds: Int64 = 0
     while reader.count >= 8 {
       let stored = Int(number(2))
       let original = Int(number(2))
-      let offset = Int64(number(4))
+      let offset = number(4)
       guard stored >= 8, reader.count >= stored - 8 else { break }
+      // The offset overflows after 49 days, and may go back.
+      if let before {
+        milliseconds += Int64(Int32(bitPattern: offset &- before))
+      } else {
+        milliseconds = Int64(offset)
+      }
+      before = offset
       add(
-        reader.prefix(stored - 8), at: began + offset * 1_000_000, isOutgoing: false,
-        originalLength: original)
+        shared: reader.startIndex..<(reader.startIndex + stored - 8),
+        at: max(0, began + milliseconds * 1_000_000), isOutgoing: false, originalLength: original)
       reader = reader.dropFirst(stored - 8)
     }
     if !reader.isEmpty { recordCut(reader.count) }
@@ -128,10 +173,11 @@ extension PacketRecording {
   /// Reads rtpproxy's records, which follow one another.
   mutating func readProxy(_ file: [UInt8]) {
     var place = 0
+    share(file)
     while let record = ProxyRecord(file, at: place), record.end <= file.count {
       // Anything that is not a packet is skipped, as extractaudio does.
       if record.packet.count >= 12 {
-        add(file[record.packet], at: record.unixNanoseconds, isOutgoing: false)
+        add(shared: record.packet, at: record.unixNanoseconds, isOutgoing: false)
       }
       place = record.end
     }

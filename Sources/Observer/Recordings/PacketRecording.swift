@@ -72,7 +72,7 @@ package struct PacketRecording: Sendable {
   /// Descriptions derived from what the file states about its streams.
   package internal(set) var descriptions: [String] = []
   /// Sentences about what the file lacks.
-  package internal(set) var notes: [String] = []
+  package var notes: [String] = []
   package var packetCount: Int { packets.count }
 
   /// The ends' names, by address.
@@ -117,6 +117,22 @@ package struct PacketRecording: Sendable {
     }
   }
 
+  /// Stores the whole file, so that packets in it need no copies.
+  mutating func share(_ file: [UInt8]) { bytes = file }
+
+  /// Adds a packet of the shared file.
+  mutating func add(
+    shared place: Range<Int>, at unixNanoseconds: Int64, isOutgoing: Bool,
+    originalLength: Int? = nil
+  ) {
+    guard place.count >= 4, place.count <= 65_000 else { return }
+    packets.append(
+      Packet(
+        unixNanoseconds: unixNanoseconds, start: place.lowerBound, count: UInt16(place.count),
+        originalLength: UInt16(max(place.count, min(originalLength ?? 0, 65_000))),
+        isOutgoing: isOutgoing))
+  }
+
   mutating func add(
     _ packet: some Collection<UInt8>, at unixNanoseconds: Int64, isOutgoing: Bool,
     originalLength: Int? = nil
@@ -144,7 +160,7 @@ package struct PacketRecording: Sendable {
         originalLength: Int(packet.originalLength))
       packets[packets.count - 1].fill = packet.fill
     }
-    descriptions += other.descriptions
+    descriptions = Self.joined(descriptions + other.descriptions)
     notes += other.notes.filter { !notes.contains($0) }
     sort()
   }
@@ -219,6 +235,25 @@ package struct PacketRecording: Sendable {
     piece.uint16(0)
     piece.append(Array(bytes[packet.place]))
     piece.zeros(zeros)
+  }
+
+  /// Returns one description with the m-sections of all, because a later one of the same end would
+  /// replace the earlier.
+  private static func joined(_ descriptions: [String]) -> [String] {
+    guard descriptions.count > 1, let first = descriptions.first else { return descriptions }
+    let sections = descriptions.flatMap { text in
+      text.split(separator: "\r\nm=").dropFirst().map { "m=\($0.trimmed)\r\n" }
+    }.map { section in
+      section.split(separator: "\r\n").filter { !$0.hasPrefix("a=mid:") }
+    }
+    let mids = sections.indices.map(String.init)
+    var lines = first.split(separator: "\r\n").prefix { !$0.hasPrefix("m=") }
+      .filter { !$0.hasPrefix("a=group:") }.map(String.init)
+    lines.append("a=group:BUNDLE " + mids.joined(separator: " "))
+    for (mid, section) in zip(mids, sections) {
+      lines += section.map(String.init) + ["a=mid:\(mid)"]
+    }
+    return [lines.joined(separator: "\r\n") + "\r\n"]
   }
 
   /// Returns a description of one stream, from what the file states.

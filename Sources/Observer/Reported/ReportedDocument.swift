@@ -15,23 +15,52 @@ package struct ReportedDocument: Sendable {
   /// Parses a document; fails if it is none of these kinds.
   package init?(_ document: JSONValue) {
     format = ""
+    // Of several dumps in one file, the first.
+    let document = document.elements.first(where: Self.isDump) ?? document
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
       let isOfServer = document["peerConnections"] != nil
       format = isOfServer ? "dump of an rtcstats server" : "dump of webrtc-internals"
       readHead(document)
       readDevices(document["getUserMedia"])
-      for member in (document["peerConnections"] ?? document["PeerConnections"])?.members ?? [] {
+      let connections = document["peerConnections"] ?? document["PeerConnections"]
+      for (name, value) in Self.named(connections ?? .null) {
         if isOfServer {
-          readLog(member.name, member.value)
+          readLog(name, value)
         } else {
-          readConnection(member.name, member.value)
+          readConnection(name, value)
         }
       }
+    } else if let record = Self.record(document) {
+      // A part of a dump that somebody cut out.
+      format = "part of a dump of webrtc-internals"
+      readConnection("connection", record)
     } else {
       format = "report of getStats"
       readReports(document, "connection", depth: 0)
       guard !events.isEmpty else { return nil }
     }
+  }
+
+  private static func isDump(_ value: JSONValue) -> Bool {
+    value["PeerConnections"] != nil || value["peerConnections"] != nil
+  }
+
+  /// Returns an object's members or a list's elements by their names or positions.
+  private static func named(_ value: JSONValue) -> [(name: String, value: JSONValue)] {
+    value.members.map { ($0.name, $0.value) }
+      + value.elements.enumerated().map { ("connection \($0 + 1)", $1) }
+  }
+
+  /// Returns the record of one connection if a document is one, or one's log or series.
+  private static func record(_ document: JSONValue) -> JSONValue? {
+    if document["updateLog"] != nil { return document }
+    if let first = document.members.first?.value, first["values"] != nil, first["type"] == nil {
+      return .members(("stats", document))
+    }
+    guard let first = document.elements.first, first["type"]?.text != nil, first["id"] == nil,
+      first["value"] != nil, first["time"] != nil || first["timestamp"] != nil
+    else { return nil }
+    return .members(("updateLog", document))
   }
 
   private mutating func readHead(_ document: JSONValue) {
@@ -47,11 +76,13 @@ package struct ReportedDocument: Sendable {
   /// objects.
   private mutating func readReports(_ value: JSONValue, _ name: String, depth: Int) {
     if let report = Self.report(value) {
-      let times = report.objects.compactMap { object in
-        object.members?.first { $0.name == "timestamp" }?.value.number
+      for part in Self.parts(of: report) {
+        let times = part.objects.compactMap { object in
+          object.members?.first { $0.name == "timestamp" }.flatMap { Self.milliseconds($0.value) }
+        }
+        events.append(
+          ReportedEvent(connection: name, unixMilliseconds: times.max(), content: .stats(part)))
       }
-      events.append(
-        ReportedEvent(connection: name, unixMilliseconds: times.max(), content: .stats(report)))
       return
     }
     guard depth < 4 else { return }
@@ -59,28 +90,63 @@ package struct ReportedDocument: Sendable {
     for member in value.members { readReports(member.value, member.name, depth: depth + 1) }
   }
 
+  /// Splits objects into reports: an id that was there before begins the next one.
+  private static func parts(of report: ReportedStats) -> [ReportedStats] {
+    var parts: [ReportedStats] = []
+    var ids: Set<String> = []
+    for object in report.objects {
+      if ids.contains(object.id) || parts.isEmpty {
+        ids = []
+        parts.append(ReportedStats(form: .whole, timestamp: nil, objects: []))
+      }
+      ids.insert(object.id)
+      parts[parts.count - 1].objects.append(object)
+    }
+    return parts
+  }
+
+  /// Parses an object's time: milliseconds, a date, or the microseconds of old libraries.
+  private static func milliseconds(_ timestamp: JSONValue) -> Double? {
+    guard let time = timestamp.number ?? timestamp.text.flatMap(SeriesReports.milliseconds) else {
+      return nil
+    }
+    return time > 1e14 ? time / 1000 : time
+  }
+
   private static func report(_ value: JSONValue) -> ReportedStats? {
     var objects: [ReportedStats.Object] = []
     switch value {
     case .object(let members):
+      if let id = value["id"]?.text, isObject(value) {
+        objects = [object(id, value)]
+        break
+      }
       for member in members {
         guard member.value["type"]?.text != nil else { return nil }
         objects.append(object(member.name, member.value))
       }
     case .list(let items):
-      for item in items {
+      for (place, item) in items.enumerated() {
         // A map converted to an array has pairs of id and object.
         let pair = item.elements
         let body = pair.count == 2 ? pair[1] : item
-        guard body["type"]?.text != nil, let id = body["id"]?.text ?? pair.first?.text else {
-          return nil
-        }
+        guard let type = body["type"]?.text else { return nil }
+        guard
+          let id = body["id"]?.text ?? pair.first?.text
+            ?? (isObject(body) ? "\(type) \(place + 1)" : nil)
+        else { return nil }
         objects.append(object(id, body))
       }
     default: return nil
     }
     return objects.isEmpty
       ? nil : ReportedStats(form: .whole, timestamp: nil, objects: objects)
+  }
+
+  /// Returns whether a value can be a statistics object, as opposed to a log entry.
+  private static func isObject(_ value: JSONValue) -> Bool {
+    value["type"]?.text != nil && value["timestamp"] != nil && value["value"] == nil
+      && value["data"] == nil
   }
 
   private static func object(_ id: String, _ value: JSONValue) -> ReportedStats.Object {

@@ -25,13 +25,18 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
       self = .aboutwebrtc
       return
     }
-    // JSON may follow a byte order mark.
-    let text = head.starts(with: [0xef, 0xbb, 0xbf]) ? head.dropFirst(3) : head[...]
-    let start = text.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
+    var start = head.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
+    if start.starts(with: Array("```".utf8)) {
+      // The fence around pasted code.
+      start = start.drop { $0 != 0x0a }.dropFirst()
+    }
     let words = String(decoding: start.prefix(2048), as: UTF8.self)
     switch start.first {
     case UInt8(ascii: "{"):
-      if words.contains("\"statsSessionId\"") {
+      if words.prefix(while: { !$0.isNewline }).contains("\"fileFormat\"") {
+        // An rtcstats dump without its first line.
+        self = .rtcstats
+      } else if words.contains("\"statsSessionId\"") {
         self = .jitsi
       } else if ["\"getUserMedia\"", "\"PeerConnections\"", "\"UserAgent"].contains(
         where: words.contains)
@@ -44,15 +49,31 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     case UInt8(ascii: "["):
       // A log line begins with a method name, getStats output with an object.
       let next = start.dropFirst().drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
-      self = next.first == UInt8(ascii: "\"") ? .jitsi : .getstats
+      if next.first == UInt8(ascii: "\"") {
+        self = Self.hasRelativeTimes(start) ? .rtcstats : .jitsi
+      } else {
+        self = .getstats
+      }
     default: return nil
     }
+  }
+
+  /// Returns whether the first line has the time of day, and the others how much later they are: an
+  /// rtcstats dump without its head.
+  private static func hasRelativeTimes(_ text: ArraySlice<UInt8>) -> Bool {
+    let times = text.split(separator: 0x0a, maxSplits: 9).prefix(9).compactMap { line in
+      line.lastIndex(of: UInt8(ascii: ",")).flatMap { comma in
+        Double(String(decoding: line[(comma + 1)...], as: UTF8.self).filter { $0 != "]" }.trimmed)
+      }
+    }
+    guard let first = times.first, first > 1e11, times.count > 1 else { return false }
+    return times.dropFirst().allSatisfy { $0.magnitude < 1e9 }
   }
 
   /// The format's name.
   package var words: String {
     switch self {
-    case .rtcstats: "rtcstats dump"
+    case .rtcstats: "dump of rtcstats"
     case .jitsi: "log of Jitsi"
     case .internals: "dump of webrtc-internals"
     case .getstats: "report of getStats"

@@ -34,7 +34,8 @@ package struct ReportedLines: Sendable {
   /// Parses a line; returns nil if it contains no event.
   package mutating func event(ofLine line: String) -> ReportedEvent? {
     guard let value = try? JSONValue(parsing: line, limits: Self.limits) else {
-      if !line.allSatisfy(\.isWhitespace), line != "RTCStatsDump" { strangeLines += 1 }
+      let words = line.trimmed
+      if !words.isEmpty, words != "RTCStatsDump" { strangeLines += 1 }
       return nil
     }
     switch value {

@@ -40,8 +40,48 @@ package enum ImportedFormat: Hashable, Sendable {
       self = .recording(.mjr)
     } else if let format = PacketRecording.Format(head: head) {
       self = .recording(format)
+    } else if let format = ReportedFormat(head: head) {
+      self = .reported(format)
+    } else if CaptureParser.canBegin(with: head) {
+      self = .capture
+    } else if !head.contains(0), try SpooledText(path).contains("RTP_DUMP") {
+      // A log may have much else before its first packet.
+      self = .recording(.rtpdumptext)
     } else {
-      self = ReportedFormat(head: head).map { .reported($0) } ?? .capture
+      throw TapeError(path: PrintableText.line(path), place: "", reason: Self.refusal(of: head))
+    }
+  }
+
+  /// Returns why a file of no format of these is refused, in one sentence.
+  private static func refusal(of head: [UInt8]) -> String {
+    func begins(_ bytes: [UInt8]) -> Bool { head.starts(with: bytes) }
+    func begins(_ text: String) -> Bool { begins(Array(text.utf8)) }
+    if head.isEmpty { return "it is empty" }
+    if begins("SQLite format 3\0") { return "it is a take or another database, and no capture" }
+    if begins([0x50, 0x4b, 3, 4]) { return "it is a ZIP archive: unpack it, and import its files" }
+    let archives: [(magic: [UInt8], name: String)] = [
+      ([0xfd, 0x37, 0x7a, 0x58, 0x5a], "xz"), (Array("BZh".utf8), "bzip2"),
+      ([0x37, 0x7a, 0xbc, 0xaf], "7-Zip"), ([0x1f, 0x8b], "gzip twice"),
+    ]
+    if let archive = archives.first(where: { begins($0.magic) }) {
+      return "it is compressed with \(archive.name): unpack it first; gzip and zstd are read"
+    }
+    if begins("v=0") { return "it is a session description: --sdp adds it to a capture's calls" }
+    if begins("#!rtpplay") { return "it is a file of rtptools of another version than 1.0" }
+    let text = String(decoding: head.prefix(4096), as: UTF8.self)
+    if ["CLIENT_RANDOM ", "_TRAFFIC_SECRET_"].contains(where: text.contains) {
+      return "it is a key log: --keys adds it to a capture"
+    }
+    return "its format was not recognized: it is neither a pcap nor a pcapng file, nor a dump, log "
+      + "or recording that is read; --as names the format"
+  }
+
+  /// The format's name with its article.
+  package var words: String {
+    switch self {
+    case .capture: "a packet capture"
+    case .reported(let format): "a \(format.words)"
+    case .recording(let format): (format == .eventlog ? "an " : "a ") + format.words
     }
   }
 
@@ -51,14 +91,14 @@ package enum ImportedFormat: Hashable, Sendable {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
     else { return nil }
-    guard let format = Decompression.Format(bytes) else { return bytes }
+    guard let format = Decompression.Format(bytes) else { return ByteOrderMark.unmarked(bytes) }
     var head: [UInt8] = []
     do {
       try Decompression(format).expand(bytes) { head += $0 }
     } catch is Decompression.Damage {
-      return head.isEmpty ? nil : head
+      return head.isEmpty ? nil : ByteOrderMark.unmarked(head)
     }
-    return head
+    return ByteOrderMark.unmarked(head)
   }
 }
 
@@ -70,7 +110,8 @@ struct RecordingList {
   /// Reads a list; fails for other files.
   init?(_ bytes: [UInt8]) {
     let lines = String(decoding: bytes.prefix(64 << 10), as: UTF8.self)
-      .split(whereSeparator: \.isNewline)
+      .split(whereSeparator: \.isNewline).map(\.trimmed)
+      .filter { !$0.isEmpty && !$0.hasPrefix(";") && !$0.hasPrefix("#") }
     guard let first = lines.first, first.first == "[", first.last == "]",
       first.dropFirst().dropLast().allSatisfy(\.isNumber)
     else { return nil }
@@ -86,22 +127,34 @@ struct RecordingList {
 extension PacketRecording {
   /// Reads a recording, or those in a list.
   package static func read(_ path: String, _ format: Format) throws -> PacketRecording {
-    let file = try SpooledText(path).all()
+    let file = try SpooledText(path).recording()
     guard format == .mjr, let list = RecordingList(file) else {
       return PacketRecording(format, file)
     }
     let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
     var joined: PacketRecording?
+    var absent: [String] = []
     for name in list.names {
       // A list may only name files in its own folder.
       guard !name.contains("/") else {
         throw TapeError(
           path: PrintableText.line(path), place: "", reason: "it names a file in another folder")
       }
-      let part = PacketRecording(.mjr, try SpooledText(folder + name).all())
+      guard FileBytes.kind(of: folder + name) == .file else {
+        absent.append(name)
+        continue
+      }
+      let part = PacketRecording(.mjr, try SpooledText(folder + name).recording())
       if joined == nil { joined = part } else { joined?.merge(part) }
     }
-    return joined ?? PacketRecording(.mjr, [])
+    let listed = absent.joined(separator: " and ")
+    guard var joined else {
+      throw TapeError(
+        path: PrintableText.line(path), place: "",
+        reason: "it lists \(listed), of which nothing is in its folder", kind: .missing)
+    }
+    if !absent.isEmpty { joined.notes.append("its list names \(listed), not in its folder") }
+    return joined
   }
 }
 

@@ -42,18 +42,22 @@ package struct ReportedImport {
   private let format: ReportedFormat
   private let label: String
   private let tags: [String: String]
+  private let isSpecified: Bool
   private let reports: ImportReports
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
+  ///   - isSpecified: whether the user specified the format, which is otherwise the detected one.
   ///   - label: the take's label.
   package init(
-    _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
+    _ path: String, _ format: ReportedFormat, isSpecified: Bool = false, label: String,
+    tags: [String: String] = [:],
     reports: ImportReports
   ) throws {
     text = try SpooledText(path, notice: reports.notice)
     name = PrintableText.line(path)
     self.format = format
+    self.isSpecified = isSpecified
     self.label = label
     self.tags = tags
     self.reports = reports
@@ -71,27 +75,18 @@ package struct ReportedImport {
   private func none() -> TapeError {
     TapeError(
       path: name, place: "",
-      reason: "no report of a connection is in it, though it looks like a \(format.words); "
-        + "--as names another format")
+      reason: "no report of a connection is in it"
+        + (isSpecified
+          ? "" : ", though it looks like a \(format.words); --as names another format"))
   }
 
   // MARK: One document
 
   private func writeDocument(to path: String) throws -> Summary {
-    let bytes = try text.all()
-    let document: JSONValue
-    do throws(JSONError) {
-      var limits = ReportedLines.limits
-      limits.values = 8_000_000
-      document = try JSONValue(parsing: String(decoding: bytes, as: UTF8.self), limits: limits)
-    } catch {
-      throw TapeError(
-        path: name, place: "",
-        reason: "it is neither a packet capture nor whole JSON: \(error.reason); a dump that was "
-          + "cut off while it was saved cannot be read")
-    }
+    let (document, damage) = try document()
     guard let found = ReportedDocument(document) else { throw none() }
     let writing = try write(found.events, of: found.format, head: found.head, to: path)
+    for each in damage { writing.report(missing: "damage", each) }
     if found.hasSpreadTimes {
       writing.report(
         missing: "report-times",
@@ -99,6 +94,25 @@ package struct ReportedImport {
       )
     }
     return try writing.finish()
+  }
+
+  /// Parses the document, or what can be read of a damaged one, with sentences about the damage.
+  private func document() throws -> (JSONValue, damage: [String]) {
+    let bytes = try text.all()
+    var limits = ReportedLines.limits
+    limits.values = 8_000_000
+    do throws(JSONError) {
+      return (try JSONValue(parsing: String(decoding: bytes, as: UTF8.self), limits: limits), [])
+    } catch {
+      guard let repaired = RepairedJSON(bytes),
+        let value = try? JSONValue(
+          parsing: String(decoding: repaired.text, as: UTF8.self), limits: limits)
+      else {
+        throw TapeError(
+          path: name, place: "", reason: "it is neither a packet capture nor JSON: \(error.reason)")
+      }
+      return (value, repaired.notes)
+    }
   }
 
   private func writePage(to path: String) throws -> Summary {

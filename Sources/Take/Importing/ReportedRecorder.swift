@@ -71,7 +71,7 @@ package final class ReportedRecorder {
     actor = writer.addActor(.reported, label: "reported")
     step(.genesis(ReportedGenesis(format: format, head: head?.json)))
     if let latest, latest < 1e9 {
-      report(missing: "no-clock", "the file counts its events in place of telling their times")
+      report(missing: "no-clock", "its times do not say on which day they are")
     }
   }
 

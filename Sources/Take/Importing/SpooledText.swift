@@ -10,12 +10,16 @@ import Wire
 package final class SpooledText {
   private let descriptor: FileDescriptor
   private let name: String
+  /// The text's offset in the file: what precedes it is a byte order mark.
+  private let base: Int
   package let size: Int
 
   /// The maximum decompressed size: four gigabytes.
   private static let sizeMaximum = 4 << 30
   /// The maximum size of a value in memory.
   static let valueMaximum = 128 << 20
+  /// The maximum size of a recording, which is read as a whole.
+  static let recordingMaximum = 1 << 30
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
@@ -29,18 +33,44 @@ package final class SpooledText {
       if Decompression.Format(try Self.read(file, at: 0, Decompression.Format.headLength, name))
         == nil
       {
-        descriptor = file
-        size = FileBytes.size(of: path)
+        (descriptor, base, size) = try Self.marked(file, FileBytes.size(of: path), name)
         return
       }
     }
     let (file, size) = try Self.spool(path, name, notice)
-    (descriptor, self.size) = (file, size)
+    (descriptor, base, self.size) = try Self.marked(file, size, name)
+  }
+
+  /// Passes over UTF-8's byte order mark, and converts UTF-16, as which Windows saves text.
+  private static func marked(
+    _ file: FileDescriptor, _ size: Int, _ name: String
+  ) throws -> (FileDescriptor, base: Int, size: Int) {
+    switch ByteOrderMark(try read(file, at: 0, 4, name)) {
+    case nil: return (file, 0, size)
+    case .utf8: return (file, 3, max(0, size - 3))
+    case .utf16(let isLittle):
+      let (spooled, folder) = try unnamed()
+      var (offset, written) = (2, 0)
+      var rest: [UInt16] = []
+      while true {
+        let piece = try read(file, at: offset, 1 << 20, name)
+        guard piece.count > 1 else { break }
+        offset += piece.count & ~1
+        rest += ByteOrderMark.units(piece, isLittle: isLittle)
+        // A pair of surrogates may be at two pieces.
+        let held = rest.last.map { $0 & 0xfc00 == 0xd800 ? [$0] : [] } ?? []
+        let text = Array(String(decoding: rest.dropLast(held.count), as: UTF16.self).utf8)
+        rest = held
+        written += text.count
+        try write(text, to: spooled, in: folder)
+      }
+      return (spooled, 0, written)
+    }
   }
 
   /// Reads bytes at an offset; fewer at the end.
   package func bytes(at offset: Int, count: Int) throws -> [UInt8] {
-    try Self.read(descriptor, at: offset, count, name)
+    try Self.read(descriptor, at: base + offset, count, name)
   }
 
   /// Reads the entire text.
@@ -55,6 +85,35 @@ package final class SpooledText {
       )
     }
     return try bytes(at: 0, count: size)
+  }
+
+  /// Reads an entire recording.
+  package func recording() throws -> [UInt8] {
+    guard size <= Self.recordingMaximum else {
+      throw TapeError(
+        path: name, place: "",
+        reason: "\(size >> 20) MB are more than the \(Self.recordingMaximum >> 20) MB of a "
+          + "recording that are read")
+    }
+    return try bytes(at: 0, count: size)
+  }
+
+  /// Returns whether a word is anywhere in the text.
+  package func contains(_ word: String) throws -> Bool {
+    let wanted = Array(word.utf8)
+    var offset = 0
+    while offset < size {
+      let piece = try bytes(at: offset, count: 1 << 20)
+      guard piece.count >= wanted.count else { break }
+      var place = 0
+      while let found = piece[place...].firstIndex(of: wanted[0]) {
+        if piece[found...].starts(with: wanted) { return true }
+        place = found + 1
+      }
+      // The word may be at two pieces.
+      offset += piece.count - wanted.count + 1
+    }
+    return false
   }
 
   /// Calls a closure with each line, without its line break, and its offset.
@@ -115,21 +174,7 @@ package final class SpooledText {
     _ path: String, _ name: String, _ notice: (String) -> Void
   ) throws -> (FileDescriptor, Int) {
     let source = try DescriptorSource(path)
-    let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    var template = Array("\(folder)/retake-XXXXXX".utf8CString)
-    // Its name is removed at once, so nothing is left behind in any case.
-    let number = mkstemp(&template)
-    if number >= 0 {
-      unlink(template)
-      _ = fcntl(number, F_SETFD, FD_CLOEXEC)
-    }
-    guard number >= 0 else {
-      throw TapeError(
-        path: folder, place: "",
-        reason: "no temporary file can be made there: \(String(cString: strerror(errno)))",
-        kind: .failed)
-    }
-    let file = FileDescriptor(number)
+    let (file, folder) = try unnamed()
     var written = 0
     func add(_ bytes: [UInt8]) throws {
       written += bytes.count
@@ -179,6 +224,22 @@ package final class SpooledText {
     return (file, written)
   }
 
+  /// Creates a file without a name, so that nothing is left behind in any case.
+  private static func unnamed() throws -> (FileDescriptor, folder: String) {
+    let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(folder)/retake-XXXXXX".utf8CString)
+    let number = mkstemp(&template)
+    guard number >= 0 else {
+      throw TapeError(
+        path: folder, place: "",
+        reason: "no temporary file can be made there: \(String(cString: strerror(errno)))",
+        kind: .failed)
+    }
+    unlink(template)
+    _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+    return (FileDescriptor(number), folder)
+  }
+
   private static func write(_ bytes: [UInt8], to file: FileDescriptor, in folder: String) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -190,6 +251,41 @@ package final class SpooledText {
           kind: .failed)
       }
       rest = rest.dropFirst(count)
+    }
+  }
+}
+
+/// The first bytes of a text that state its encoding.
+enum ByteOrderMark: Hashable, Sendable {
+  case utf8
+  case utf16(isLittle: Bool)
+
+  /// Finds the mark at the beginning of a text; fails if there is none.
+  init?(_ bytes: [UInt8]) {
+    if bytes.starts(with: [0xef, 0xbb, 0xbf]) {
+      self = .utf8
+    } else if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) {
+      self = .utf16(isLittle: bytes[0] == 0xff)
+    } else {
+      return nil
+    }
+  }
+
+  static func units(_ bytes: [UInt8], isLittle: Bool) -> [UInt16] {
+    stride(from: 0, to: bytes.count & ~1, by: 2).map { place in
+      let (first, second) = (UInt16(bytes[place]), UInt16(bytes[place + 1]))
+      return isLittle ? second << 8 | first : first << 8 | second
+    }
+  }
+
+  /// Returns a text's first bytes in UTF-8, without the mark.
+  static func unmarked(_ bytes: [UInt8]) -> [UInt8] {
+    switch ByteOrderMark(bytes) {
+    case nil: bytes
+    case .utf8: Array(bytes.dropFirst(3))
+    case .utf16(let isLittle):
+      Array(
+        String(decoding: units(Array(bytes.dropFirst(2)), isLittle: isLittle), as: UTF16.self).utf8)
     }
   }
 }

@@ -69,7 +69,35 @@ struct ImportCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    switch try importing({ try format ?? ImportedFormat(of: capture) }) {
+    guard let format else {
+      do {
+        return try run(try importing { try ImportedFormat(of: capture) })
+      } catch var failure as CommandFailure {
+        // What can be read only once is not searched for its format.
+        if capture == "-", failure.message.hasSuffix(CaptureError.notACapture.description) {
+          failure.message += "; --as names another format"
+        }
+        throw failure
+      }
+    }
+    do {
+      try run(format)
+    } catch var failure as CommandFailure {
+      // The wrong name for a file of a known format is the likeliest cause.
+      if failure.status == .invalidTake, capture != "-",
+        let found = try? ImportedFormat(of: capture),
+        found != format
+      {
+        failure.message +=
+          "; by its content it is \(found.words), as which it is imported without "
+          + "--as"
+      }
+      throw failure
+    }
+  }
+
+  private func run(_ format: ImportedFormat) throws {
+    switch format {
     case .capture: break
     case .reported(let format): return try importReports(format)
     case .recording(let format): return try importRecording(format)
@@ -140,7 +168,8 @@ struct ImportCommand: ParsableCommand {
     let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
       try importing {
         var summary = try ReportedImport(
-          capture, format, label: observing.label, tags: observing.tagging.tags,
+          capture, format, isSpecified: self.format != nil, label: observing.label,
+          tags: observing.tagging.tags,
           reports: .onTerminal()
         ).write(to: temporary)
         summary.take = path
