@@ -159,8 +159,8 @@ let package = Package(
     module(
       "Take/Replay",
       [
-        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Room",
-        "Tape", "Queries", "Stats",
+        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Observer",
+        "Media", "Room", "Tape", "Queries", "Stats",
       ], containers: ["DequeModule"]),
     module(
       "Take/Debug",

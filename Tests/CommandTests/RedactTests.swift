@@ -37,6 +37,23 @@ struct RedactTests {
     }
   }
 
+  /// Calls between others are executed too: their packets are protected again under other keys,
+  /// also those of DTLS 1.3, whose handshake is encrypted.
+  @Test(arguments: ["observed-firefox", "observed-aiortc"])
+  func aCallBetweenOthersIsExecutedStill(name: String) async throws {
+    let folder = try Folder()
+    let (call, new) = (Exports.capture(name), folder.file("new.take"))
+    let said = try await redact(call, new)
+    #expect(!said.contains("nothing is executed"), "\(said)")
+    try await Takes.expectIdentical(new)
+    for question in [
+      "SELECT count(*) FROM frame", "SELECT count(*) FROM message",
+      "SELECT count(*) FROM rtcp", "SELECT count(*) FROM packet WHERE protocol = 'dtls'",
+    ] {
+      #expect(try Takes.number(call, question) == Takes.number(new, question), "\(question)")
+    }
+  }
+
   /// Removing one category leaves the rest unchanged.
   @Test(arguments: ["media", "keys", "addresses", "names", "messages"])
   func eachPartGoesAlone(part: String) async throws {
@@ -89,6 +106,31 @@ struct RedactTests {
     }
     // The search itself finds something in the original.
     #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 100)
+  }
+
+  /// A name that is a part of longer words is replaced there too, and the take is delivered.
+  @Test func namesInsideOfLongerWordsAreReplaced() async throws {
+    let folder = try Folder()
+    let dump = folder.file("log.jsonl")
+    let name = "Wilhelmina77"
+    let lines = [
+      #"["create","PC_0",{},1700000000000]"#,
+      #"[":joined\#(name)Now","PC_0",{"displayName":"\#(name)"},1700000000100]"#,
+      #"["getstats","PC_0",{"goog_\#(name)_1":{"type":"x","ssrc":9123456780}},1700000000200]"#,
+      #"[":log","PC_0","room=\#(name) name: 9123456780 of x",1700000000300]"#,
+    ]
+    try lines.joined(separator: "\n").write(toFile: dump, atomically: true, encoding: .utf8)
+    let (take, new) = (folder.file("call.take"), folder.file("new.take"))
+    let imported = try await Tool.run("import", dump, "--out", take)
+    try #require(imported.status == 0, "\(imported.errors)")
+    _ = try await redact(take, new)
+    #expect(try await Tool.run("replay", new).status == 0)
+    #expect(try Forms(name).place(in: take) != nil)
+    #expect(try Forms(name).place(in: new) == nil)
+    #expect(
+      try Takes.number(take, "SELECT count(*) FROM event")
+        == Takes.number(
+          new, "SELECT count(*) FROM event"))
   }
 
   /// An archive with everything that another person needs to examine the take.

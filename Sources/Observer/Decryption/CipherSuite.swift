@@ -1,5 +1,5 @@
 import Crypto
-import Secure
+package import Secure
 import Wire
 
 /// A cipher suite by its IANA number.
@@ -211,6 +211,46 @@ struct EpochProtection: Sendable {
 
   /// Decrypts a record; nil if it belongs to another epoch or is damaged.
   mutating func open(_ record: UnifiedRecord) -> (type: UInt8, text: [UInt8])? {
+    guard var text = openPadded(record)?.text else { return nil }
+    // The content type follows the plaintext, and zero padding may follow it (RFC 8446 section
+    // 5.4).
+    while text.last == 0 { text.removeLast() }
+    guard let type = text.popLast() else { return nil }
+    return (type, text)
+  }
+
+  /// Encrypts a text with type and padding under a decrypted record's number.
+  func seal(_ text: [UInt8], _ opened: Opened, number range: Range<Int>) -> [UInt8]? {
+    guard
+      let made = cipher.seal(
+        text, key: key, nonce: nonce(opened.number), additional: opened.header)
+    else { return nil }
+    let sealed = made.sealed + made.tag
+    guard let mask = cipher.mask(key: numberKey, sample: Array(sealed.prefix(16))) else {
+      return nil
+    }
+    var header = opened.header
+    for (index, place) in range.enumerated() { header[place] ^= mask[index] }
+    return header + sealed
+  }
+
+  /// A decrypted record: its header with the number in the clear, its whole number, and its text
+  /// with type and padding.
+  struct Opened {
+    var header: [UInt8]
+    var number: UInt64
+    var text: [UInt8]
+  }
+
+  private func nonce(_ number: UInt64) -> [UInt8] {
+    var nonce = vector
+    for index in 0..<8 {
+      nonce[4 + index] ^= UInt8(truncatingIfNeeded: number >> (56 - 8 * UInt64(index)))
+    }
+    return nonce
+  }
+
+  mutating func openPadded(_ record: UnifiedRecord) -> Opened? {
     guard let mask = cipher.mask(key: numberKey, sample: Array(record.sealed.prefix(16))) else {
       return nil
     }
@@ -228,21 +268,100 @@ struct EpochProtection: Sendable {
     } else if number >= range, number > next + range / 2 {
       number -= range
     }
-    var nonce = vector
-    for index in 0..<8 {
-      nonce[4 + index] ^= UInt8(truncatingIfNeeded: number >> (56 - 8 * UInt64(index)))
-    }
     guard
-      var text = cipher.open(
+      let text = cipher.open(
         Array(record.sealed.dropLast(AEADCipher.tagLength)),
-        tag: Array(record.sealed.suffix(AEADCipher.tagLength)), key: key, nonce: nonce,
+        tag: Array(record.sealed.suffix(AEADCipher.tagLength)), key: key, nonce: nonce(number),
         additional: header)
     else { return nil }
     next = max(next, number + 1)
-    // The content type follows the plaintext, and zero padding may follow it (RFC 8446 section
-    // 5.4).
-    while text.last == 0 { text.removeLast() }
-    guard let type = text.popLast() else { return nil }
-    return (type, text)
+    return Opened(header: header, number: number, text: text)
+  }
+}
+
+// MARK: - RecordResealing
+
+/// Encrypts one side's DTLS 1.3 records again under other secrets, with other contents.
+package struct RecordResealing: Sendable {
+  private struct Epoch: Sendable {
+    var number: UInt64
+    /// The secrets from which the next epoch's are derived; empty for the handshake.
+    var secrets: (old: [UInt8], new: [UInt8])
+    var old: EpochProtection
+    var new: EpochProtection
+  }
+
+  private let schedule: KeySchedule
+  private let cipher: AEADCipher
+  private var epochs: [Epoch] = []
+  private static let epochsMaximum = 16
+
+  /// Derives the keys from logged secrets; nil if there are none for this suite.
+  package init?(
+    _ suite: CipherSuite, old: LoggedSecrets, new: LoggedSecrets, isClient: Bool
+  ) {
+    guard let cipher = suite.cipher else { return nil }
+    (self.cipher, schedule) = (cipher, KeySchedule(hash: suite.hash))
+    let labels: [SecretLabel] =
+      isClient ? [.clientHandshake, .clientTraffic] : [.serverHandshake, .serverTraffic]
+    for (number, label) in zip(UInt64(2)..., labels) {
+      guard let before = old[label], let after = new[label] else { continue }
+      epochs.append(epoch(number, before, after))
+    }
+    guard !epochs.isEmpty else { return nil }
+  }
+
+  private func epoch(_ number: UInt64, _ old: [UInt8], _ new: [UInt8]) -> Epoch {
+    Epoch(
+      number: number, secrets: (old, new), old: EpochProtection(old, cipher, schedule),
+      new: EpochProtection(new, cipher, schedule))
+  }
+
+  /// Returns the record at an offset with other contents, and advances; nil if no key opens it.
+  ///
+  /// - Parameter change: receives the content type and the contents, and returns as many bytes.
+  package mutating func rewritten(
+    _ bytes: [UInt8], at offset: inout Int,
+    _ change: (_ type: UInt8, _ contents: [UInt8]) -> [UInt8]
+  ) -> [UInt8]? {
+    var end = offset
+    guard let record = UnifiedRecord.read(bytes.span.bytes, at: &end) else { return nil }
+    if let last = epochs.last, last.number >= 3, epochs.count < Self.epochsMaximum,
+      UInt64(record.epochBits) == (last.number + 1) & 3
+    {
+      // The sender may have advanced to its next epoch (RFC 9147 section 8).
+      let (old, new) = last.secrets
+      let secrets = [old, new].map {
+        schedule.expand($0, "traffic upd", count: schedule.hash.length)
+      }
+      epochs.append(epoch(last.number + 1, secrets[0], secrets[1]))
+    }
+    for place in epochs.indices.reversed()
+    where UInt64(record.epochBits) == epochs[place].number & 3 {
+      guard var opened = epochs[place].old.openPadded(record) else { continue }
+      guard let end = opened.text.lastIndex(where: { $0 != 0 }) else { return nil }
+      let contents = Array(opened.text[..<end])
+      let changed = change(opened.text[end], contents)
+      guard changed.count == contents.count else { return nil }
+      opened.text.replaceSubrange(..<end, with: changed)
+      guard let made = epochs[place].new.seal(opened.text, opened, number: record.number) else {
+        return nil
+      }
+      offset += made.count
+      return made
+    }
+    return nil
+  }
+}
+
+extension LoggedSecrets {
+  /// Returns both sides' SRTP keys with salts of a DTLS 1.3 association (RFC 5764 section 4.2).
+  package func srtpKeys(
+    _ profile: SRTPProfile, _ suite: CipherSuite
+  ) -> (client: [UInt8], server: [UInt8])? {
+    guard let secret = self[.exporter], let count = profile.keyingMaterialLength else { return nil }
+    let material = KeySchedule(hash: suite.hash).export(
+      secret, "EXTRACTOR-dtls_srtp", count: count)
+    return profile.keys(in: material, role: .client).map { ($0.send, $0.receive) }
   }
 }

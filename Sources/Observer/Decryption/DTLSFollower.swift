@@ -311,12 +311,7 @@ package struct DTLSFollower: Sendable {
     else { return nil }
     let pair: (send: [UInt8], receive: [UInt8])?
     if facts.isVersion13 {
-      guard let exporter = secrets[.exporter], let count = profile.keyingMaterialLength else {
-        return nil
-      }
-      let material = KeySchedule(hash: suite.hash).export(
-        exporter, "EXTRACTOR-dtls_srtp", count: count)
-      pair = profile.keys(in: material, role: .client)
+      pair = secrets.srtpKeys(profile, suite).map { ($0.client, $0.server) }
     } else {
       guard let master = secrets[.masterSecret] else { return nil }
       pair = DTLSSecrets(

@@ -29,7 +29,11 @@ enum HandshakeText {
   }
 
   /// Returns a record's fragment with other random values, certificates, keys and signatures.
-  static func replaced(_ bytes: [UInt8], _ standIns: StandIns) -> [UInt8] {
+  ///
+  /// - Parameter isVersion13: whether it was encrypted in a handshake of DTLS 1.3.
+  static func replaced(
+    _ bytes: [UInt8], _ standIns: StandIns, isVersion13: Bool = false
+  ) -> [UInt8] {
     var made = bytes
     for part in parts(bytes) {
       let body = Array(bytes[part.body])
@@ -38,7 +42,9 @@ enum HandshakeText {
         made.replaceSubrange(part.body, with: hello(body, standIns))
       case 3, 4, 11, 12, 15, 16:
         // Lengths in front of a certificate and a cookie stay.
-        let kept = part.isFirst ? (part.type == 11 ? 6 : part.type == 3 ? 3 : 0) : 0
+        // In DTLS 1.3, a context precedes the certificates (RFC 8446 section 4.4.2).
+        let certificate = isVersion13 ? 7 + Int(body.first ?? 0) : 6
+        let kept = part.isFirst ? (part.type == 11 ? certificate : part.type == 3 ? 3 : 0) : 0
         guard body.count > kept else { continue }
         made.replaceSubrange(
           part.body,
@@ -64,7 +70,47 @@ enum HandshakeText {
       made.replaceSubrange(
         session, with: standIns.noise("session", Array(body[session]), count: session.count))
     }
+    for share in keyShares(body) {
+      made.replaceSubrange(
+        share, with: standIns.noise("share", Array(body[share]), count: share.count))
+    }
     return made
+  }
+
+  /// Returns the places of the public keys in a hello of DTLS 1.3 (RFC 8446 section 4.2.8).
+  private static func keyShares(_ body: [UInt8]) -> [Range<Int>] {
+    func number(_ place: Int) -> Int { Int(body[place]) << 8 | Int(body[place + 1]) }
+    // The extensions end the message, and their length precedes them.
+    guard
+      var offset = (36..<max(36, body.count - 2)).first(where: {
+        $0 + 2 + number($0) == body.count && isExtensions(body, $0 + 2)
+      }).map({ $0 + 2 })
+    else { return [] }
+    var found: [Range<Int>] = []
+    while offset + 4 <= body.count {
+      let end = min(body.count, offset + 4 + number(offset + 2))
+      if number(offset) == 51 {
+        // A client's list begins with its length; each key has a group and a length.
+        var place = offset + 4
+        if place + 2 <= end, number(place) == end - place - 2 { place += 2 }
+        while place + 4 <= end {
+          let key = place + 4..<min(end, place + 4 + number(place + 2))
+          found.append(key)
+          place = key.upperBound
+        }
+      }
+      offset = end
+    }
+    return found
+  }
+
+  /// Returns whether extensions with their lengths fill a message from an offset on.
+  private static func isExtensions(_ body: [UInt8], _ start: Int) -> Bool {
+    var offset = start
+    while offset + 4 <= body.count {
+      offset += 4 + (Int(body[offset + 2]) << 8 | Int(body[offset + 3]))
+    }
+    return offset == body.count && start < body.count
   }
 
   // MARK: Following

@@ -1,5 +1,6 @@
 import Crypto
 import ICE
+import Observer
 import Peer
 import RTP
 import Secure
@@ -18,6 +19,8 @@ final class RedactedPackets {
   private var associations: [UInt32: [RedactedAssociation]] = [:]
   /// The last channel messages' protocols, by association and stream.
   private var sctp = RedactedSCTP()
+  /// Both sides of observed DTLS 1.3 associations.
+  private var resealings: [RecordResealing] = []
 
   init(_ text: RedactedText, _ survey: RedactionSurvey) {
     self.text = text
@@ -26,6 +29,55 @@ final class RedactedPackets {
     for found in survey.associations {
       guard let made = RedactedAssociation(found, text) else { continue }
       associations[found.peer, default: []].append(made)
+    }
+    addVersion13(survey)
+    for old in survey.srtpKeys.sorted() {
+      add(try? SRTPKey(parsing: old), as: try? SRTPKey(parsing: text.srtpKey(old)))
+    }
+    for old in survey.cryptoAttributes.sorted() {
+      let keys = [old, text.crypto(old)].map { CryptoAttribute($0)?.srtpKeys ?? [] }
+      for (old, new) in zip(keys[0], keys[1]) { add(old, as: new) }
+    }
+  }
+
+  /// Adds the observed associations of DTLS 1.3 whose secrets are in a key log.
+  private func addVersion13(_ survey: RedactionSurvey) {
+    var logs = (old: NSSKeyLog(), new: NSSKeyLog())
+    for log in survey.keyLogs {
+      _ = logs.old.append(log.utf8)
+      _ = logs.old.finish()
+      _ = logs.new.append(text.value(log, key: "keylog").utf8)
+      _ = logs.new.finish()
+    }
+    for hello in survey.hellosOfVersion13 {
+      guard let random = hello.clientRandom, let suite = hello.suite.map(CipherSuite.init),
+        let renewed = [UInt8](hexadecimal: standIns.word(hexadecimal(random), .keys)),
+        let old = logs.old.secrets(of: random), let new = logs.new.secrets(of: renewed)
+      else { continue }
+      resealings += [true, false].compactMap {
+        RecordResealing(suite, old: old, new: new, isClient: $0)
+      }
+      // The chosen profile is in an encrypted message; only the right one fits a packet.
+      for profile in RedactedAssociation.profiles {
+        guard let before = old.srtpKeys(profile, suite), let after = new.srtpKeys(profile, suite),
+          let protection = SRTPSuite(profile)
+        else { continue }
+        for (old, new) in [(before.client, after.client), (before.server, after.server)] {
+          guard let made = RedactedAssociation(protection, old: old, new: new) else { continue }
+          associations[0, default: []].append(made)
+        }
+      }
+    }
+  }
+
+  /// Adds an SRTP key that a user or a description gave for an observed call.
+  private func add(_ old: SRTPKey?, as new: SRTPKey?) {
+    guard let old, let new, old.identifier.isEmpty, old.bytes.count == new.bytes.count else {
+      return
+    }
+    for suite in old.suites {
+      guard let made = RedactedAssociation(suite, old: old.bytes, new: new.bytes) else { continue }
+      associations[0, default: []].append(made)
     }
   }
 
@@ -147,9 +199,13 @@ final class RedactedPackets {
     var made: [UInt8] = []
     var offset = 0
     // DTLS 1.3 records have another header (RFC 9147 section 4).
-    while offset < bytes.count, bytes[offset] & 0xe0 != 0x20,
-      let record = DTLSRecord.read(bytes.span.bytes, at: &offset)
-    {
+    while offset < bytes.count {
+      if bytes[offset] & 0xe0 == 0x20 {
+        guard peer == 0, let made13 = resealed(bytes, at: &offset) else { break }
+        made += made13
+        continue
+      }
+      guard let record = DTLSRecord.read(bytes.span.bytes, at: &offset) else { break }
       let before = made.count
       var copy = record
       if record.epoch > 0 {
@@ -169,6 +225,22 @@ final class RedactedPackets {
     // The header stays, with the lowest bits of a number.
     return made + rest.prefix(5)
       + standIns.noise("record", rest, count: max(0, rest.count - 5))
+  }
+
+  /// Returns the DTLS 1.3 record at an offset with other contents and keys; nil if no key opens it.
+  private func resealed(_ bytes: [UInt8], at offset: inout Int) -> [UInt8]? {
+    for place in resealings.indices {
+      let made = resealings[place].rewritten(bytes, at: &offset) { type, contents in
+        switch type {
+        case 22 where parts.contains(.keys):
+          HandshakeText.replaced(contents, standIns, isVersion13: true)
+        case DTLSRecord.applicationData: sctp.packet(contents, text)
+        default: contents
+        }
+      }
+      if let made { return made }
+    }
+    return nil
   }
 
   /// Returns which of an association's keys may protect a packet: for an observed call, either.
@@ -287,6 +359,19 @@ final class RedactedAssociation {
       SRTPPair(profile, old: before.receive, new: after.receive),
       SRTPPair(profile, old: before.send, new: after.send),
     ]
+  }
+
+  static let profiles: [SRTPProfile] = [
+    .aes128CMSHA1_80, .aes128CMSHA1_32, .aeadAES128GCM, .aeadAES256GCM, .nullSHA1_80, .nullSHA1_32,
+  ]
+
+  /// Creates an association of one SRTP key, which protects one direction.
+  init?(_ suite: SRTPSuite, old: [UInt8], new: [UInt8]) {
+    guard let profile = Self.profiles.first(where: { SRTPSuite($0) == suite }),
+      let pair = SRTPPair(profile, old: old, new: new)
+    else { return nil }
+    records = [nil, nil]
+    packets = [pair, nil]
   }
 
   func open(_ record: DTLSRecord, isInbound: Bool) -> [UInt8]? {

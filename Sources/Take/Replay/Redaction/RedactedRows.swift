@@ -17,6 +17,8 @@ final class RedactedRows {
   private var author = RedactedText.Author.anybody
   /// The random bytes that each actor's streams yielded.
   var drawn: [UInt32: [String: String]] = [:]
+  /// Replaces what is left of the original in a text; nil unless a search found something.
+  var scrub: ((String) -> String)?
 
   /// - Parameter packets: redacts datagrams; nil leaves them unchanged.
   init(_ text: RedactedText, _ packets: RedactedPackets?) {
@@ -46,6 +48,11 @@ final class RedactedRows {
         }
       }
       finish(&values, table, rows, row, actor)
+      if let scrub {
+        for index in values.indices {
+          if case .text(let text) = values[index] { values[index] = .text(scrub(text)) }
+        }
+      }
       copy.append(table, values)
     }
     return copy

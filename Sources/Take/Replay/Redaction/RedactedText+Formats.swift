@@ -108,8 +108,9 @@ extension RedactedText {
     switch name {
     case "candidate": return candidate(text)
     case "ice-ufrag", "ice-pwd": return "\(name):\(standIns.word(content, .keys))"
-    case "fingerprint", "tls-id", "crypto":
+    case "fingerprint", "tls-id":
       return "\(name):" + secretFields(content)
+    case "crypto": return "\(name):" + crypto(content)
     case "msid", "msid-semantic", "label", "mslabel":
       return "\(name):" + fields(content, .names)
     case "ssrc":
@@ -126,18 +127,41 @@ extension RedactedText {
     }
   }
 
-  /// Redacts fields with secrets; an SRTP key keeps its parameters, and a fingerprint counts as a
-  /// secret.
+  /// Redacts fields with secrets; a fingerprint counts as one.
   private func secretFields(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
-      if field.hasPrefix("inline:") {
-        let key = field.dropFirst(7)
-        let end = key.firstIndex(of: "|") ?? key.endIndex
-        return "inline:" + standIns.word(String(key[..<end]), .keys) + key[end...]
-      }
-      return standIns.word(
-        String(field), .keys, isSecret: RedactedText.isFingerprint(String(field)))
+      standIns.word(String(field), .keys, isSecret: RedactedText.isFingerprint(String(field)))
     }.joined(separator: " ")
+  }
+
+  /// Redacts the keys of a crypto attribute (RFC 4568 section 9.1); suite and parameters stay.
+  func crypto(_ text: String) -> String {
+    text.split(separator: " ", omittingEmptySubsequences: false).map { field in
+      guard field.hasPrefix("inline:") else { return String(field) }
+      return field.split(separator: ";", omittingEmptySubsequences: false).map { part in
+        guard part.hasPrefix("inline:") else { return String(part) }
+        let key = part.dropFirst(7)
+        let end = key.firstIndex(of: "|") ?? key.endIndex
+        return "inline:" + standIns.word(String(key[..<end]), .keys, isSecret: true) + key[end...]
+      }.joined(separator: ";")
+    }.joined(separator: " ")
+  }
+
+  /// Redacts an SRTP key as users give it: `[WHICH=][SUITE:]KEY`.
+  func srtpKey(_ text: String) -> String {
+    var rest = text[...]
+    var made = ""
+    // Base64 may end with equals signs; a separator is followed by something else.
+    if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
+      let which = String(rest[..<sign])
+      made = (which.hasPrefix("ssrc:") ? which : host(which)) + "="
+      rest = rest[rest.index(after: sign)...]
+    }
+    if let colon = rest.firstIndex(of: ":") {
+      made += rest[...colon]
+      rest = rest[rest.index(after: colon)...]
+    }
+    return made + standIns.word(String(rest), .keys, isSecret: true)
   }
 
   /// Redacts a candidate attribute (RFC 8839 section 5.1), with or without `a=` in front.

@@ -36,7 +36,7 @@ struct RedactedText {
     "api_key", "apisecret", "api_secret", "secret", "pin", "authorization", "mastersecret",
     "clientrandom", "serverrandom", "key", "icepwd", "username", "usernamefragment", "ufrag",
     "icelocalusernamefragment", "fingerprint", "remotefingerprint", "localfingerprint", "cookie",
-    "auth", "bearer", "signature", "jwt", "srtpkey", "nonce", "admin_key", "adminkey", "_key",
+    "auth", "bearer", "signature", "jwt", "nonce", "admin_key", "adminkey", "_key",
     "icetoken", "session_secret",
   ]
   /// Keys among those whose values are never protocol words.
@@ -89,6 +89,7 @@ struct RedactedText {
     guard depth < 8 else { return standIns.word(text, .names) }
     let name = key.lowercased()
     if name == "keylog" || text.hasPrefix("CLIENT_RANDOM ") { return keyLog(text) }
+    if name == "srtpkey" { return srtpKey(text) }
     if let shaped = shaped(text, name, depth) { return shaped }
     if RedactedText.certificateKeys.contains(name) { return certificate(text) }
     if name == "bytes", let data = Data(base64Encoded: text) { return bytes(data, depth) }

@@ -99,12 +99,12 @@ struct RedactionScan {
   /// Returns the first original found in some bytes.
   ///
   /// - Parameter ignoresUniversal: whether patterns that occur in every take do not count.
-  private func find(_ bytes: [UInt8], ignoresUniversal: Bool = true) -> (
+  private func find(_ bytes: [UInt8], from start: Int = 0, ignoresUniversal: Bool = true) -> (
     length: Int, offset: Int
   )? {
-    guard bytes.count >= 8 else { return nil }
-    var window = Self.head(bytes, 0)
-    var next = 8
+    guard bytes.count >= start + 8 else { return nil }
+    var window = Self.head(bytes, start)
+    var next = start + 8
     while true {
       if filter[Int(truncatingIfNeeded: window & 0xffff)], let found = patterns[window] {
         let start = next - 8
@@ -120,6 +120,27 @@ struct RedactionScan {
       window = window >> 8 | UInt64(bytes[next]) << 56
       next += 1
     }
+  }
+
+  /// Returns a text in which stand-ins replace all originals, also those inside of longer words.
+  func scrubbed(_ text: String, _ standIns: StandIns) -> String {
+    var bytes = Array(text.utf8)
+    var start = 0
+    while let found = find(bytes, from: start, ignoresUniversal: false) {
+      let range = found.offset..<found.offset + found.length
+      let new = Array(standIns.within(String(decoding: bytes[range], as: UTF8.self)).utf8)
+      guard new.count == range.count else { break }
+      var kept = 0
+      for (place, byte) in zip(range, new) {
+        // Escapes stay what they are, of one character or with four digits.
+        if kept == 0, bytes[place] == UInt8(ascii: "\\") {
+          kept = place + 1 < bytes.count && bytes[place + 1] == UInt8(ascii: "u") ? 6 : 2
+        }
+        if kept == 0 { bytes[place] = byte } else { kept -= 1 }
+      }
+      start = range.upperBound
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Searches a take; returns nil if nothing of the original is left.

@@ -30,6 +30,16 @@ struct RedactionSurvey {
   private var hellos: [[String]: HandshakeText.Hellos] = [:]
   private var seen: [HandshakeText.Hellos] = []
   private var masters: [[UInt8]: [UInt8]] = [:]
+  /// The key logs as given, and the hello messages of observed DTLS 1.3 associations.
+  private(set) var keyLogs: [String] = []
+  var hellosOfVersion13: [HandshakeText.Hellos] {
+    seen.filter { ($0.suite ?? 0) >> 8 == 0x13 }
+  }
+  /// SRTP keys as users gave them, and crypto attributes of descriptions.
+  private(set) var srtpKeys: Set<String> = []
+  private(set) var cryptoAttributes: Set<String> = []
+  /// The maximum number of such keys: each is tried on each packet.
+  private static let keyMaximum = 256
 
   init(path: String, _ text: RedactedText) throws(TapeError) {
     let reader = try TapeReader(path: path)
@@ -99,10 +109,17 @@ struct RedactionSurvey {
       if let certificate = member?.base64Certificate { text.certificate(certificate) }
     case .callRequest:
       guard let call = CallRequestRow(rows, row) else { return }
-      if call.name == "keyLog",
+      if call.name == "keyLog" || call.name == "srtpKey",
         let values = CanonicalJSON.value([String: String].self, from: call.arguments)
       {
-        for value in values.values { learn(keyLog: value) }
+        for value in values.values {
+          if call.name == "keyLog" {
+            learn(keyLog: value)
+            keyLogs.append(value)
+          } else if srtpKeys.count < Self.keyMaximum {
+            srtpKeys.insert(value)
+          }
+        }
       }
       describe(call.arguments, call.peer.number)
     case .callReply:
@@ -156,10 +173,14 @@ struct RedactionSurvey {
   /// Learns what a description's lines state, wherever the description is.
   private mutating func describe(_ text: String, _ peer: UInt32) {
     for word in RedactionSurvey.words(after: "ice-pwd:", in: text) { secrets.add(password: word) }
-    guard text.contains("rtpmap:") else { return }
+    guard text.contains("rtpmap:") || text.contains("crypto:") else { return }
     let lines = text.replacing("\\r\\n", with: "\n").replacing("\\n", with: "\n")
       .replacing("\\/", with: "/")
     for line in lines.split(whereSeparator: \.isNewline) {
+      if line.hasPrefix("a=crypto:"), cryptoAttributes.count < Self.keyMaximum {
+        // The description may end inside of JSON.
+        cryptoAttributes.insert(String(line.dropFirst(9).prefix { $0 != "\"" }))
+      }
       let fields = line.split(separator: " ")
       guard fields.count > 1, let colon = fields[0].firstIndex(of: ":"),
         let type = UInt8(fields[0][fields[0].index(after: colon)...])

@@ -70,19 +70,18 @@ package struct Redactor {
     var reason: String?
     let drawn = try drawnBytes(survey, &reason)
     if header.redacted?.isFactsOnly == true { reason = "nothing of it is executed already" }
+    let known = reason
     try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil)
     let scan = RedactionScan(standIns, media: media)
-    if reason == nil {
-      reason = try execute(rows)
-      if reason == nil, let leak = try scan.leak(in: output) {
-        reason = "executed, it shows something of the original in \(leak.place)"
+    try produce(from: rows, scan, &reason)
+    if try scan.leak(in: output) != nil {
+      // Somebody's name may be a part of a longer word.
+      for name in [output, rows] { FileBytes.remove(name) }
+      reason = known
+      try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil) {
+        scan.scrubbed($0, standIns)
       }
-      if reason != nil {
-        FileBytes.remove(output)
-        try copyFacts(from: rows)
-      }
-    } else {
-      try copyFacts(from: rows)
+      try produce(from: rows, scan, &reason)
     }
     if let leak = try scan.leak(in: output) {
       throw TapeError(
@@ -96,6 +95,21 @@ package struct Redactor {
       addresses: standIns.replacedAddresses.count, steps: try TapeReader(path: output).stepCount(),
       isExecuted: reason == nil, reason: reason, searched: scan.count,
       sentence: redacted.sentence)
+  }
+
+  /// Makes the new take: executed if possible, or the rows as facts, for a reason.
+  private func produce(
+    from rows: String, _ scan: RedactionScan, _ reason: inout String?
+  ) throws(TapeError) {
+    if reason == nil {
+      reason = try execute(rows)
+      if reason == nil, let leak = try scan.leak(in: output) {
+        reason = "executed, it shows something of the original in \(leak.place)"
+      }
+      guard reason != nil else { return }
+      FileBytes.remove(output)
+    }
+    try copyFacts(from: rows)
   }
 
   // MARK: Learning
@@ -226,14 +240,17 @@ package struct Redactor {
   }
 
   /// Writes the take with every row replaced.
+  ///
+  /// - Parameter scrub: replaces what is left in texts after that.
   private func writeRows(
     to rows: String, _ survey: RedactionSurvey, _ drawn: [UInt32: [String: String]],
-    isFactsOnly: Bool
+    isFactsOnly: Bool, scrub: ((String) -> String)? = nil
   ) throws(TapeError) {
     let reader = try TapeReader(path: path)
     let copy = try TakeCopy(path: rows, header: newHeader(isFactsOnly: isFactsOnly))
     let mapping = RedactedRows(text, RedactedPackets(text, survey))
     mapping.drawn = drawn
+    mapping.scrub = scrub
     while let chunk = try reader.chunk() {
       for step in chunk.steps {
         let mapped = mapping.mapped(step, chunk.rows)

@@ -100,6 +100,16 @@ final class StandIns {
   /// Returns the known stand-in for a word.
   func known(_ old: String) -> String? { words[old] }
 
+  /// Returns what stands for a text inside of a longer word.
+  ///
+  /// A number stays one in JSON, which allows no zero in front.
+  func within(_ old: String) -> String {
+    let new =
+      words[old] ?? StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
+    let isNumber = old.utf8.allSatisfy { (48...57).contains($0) }
+    return isNumber && new.hasPrefix("0") ? "1" + new.dropFirst() : new
+  }
+
   /// Returns a text in which letters replace letters, digits replace digits, and hexadecimal stays
   /// hexadecimal; other ASCII stays, so that mail addresses and file names still look like it.
   private static func shape(_ old: String, _ noise: [UInt8]) -> String {

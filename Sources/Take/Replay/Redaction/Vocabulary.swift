@@ -130,6 +130,8 @@ enum Vocabulary {
     get post put patch delete options content length type location etag link keep alive gzip \
     deflate chunked accept upgrade switching protocols ok created bad found method allowed text \
     html javascript nosniff allow origin control access headers methods expose max age vary cache \
-    no store host connection
+    no store host connection \
+    conference focus jicofo jigasi jibri jvb bridge colibri jingle endpoint endpoints visitor \
+    visitors xmpp muc occupant members owner region moderator
     """
 }
