@@ -309,6 +309,29 @@ struct FormatExportTests {
         == Exports.rows(made.path, choice + " AND peer = 2").sorted())
   }
 
+  /// A take without copies of its frames has the packets that they are assembled from.
+  @Test func framesOfACallBetweenOthersAreAssembledFromItsPackets() async throws {
+    let folder = try Folder()
+    let take = Exports.capture("observed-aiortc")
+    try #require(try Takes.number(take, "SELECT count(*) FROM frame WHERE bytes IS NOT NULL") == 0)
+    let outcome = try await Exports.export(
+      take, "--format", "webm", "--format", "ogg", "--out", folder.file("m"), "--json")
+    let files = try #require(
+      try Exports.json(Data(outcome.output.utf8))["files"] as? [[String: Any]])
+    let frames = files.filter { $0["kind"] as? String == "webm" }
+      .reduce(0) { $0 + ($1["frames"] as? Int ?? 0) + ($1["frames_left_out"] as? Int ?? 0) }
+    #expect(
+      try frames
+        == Takes.number(
+          take,
+          """
+          SELECT count(*) FROM frame WHERE direction = 'in' AND size > 0
+            AND outcome NOT IN ('undecodable', 'concealed', 'recovered')
+          """))
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("m"))
+    #expect(names.allSatisfy { !$0.hasSuffix(".take") && !$0.contains("retake") }, "\(names)")
+  }
+
   // MARK: Rows
 
   @Test func rowsOfAViewOrAQueryGoIntoAFile() async throws {

@@ -1,6 +1,7 @@
 import Media
 import MediaFiles
 import RTP
+import Replay
 package import Tape
 import Wire
 
@@ -98,7 +99,9 @@ package struct FrameExport {
       try TakeHeader.read(from: connection, path: take)
     }
     guard header.keepsMedia else {
-      throw .nothing(take: take, reason: "it keeps no media; export --media replays it")
+      return try withCopy(header, in: folder, progress) { (copy) throws(ExportFailure) in
+        try copy.write(container, into: folder, mux: mux, progress: progress)
+      }
     }
     let tracks = try ExportFailure.asking(take) { () throws(SQLiteError) in
       try list(connection, container)
@@ -111,6 +114,42 @@ package struct FrameExport {
       if let file = try write(track, container, to: path, connection, mux) { written.append(file) }
     }
     return written
+  }
+
+  /// Exports from a temporary take with frames that the stack assembles again from the packets.
+  private func withCopy(
+    _ header: TakeHeader, in folder: String, _ progress: (String) -> Void,
+    _ use: (FrameExport) throws(ExportFailure) -> [Written]
+  ) throws(ExportFailure) -> [Written] {
+    let file: WholeFile
+    do throws(WholeFile.Failure) {
+      let name = folder.hasSuffix("/") ? folder + "frames.take" : "\(folder)/frames.take"
+      file = try WholeFile(name, .replaced, isTake: true)
+    } catch {
+      throw .file(error)
+    }
+    return try withExtendedLifetime(file) { () throws(ExportFailure) in
+      try ExportFailure.reading { () throws(TapeError) in
+        let substitution = try Substitution(of: take, header, by: .current(for: take))
+        guard header.redacted?.isFactsOnly != true else {
+          throw TapeError(
+            path: take, place: "", reason: "it keeps no media, and nothing of it is executed again")
+        }
+        var options = Redrive.Options()
+        options.skipsCodecs = substitution.skipsCodecs
+        options.security = substitution.security
+        var header = header
+        header.keepsMedia = true
+        options.header = header
+        let redrive = try Redrive(
+          path: take, output: file.temporary, options: options, codecs: { LibraryCodecs() },
+          peer: TakeVerification.stack)
+        _ = try redrive.run { progress("assembling frames, \($0.wholeSeconds) s") }
+      }
+      return try use(
+        FrameExport(
+          take: file.temporary, peer: peer, window: window, present: present, withSent: withSent))
+    }
   }
 
   // MARK: Tracks

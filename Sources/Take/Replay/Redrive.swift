@@ -75,11 +75,11 @@ package final class Redrive {
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
     actors.scriptsObservers = reader.header.redacted?.parts.contains(.media) ?? false
     script?.follow(source)
-    copy = try TakeCopy(path: output, header: options.header ?? reader.header)
-    let format = (options.header ?? reader.header).format
+    let header = options.header ?? reader.header
+    copy = try TakeCopy(path: output, header: header)
     transcript = Transcript(
-      keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs, format: format)
-    if format != reader.header.format {
+      keepsMedia: header.keepsMedia, hashesMedia: !options.skipsCodecs, format: header.format)
+    if header.format != reader.header.format || header.keepsMedia != reader.header.keepsMedia {
       comparison = Transcript(
         keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs,
         format: reader.header.format)
