@@ -115,7 +115,7 @@ struct RedactTests {
     let name = "Wilhelmina77"
     let lines = [
       #"["create","PC_0",{},1700000000000]"#,
-      #"[":joined\#(name)Now","PC_0",{"displayName":"\#(name)","number":"9123456780"},1700000000100]"#,
+      #"[":joined\#(name)Now","PC_0",{"displayName":"\#(name)"},1700000000100]"#,
       #"["getstats","PC_0",{"goog_\#(name)_1":{"type":"x","ssrc":9123456780}},1700000000200]"#,
       #"[":log","PC_0","room=\#(name) name: 9123456780 of x",1700000000300]"#,
     ]

@@ -259,7 +259,7 @@ struct ReportedImportTests {
     // A report on each line.
     #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}]"#
       + "\n"
-      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"ssrc":5,"packetsReceived":9}]"#,
+      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"packetsReceived":9}]"#,
     // An object on each line.
     #"{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}"#
       + "\n"
@@ -268,7 +268,7 @@ struct ReportedImportTests {
     "```\n" + #"{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"jitter":NaN,"#
       + #""packetsReceived":9},"B":{"type":"trans"#,
     "\u{feff}"
-      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":9}]"#,
+      + #"[{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"packetsReceived":9}]"#,
   ])
   func reportsAsPeoplePasteThem(text: String) async throws {
     let folder = try Folder()

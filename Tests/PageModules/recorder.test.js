@@ -362,8 +362,8 @@ test("frames go on in order, and their copies come in batches with the bytes of 
   const [{ copies, bytes, transferred }] = batches;
   assert.deepEqual([...bytes], [1, 2, 3]);
   assert.deepEqual(transferred, [bytes.buffer]);
-  assert.deepEqual(copies.map(({ receiver, size, ssrc, rtpTime }) => [receiver, size, ssrc, rtpTime]),
-    [[3, 2, 9, 7], [3, 1, undefined, 8]]);
+  const facts = copies.map(({ receiver, size, ssrc, rtpTime }) => [receiver, size, ssrc, rtpTime]);
+  assert.deepEqual(facts, [[3, 2, 9, 7], [3, 1, undefined, 8]]);
   flush();
   assert.equal(batches.length, 1);
 });

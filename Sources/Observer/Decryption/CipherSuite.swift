@@ -220,7 +220,7 @@ struct EpochProtection: Sendable {
   }
 
   /// Encrypts a text with type and padding under a decrypted record's number.
-  func seal(_ text: [UInt8], _ opened: Opened, number places: Range<Int>) -> [UInt8]? {
+  func seal(_ text: [UInt8], _ opened: Opened, number range: Range<Int>) -> [UInt8]? {
     guard
       let made = cipher.seal(
         text, key: key, nonce: nonce(opened.number), additional: opened.header)
@@ -230,7 +230,7 @@ struct EpochProtection: Sendable {
       return nil
     }
     var header = opened.header
-    for (index, place) in places.enumerated() { header[place] ^= mask[index] }
+    for (index, place) in range.enumerated() { header[place] ^= mask[index] }
     return header + sealed
   }
 

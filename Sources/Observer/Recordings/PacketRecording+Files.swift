@@ -145,7 +145,7 @@ extension PacketRecording {
     let began = Int64(number(4)) * 1_000_000_000 + Int64(number(4)) * 1000
     reader = reader.dropFirst(8)
     share(file)
-    var last: UInt32?
+    var before: UInt32?
     var milliseconds: Int64 = 0
     while reader.count >= 8 {
       let stored = Int(number(2))
@@ -153,8 +153,12 @@ extension PacketRecording {
       let offset = number(4)
       guard stored >= 8, reader.count >= stored - 8 else { break }
       // The offset overflows after 49 days, and may go back.
-      milliseconds += last.map { Int64(Int32(bitPattern: offset &- $0)) } ?? Int64(offset)
-      last = offset
+      if let before {
+        milliseconds += Int64(Int32(bitPattern: offset &- before))
+      } else {
+        milliseconds = Int64(offset)
+      }
+      before = offset
       add(
         shared: reader.startIndex..<(reader.startIndex + stored - 8),
         at: max(0, began + milliseconds * 1_000_000), isOutgoing: false, originalLength: original)

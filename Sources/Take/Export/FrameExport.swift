@@ -116,8 +116,7 @@ package struct FrameExport {
     return written
   }
 
-  /// Exports from a temporary take that has the frames of one without: the stack assembles them
-  /// again from the recorded packets.
+  /// Exports from a temporary take with frames that the stack assembles again from the packets.
   private func withCopy(
     _ header: TakeHeader, in folder: String, _ progress: (String) -> Void,
     _ use: (FrameExport) throws(ExportFailure) -> [Written]
@@ -131,8 +130,7 @@ package struct FrameExport {
     }
     return try withExtendedLifetime(file) { () throws(ExportFailure) in
       try ExportFailure.reading { () throws(TapeError) in
-        let substitution = try Substitution(
-          of: take, header, by: try Toolchain.current(for: take))
+        let substitution = try Substitution(of: take, header, by: .current(for: take))
         guard header.redacted?.isFactsOnly != true else {
           throw TapeError(
             path: take, place: "", reason: "it keeps no media, and nothing of it is executed again")
