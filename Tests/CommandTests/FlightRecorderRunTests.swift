@@ -33,7 +33,7 @@ struct FlightRecorderRunTests {
       try await Takes.expectIdentical(path)
     }
     let last = try #require(made.last)
-    let part = "SELECT count(*) FROM coverage WHERE reason LIKE '%retained the last 10.0 s;%'"
+    let part = "SELECT count(*) FROM coverage WHERE reason LIKE '%retained the last 10.0 s%'"
     #expect(try Takes.number(last, part) == 1)
     let good = try Folder()
     let silent = try await Tool.run(call + small + ["--out", good.file("good.take")])
@@ -71,8 +71,10 @@ struct FlightRecorderRunTests {
     #expect(outcome.status == 0, "\(outcome.errors)")
     for path in try takes(folder) {
       #expect(outcome.output.contains("\(path): ") && outcome.output.contains("s: SIGUSR1"))
+      // A take is longer than the ring only for a picture, and says so.
       let length = "SELECT (max(at_ns) - min(at_ns)) / 1000000 FROM packet"
-      #expect(try Takes.number(path, length) <= 3_000)
+      let why = "SELECT count(*) FROM coverage WHERE reason LIKE '%before that from the last key%'"
+      #expect(try Takes.number(path, length) <= 3_000 || Takes.number(path, why) == 1)
       #expect(try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'no-keys'") == 0)
       try await Takes.expectIdentical(path)
     }

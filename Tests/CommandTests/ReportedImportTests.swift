@@ -146,8 +146,8 @@ struct ReportedImportTests {
     #expect(outcome.status == 65 && outcome.errorLines.count == 1, "\(outcome.errors)")
     #expect(
       outcome.errors.contains(
-        "it is no dump of webrtc-internals; by its content it is a packet capture, which is read "
-          + "without --as"), "\(outcome.errors)")
+        "by its content it is a packet capture, as which it is imported without --as"),
+      "\(outcome.errors)")
   }
 
   /// Lines that a page buffered follow those of its server, whose clock is years off.
@@ -323,14 +323,14 @@ struct ReportedImportTests {
     let whole = folder.file("whole.txt")
     try dump.data(using: .utf16)?.write(to: URL(filePath: whole))
     let cut = folder.file("cut.txt")
-    try String(dump.prefix(180)).write(toFile: cut, atomically: true, encoding: .utf8)
-    for (path, calls) in [(whole, 2), (cut, 1)] {
+    try String(dump.prefix(150)).write(toFile: cut, atomically: true, encoding: .utf8)
+    for (path, calls) in [(whole, 3), (cut, 2)] {
       let outcome = try await Tool.run("import", path, "--out", path + ".take")
       try #require(outcome.status == 0, "\(outcome.errors)")
       #expect(outcome.output.contains("cut off at its end") == (path == cut))
       try await Takes.expectIdentical(path + ".take")
-      #expect(
-        try Takes.number(path + ".take", "SELECT count(*) FROM call_request") == calls)
+      let count = "SELECT count(*) FROM call_request WHERE peer = 1"
+      #expect(try Takes.number(path + ".take", count) == calls)
     }
     #expect(
       try Takes.number(whole + ".take", "SELECT count(*) FROM event WHERE detail LIKE '%😀%'")
@@ -347,7 +347,7 @@ struct ReportedImportTests {
       let outcome = try await Tool.run("import", path, "--as", name, "--out", path + ".take")
       #expect(outcome.status == 65)
       #expect(
-        outcome.errors.contains("by its content it is a dump of rtcstats"), "\(outcome.errors)")
+        outcome.errors.contains("by its content it is an rtcstats dump"), "\(outcome.errors)")
       #expect(!outcome.errors.contains("looks like"))
     }
   }

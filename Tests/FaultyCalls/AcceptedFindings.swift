@@ -78,7 +78,7 @@ package enum AcceptedFindings {
 
   private static let media: [FaultKind: Set<String>] = [
     .cameraStops: ["camera-stopped"],
-    .cameraRepeats: ["camera-repeats"],
+    .cameraRepeats: ["camera-repeats", "picture-still"],
     .cameraBlack: ["camera-black"],
     .silentMicrophone: ["microphone-without-signal", "silent-audio"],
     .clippedMicrophone: ["clipped-microphone"],

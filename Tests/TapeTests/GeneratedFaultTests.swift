@@ -44,7 +44,7 @@ struct GeneratedFaultTests {
     (FaultKind.wrongMapping, "video-undecodable"), (.tinyBitrate, "video-held-down"),
     (.maxBitrate, "video-held-down"), (.bandwidthLine, "video-held-down"),
     (.slowProcessor, "media-in-bursts"), (.inactiveDirection, "media-never-came"),
-    (.mutedSpeaker, "audio-muted"), (.cameraRepeats, "camera-repeats"),
+    (.mutedSpeaker, "audio-muted"), (.cameraRepeats, "picture-still"),
   ])
   func aReceiverAloneNamesIt(kind: FaultKind, id: String) throws {
     let found = try found(kind, 70..<90, sight: .victim)

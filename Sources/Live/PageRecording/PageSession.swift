@@ -123,7 +123,7 @@ actor PageSession {
     }
   }
 
-  /// Completes the take and returns its summary, or those of the takes of a ring; nil if nothing was
+  /// Completes the take and returns its summary, or those of a ring's takes; nil if nothing was
   /// reported.
   func finish() async throws(TapeError) -> [ReportedImport.Summary]? {
     if ending == nil { ending = "the recording has ended" }
@@ -177,8 +177,8 @@ actor PageSession {
           frame.connection = name(of: frame.connection, in: unit.load)
           frame.unixMilliseconds = bounded(frame.unixMilliseconds)
           recorder?.add(frame)
+          ring?.append(.frame(frame), unixMilliseconds: frame.unixMilliseconds)
         }
-        ring?.append(.frame(frame), unixMilliseconds: frame.unixMilliseconds)
       }
       try recorder?.check()
     }

@@ -122,6 +122,8 @@ package struct ReportedDocument: Sendable {
         break
       }
       for member in members {
+        // The last object of a report that was cut off may be empty.
+        if case .object(let parts) = member.value, parts.isEmpty { continue }
         guard member.value["type"]?.text != nil else { return nil }
         objects.append(object(member.name, member.value))
       }

@@ -28,8 +28,8 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
 ///   - peer: the number of the recorded receiver, which the page replaces; nil for the only peer
 ///     that received media.
 ///   - url: the page, which calls the server at `port`; nil for Retake's page.
-///   - jitterBufferTarget: the jitter buffer target that Retake's page sets, in milliseconds; nil for
-///     the browser's own.
+///   - jitterBufferTarget: the jitter buffer target that Retake's page sets, in milliseconds; nil
+///     for the browser's own.
 ///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`); 0 finds a free one.
 ///   - browser: the executable; nil for the first Chromium in PATH.
 ///   - out: the take to record of the call with the page; nil records nothing.

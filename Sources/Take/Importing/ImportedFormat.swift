@@ -99,7 +99,8 @@ package enum ImportedFormat: Hashable, Sendable {
     } catch is Decompression.Damage {
       return head.isEmpty ? nil : ByteOrderMark.unmarked(head)
     }
-    return ByteOrderMark.unmarked(head)
+    // A block of zstd may be longer than what was read.
+    return head.isEmpty ? nil : ByteOrderMark.unmarked(head)
   }
 }
 

@@ -46,33 +46,64 @@ package struct JSONKey: Sendable, Hashable {
     take.toolchain * tags | the tags given to the recording, by key; see the view tag
     peer.configuration * answersAsDTLSClient | whether an answer makes the peer the DTLS client
     peer.configuration * audioBitrate | bits per second of an Opus encoder
+    peer.configuration * awaitsSlowPaths | whether checks await responses of slow paths
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration
     peer.configuration * certificates | certificates that the application gave
+    peer.configuration * codecs | codecs that are offered, the preferred first
     peer.configuration * decoders | codecs that this build could decode beside those that all can
     peer.configuration * drawnBytes | the drawn random bytes, if the seed was redacted
+    peer.configuration * enablesDSCP | whether packets are marked with their priority (RFC 8837)
+    peer.configuration * encoders | codecs that this build could encode beside VP8 and VP9
     peer.configuration * establishmentNeedsAllCandidates | whether the time for a connection \
     begins with the last candidate
     peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: \
     for ever
+    peer.configuration * hasCompleteStatistics | whether getStats has the members of format 7
+    peer.configuration * headerExtensions | header extensions that are used, by URI
     peer.configuration * iceAddressPrivacy | whether local addresses are hidden behind mDNS names
+    peer.configuration * iceCandidatePoolSize | transports that gather before they are needed
+    peer.configuration * iceReceivingTimeoutMilliseconds | silence that counts as disconnected
     peer.configuration * iceServers | STUN and TURN servers
     peer.configuration * urls | their addresses
     peer.configuration * username | the name for a TURN server
     peer.configuration * credential | the password for it
     peer.configuration * iceTCP | whether TCP candidates are gathered
     peer.configuration * iceTransportPolicy | all or relay
+    peer.configuration * ignoresUnusedTransports | whether transports may close after bundling
+    peer.configuration * jitterBufferMinimum | the least delay of playouts in milliseconds
+    peer.configuration * limitationFollowsTarget | whether a low target counts as limited bandwidth
+    peer.configuration * notices | optional events that are reported
+    peer.configuration * ownCodecs | the application's codecs
+    peer.configuration * rampsVolume | whether changes of gain are spread over a block
+    peer.configuration * receivesAllOffered | whether codecs that the answer omits are received
+    peer.configuration * relays | whether the peer is one leg of a relay
     peer.configuration * reportsWithKeyframeDemands | whether a PLI goes with a receiver report
     peer.configuration * srtpProtections | SRTP profiles that are offered, the preferred first
+    peer.configuration * takesOfferedLayers | whether an offer that asks for simulcast gets layers
+    peer.configuration * usesIPv6 | whether IPv6 candidates are gathered
     peer.configuration * videoBitrateMaximum | bits per second at most
     peer.configuration * videoBitrateStart | bits per second at first
     actor.configuration observer awaitsKeys | whether packets wait for later keys
+    actor.configuration observer countsEarlyRepeats | whether repairs count before their NACK
+    actor.configuration observer decoders | decoders besides VP8 and VP9
     actor.configuration observer decodes | whether media was decoded
     actor.configuration observer firstPeer | the number of the first peer of the observer
+    actor.configuration observer isClear | whether media without keys is unencrypted
+    actor.configuration observer judgesClosely | whether streams are judged by all evidence
+    actor.configuration observer names | the names of ends by address
+    actor.configuration observer address | the address of a named end
+    actor.configuration observer name | the name of the end
+    actor.configuration observer pathsMaximum | how many paths are followed
     actor.configuration observer payloadTypes | payload types that were given by options
+    actor.configuration observer playsG711 | whether G.711 is decoded always
+    actor.configuration observer repairsFully | whether all repairs of a receiver are applied
     actor.configuration observer revision | which revision of the observer made the rows
+    actor.configuration observer rowsPerStep | how many rows a step has, approximately
     actor.configuration observer startUnixNanoseconds | Unix time at at_ns = 0
+    actor.configuration observer tellsTransports | whether statistics include transports and pairs
     actor.configuration observer waitingBytesMaximum | how many bytes may wait for keys
     actor.configuration observer waitingPacketsMaximum | how many packets may wait for keys
+    actor.configuration observer wakeMilliseconds | how exactly the ends are woken
     actor.configuration room actionTimeoutMilliseconds | how long an answer of the service may \
     take
     actor.configuration room audioOccupants | how many voices are received at most
@@ -143,6 +174,9 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments * sdpMid | the m-section of a candidate
     call.arguments * sdpMLineIndex | the place of that section, from 0
     call.arguments * usernameFragment | the ICE generation of a candidate
+    call.arguments clearPath source | the near end's address of a path without encryption
+    call.arguments clearPath destination | the far end's address
+    call.arguments clearPath fragments | the ICE username fragments of both ends
     call.arguments addTrack source | what is sent: a pattern, a tone, or what the application \
     hands in
     call.arguments addTrack pattern | moving pictures

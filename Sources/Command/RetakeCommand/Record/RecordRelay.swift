@@ -39,7 +39,7 @@ struct RecordRelay: AsyncParsableCommand {
           --upstream ws://127.0.0.1:8188 --fault 'drop near rtp video 5%'
         retake record relay --upstream https://app.example \\
           --certificate a.pem --key a.key --allow-origin https://app.example
-        retake record relay --upstream https://sfu.example --ring 60s --on finding:high
+        retake record relay --upstream https://a.example --ring 60s --on finding:high
       """)
 
   @Option(

@@ -20,8 +20,9 @@ package final class FreeRun {
     package var seed: UInt64 = 1
     /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
-    /// Whether the receiving sides of observed calls run too. Of the changes, only a jitter buffer's
-    /// minimum delay applies to them.
+    /// Whether the receiving sides of observed calls run too.
+    ///
+    /// Of the changes, only a jitter buffer's minimum delay applies to them.
     package var watchesCalls = false
 
     package init() {}

@@ -5,7 +5,7 @@ import Wire
 
 /// Runs the receiving sides of an observer's calls again: their jitter buffers and decoders.
 ///
-/// Media is decoded even if the recording did not decode it, so that there is an outcome to compare.
+/// Media is decoded even if the recording did not decode it, so that outcomes can be compared.
 struct WatchedCalls {
   /// The observer's number and name in the take.
   let number: UInt32

@@ -42,6 +42,8 @@ package final class RingPlan: Sendable {
     package var takesMaximum = 20
     /// Whether the oldest take is removed to make room for a new one.
     package var removesOldest = false
+    /// Whether packets since the last key frame before the ring are retained as well.
+    package var retainsPictures = true
     /// The conditions that rings are searched for.
     package var wishes: [RingWish] = []
     /// Whether takes are written on the caller's thread, for drivers in virtual time.
@@ -216,6 +218,7 @@ package final class FlightRecorder: Sendable {
 
   /// Records a frame of video that an owner sent or received.
   package func recordFrame(of stream: RingStream, isKey: Bool, at: Int64) {
+    guard plan.settings.retainsPictures else { return }
     state.withLock { $0.ring.recordFrame(of: stream, isKey: isKey, at: at) }
   }
 
@@ -335,18 +338,14 @@ package final class FlightRecorder: Sendable {
       }
     }
 
-    /// Unix time in nanoseconds.
-    var begin: Int64 {
-      switch self {
-      case .packets(let content): content.begin
-      case .reports(let content): Int64(content.begin * 1e6)
-      }
-    }
+    /// The first and last times, in nanoseconds of Unix time.
+    var begin: Int64 { times.begin }
+    var end: Int64 { times.end }
 
-    var end: Int64 {
+    private var times: (begin: Int64, end: Int64) {
       switch self {
-      case .packets(let content): content.end
-      case .reports(let content): Int64(content.end * 1e6)
+      case .packets(let content): (content.begin, content.end)
+      case .reports(let content): (Int64(content.begin * 1e6), Int64(content.end * 1e6))
       }
     }
   }

@@ -137,7 +137,12 @@ package struct PacketRing: ~Copyable {
   package mutating func trim(to now: Int64) {
     latest = max(latest, now)
     let limit = retainedFrom
-    while let record = first, record.at < limit { dropFirst(record) }
+    var dropped: Int64?
+    while let record = first, record.at < limit {
+      dropped = record.at
+      dropFirst(record)
+    }
+    if let dropped { pictures.lose(upTo: dropped) }
     guard latest -| sweptAt >= PacketRing.sweepInterval else { return }
     sweptAt = latest
     sweep(latest)

@@ -43,7 +43,7 @@ package enum RingReport: Sendable {
   }
 }
 
-/// The reports of a page's last seconds in bounded memory, and what they are not understood without.
+/// The reports of a page's last seconds in bounded memory, and the earlier ones that they need.
 ///
 /// When a report leaves the ring, what was called and what happened stays, within a limit; of
 /// statistics, which may name changes only, the objects stay as they were.

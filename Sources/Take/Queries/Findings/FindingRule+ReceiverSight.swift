@@ -117,8 +117,8 @@ extension FindingRule {
           Detection(
             "picture-still", peer: track.peer, from: run.lowerBound, to: run.upperBound,
             "next to nothing new in \(counted(Int64(frames), "frame")) for "
-              + "\(tenths(run.upperBound - run.lowerBound)) s: a scene in which nothing moves, or a "
-              + "camera that repeats one picture; its frames do not tell which of both",
+              + "\(tenths(run.upperBound - run.lowerBound)) s: a still scene, or a camera "
+              + "that repeats one picture; its frames do not show which",
             track: track.track, direction: .inbound, kind: "video", severity: isAll ? .info : nil))
       }
     }
@@ -253,7 +253,7 @@ extension FindingRule {
         words += " for \(tenths(to - from)) s, with a quantiser of "
         words += "\(median(run.map(\.quantiser))) of \(whole(quantiserScale(track.codec))), though "
         words += "nothing was lost or queued: "
-        if let line = facts.perception.ownLines.last(where: {
+        if let line = facts.perception.receiveLines.last(where: {
           $0.peer == track.peer && $0.at <= to
         }), Double(line.limit) <= limits["most_rate"] {
           words += "b= of its own description allows \(line.limit / 1000)"

@@ -49,7 +49,7 @@ extension PerceptionFacts {
       negotiations.append((peer, at))
       guard let limit = Self.videoLimit(rows.text(4) ?? "") else { continue }
       if rows.integer(3) == 0 {
-        ownLines.append((peer, at, limit))
+        receiveLines.append((peer, at, limit))
       } else if lines.last(where: { $0.peer == peer })?.limit != limit {
         lines.append((peer, at, limit))
       }

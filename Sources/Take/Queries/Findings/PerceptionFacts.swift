@@ -91,8 +91,8 @@ package struct PerceptionFacts: Sendable {
   /// The remote peer's limit for sent video in bits per second, and the time from which it applies
   /// (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// The same of the peer's own descriptions: its limit for received video.
-  package var ownLines: [(peer: Int64, at: Int64, limit: Int64)] = []
+  /// The limits for received video in the peer's own descriptions.
+  package var receiveLines: [(peer: Int64, at: Int64, limit: Int64)] = []
   /// Each source's CNAME (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
