@@ -94,9 +94,17 @@ struct LoopbackCall {
     #expect(streams.count == 1)
     // Live codecs are timed, and the time is part of the stats.
     #expect(streams.first?["totalEncodeTime"] != nil)
-    let levels = call.caller.audioLevels
+    // A window of 100 ms in which the machine stood still is quieter.
+    var levels = call.caller.audioLevels
+    func areOfTheTone() -> Bool {
+      levels.allSatisfy { (-20 ... -10).contains($0.decibels) && $0.percent > 60 }
+    }
+    for _ in 0..<100 where !areOfTheTone() {
+      try await Task.sleep(for: .milliseconds(50))
+      levels = call.caller.audioLevels
+    }
     #expect(Set(levels.map(\.track.isInbound)) == [false, true])
-    #expect(levels.allSatisfy { (-20 ... -10).contains($0.decibels) && $0.percent > 60 })
+    #expect(areOfTheTone(), "\(levels)")
     #expect(call.caller.occupantLevels.isEmpty)
     let slots = call.caller.events
     try await call.caller.limitAudioSlots()
