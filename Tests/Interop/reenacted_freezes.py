@@ -23,6 +23,7 @@ from pathlib import Path
 import namespace
 from processes import end_orphans
 from reenacted import video_of
+from signaled import JOIN
 
 _CALL_SECONDS = 15
 _LIMIT_SECONDS = 180
@@ -34,39 +35,10 @@ _FIGURES = ("freezeCount", "totalFreezesDuration", "framesDecoded", "packetsLost
 
 # Two connections of one page: one signals through the relay, the other straight to the server.
 # What the first one counted is what comes back.
-_CALL = """(async (near, far, seconds) => {
+_CALL = """(async (near, far, seconds) => {""" + JOIN + """
   const ends = [];
-  for (const address of [near, far]) {
-    const socket = new WebSocket(address);
-    await new Promise((resolve, reject) => { socket.onopen = resolve; socket.onerror = reject; });
-    const connection = new RTCPeerConnection();
-    connection.ontrack = ({streams, track}) => {
-      const element = document.createElement(track.kind);
-      element.autoplay = element.muted = true;
-      element.srcObject = streams[0] ?? new MediaStream([track]);
-      document.body.append(element);
-    };
-    connection.onicecandidate = ({candidate}) =>
-      candidate && socket.send(JSON.stringify({ice: candidate.toJSON()}));
-    const waiting = [];
-    socket.onmessage = async ({data}) => {
-      const {jsep, ice} = JSON.parse(data);
-      if (ice) {
-        if (connection.remoteDescription) await connection.addIceCandidate(ice);
-        else waiting.push(ice);
-        return;
-      }
-      await connection.setRemoteDescription(jsep);
-      for (const each of waiting.splice(0)) await connection.addIceCandidate(each);
-      if (jsep.type !== "offer") return;
-      await connection.setLocalDescription();
-      socket.send(JSON.stringify({jsep: connection.localDescription}));
-    };
-    const media = await navigator.mediaDevices.getUserMedia(
-      {audio: true, video: {width: 640, height: 480}});
-    for (const track of media.getTracks()) connection.addTrack(track, media);
-    ends.push({socket, connection});
-  }
+  for (const address of [near, far])
+    ends.push(await join(address, {audio: true, video: {width: 640, height: 480}}));
   const [{socket, connection}] = ends;
   await connection.setLocalDescription();
   socket.send(JSON.stringify({jsep: connection.localDescription}));

@@ -22,6 +22,7 @@ from plan import Call
 from processes import Child, ProcessError, free_ports
 from recorded_page import Browser
 from retake import Recorder, look, replay
+from signaled import JOIN
 
 _CALL_SECONDS = 240
 _START_SECONDS = 90
@@ -30,44 +31,13 @@ _SIZES = (1, 1_200, 100_000)
 
 # Two connections in one page: one signals through the relay, the other directly with the server.
 # Both trickle candidates; returns the statistics of both.
-_BOTH_ENDS = """(async (near, far, seconds, sizes) => {
-  const open = address => new Promise((resolve, reject) => {
-    const socket = new WebSocket(address);
-    socket.onopen = () => resolve(socket);
-    socket.onerror = () => reject(new Error("no WebSocket at " + address));
-  });
+_BOTH_ENDS = """(async (near, far, seconds, sizes) => {""" + JOIN + """
   const ends = [];
   for (const address of [near, far]) {
-    const socket = await open(address);
-    const connection = new RTCPeerConnection();
-    const end = {socket, connection, echoed: []};
-    connection.onicecandidate = ({candidate}) =>
-      candidate && socket.send(JSON.stringify({ice: candidate.toJSON()}));
-    connection.ontrack = ({streams, track}) => {
-      const element = document.createElement(track.kind);
-      element.autoplay = true;
-      element.muted = track.kind === "video";
-      element.srcObject = streams[0] ?? new MediaStream([track]);
-      document.body.append(element);
-    };
-    connection.ondatachannel = ({channel}) => channel.onmessage = ({data}) => channel.send(data);
-    const waiting = [];
-    socket.onmessage = async ({data}) => {
-      const {jsep, ice} = JSON.parse(data);
-      if (ice) {
-        if (connection.remoteDescription) await connection.addIceCandidate(ice);
-        else waiting.push(ice);
-        return;
-      }
-      await connection.setRemoteDescription(jsep);
-      for (const each of waiting.splice(0)) await connection.addIceCandidate(each);
-      if (jsep.type !== "offer") return;
-      await connection.setLocalDescription();
-      socket.send(JSON.stringify({jsep: connection.localDescription}));
-    };
-    const media = await navigator.mediaDevices.getUserMedia({audio: true, video: true});
-    for (const track of media.getTracks()) connection.addTrack(track, media);
-    ends.push(end);
+    const end = await join(address, {audio: true, video: true}, connection =>
+      connection.ondatachannel = ({channel}) =>
+        channel.onmessage = ({data}) => channel.send(data));
+    ends.push({...end, echoed: []});
   }
   const [caller, callee] = ends;
   const channel = caller.connection.createDataChannel("chat");

@@ -12,6 +12,7 @@ from peers.janus_server import ROOM, JanusServer
 from recorded_page import Browser
 from relayed import FEWEST_FRAMES, Relay, Room, check_take, guarded
 from retake import look, replay
+from signaled import JOIN
 
 _MESSAGE = 16_384
 _SOME = 4 << 20
@@ -22,46 +23,19 @@ _SMALL = {"width": 160, "height": 120, "frameRate": 15}
 _SMALL_SECONDS = 2
 
 # One end of a call, whose caller opens a data channel.
-_END = """(async (address, calls, bulk, video) => {
-  const socket = new WebSocket(address);
-  await new Promise((resolve, reject) => {
-    socket.onopen = resolve;
-    socket.onerror = () => reject(new Error("no WebSocket at " + address));
-  });
-  const connection = new RTCPeerConnection();
-  const end = window.end = {connection, socket, received: 0};
-  connection.onicecandidate = ({candidate}) =>
-    candidate && socket.send(JSON.stringify({ice: candidate.toJSON()}));
-  connection.ontrack = ({streams, track}) => {
-    const element = document.createElement(track.kind);
-    element.autoplay = true;
-    element.muted = track.kind === "video";
-    element.srcObject = streams[0] ?? new MediaStream([track]);
-    document.body.append(element);
-  };
-  connection.ondatachannel = ({channel}) => {
-    channel.binaryType = "arraybuffer";
-    channel.onmessage = ({data}) => {
-      end.received += data.byteLength;
-      if (end.received === bulk) channel.send("all");
+_END = """(async (address, calls, bulk, video) => {""" + JOIN + """
+  const end = window.end = {received: 0};
+  await join(address, {audio: true, video}, (connection, socket) => {
+    Object.assign(end, {connection, socket});
+    connection.ondatachannel = ({channel}) => {
+      channel.binaryType = "arraybuffer";
+      channel.onmessage = ({data}) => {
+        end.received += data.byteLength;
+        if (end.received === bulk) channel.send("all");
+      };
     };
-  };
-  const waiting = [];
-  socket.onmessage = async ({data}) => {
-    const {jsep, ice} = JSON.parse(data);
-    if (ice) {
-      if (connection.remoteDescription) await connection.addIceCandidate(ice);
-      else waiting.push(ice);
-      return;
-    }
-    await connection.setRemoteDescription(jsep);
-    for (const each of waiting.splice(0)) await connection.addIceCandidate(each);
-    if (jsep.type !== "offer") return;
-    await connection.setLocalDescription();
-    socket.send(JSON.stringify({jsep: connection.localDescription}));
-  };
-  const media = await navigator.mediaDevices.getUserMedia({audio: true, video});
-  for (const track of media.getTracks()) connection.addTrack(track, media);
+  });
+  const {connection, socket} = end;
   if (!calls) return;
   end.channel = connection.createDataChannel("bulk");
   const isOpen = new Promise(resolve => end.channel.onopen = resolve);
