@@ -121,7 +121,7 @@ struct PlayingTests {
     for query in [Self.packets, Self.lost, Self.messages] {
       #expect(try Self.number(stage.received, query) == Self.number(Self.source, query))
     }
-    // A message leaves at its distance, as packets do.
+    // Messages keep their recorded times relative to the packets.
     let firstMessage = try Self.number(stage.received, Self.messageTime)
     let firstPacket = try Self.number(stage.received, Self.packetTime)
     let distance =

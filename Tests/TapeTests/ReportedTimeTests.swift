@@ -54,7 +54,7 @@ struct ReportedTimeTests {
     // Samples every ten seconds: the handshake may have taken anything up to ten seconds.
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200]) == [])
     #expect(try handshake(until: 11_200, samples: [1_200, 11_200], event: 1_700) == [])
-    // Five consecutive samples show it in progress.
+    // With samples every second, the handshake is known to take at least five seconds.
     let slow = try handshake(
       until: 7_200, samples: [1_200, 2_200, 3_200, 4_200, 5_200, 6_200, 7_200])
     #expect(

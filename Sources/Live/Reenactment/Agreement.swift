@@ -5,8 +5,8 @@ package import SDP
 package import Signaling
 import Wire
 
-/// Matches a plan with a live client: which streams are played, and their payload types, header
-/// extensions, sections and SSRCs in the new call.
+/// The result of matching a plan with a live client's description: the streams to play, with their
+/// payload types, header extensions, sections and SSRCs in the new call.
 package struct Agreement: Hashable, Sendable {
   /// The new call's section for one of the plan's.
   package struct Section: Hashable, Sendable {
@@ -156,7 +156,8 @@ package struct Agreement: Hashable, Sendable {
       else { continue }
       agreed.extensions[id] = UInt8(map.id)
     }
-    // FEC protects packets' bytes (RFC 5109 section 8.2), so it is useless if numbers change.
+    // FEC protects packets' bytes (RFC 5109 section 8.2), so it is useless if payload types or
+    // extension ids change.
     let isUnchanged =
       agreed.types.allSatisfy { $0.key == $0.value }
       && recorded.extensions.allSatisfy {
@@ -242,7 +243,7 @@ extension ReenactmentPlan.Format {
     guard name == other.name, clockRate == other.clockRate,
       channels ?? 1 == other.channels ?? 1
     else { return false }
-    // Without parameters, any parameters will do.
+    // A format without parameters matches any parameters.
     guard !parameters.isEmpty else { return true }
     func value(_ name: String, _ usual: String) -> (String, String) {
       (
@@ -273,8 +274,8 @@ extension Agreement {
   /// Returns the answer to a client's offer, without a transport.
   ///
   /// - Parameters:
-  ///   - count: how many changes of the recorded sender have been made.
-  ///   - version: that of the `o=` line.
+  ///   - count: the number of the recorded sender's changes that were already signaled.
+  ///   - version: the session version in the `o=` line.
   package func answer(
     to offer: SDPDocument, _ plan: ReenactmentPlan, after count: Int = 0, version: UInt64 = 2
   ) -> SDPDocument {
@@ -366,8 +367,7 @@ extension Agreement {
 }
 
 extension ReenactmentPlan {
-  /// The recorded sender's offer, without a transport: everything that was sent, with the recorded
-  /// names.
+  /// The recorded sender's offer, without a transport, with all recorded media and mids.
   package var offer: SDPDocument {
     var described: [SDPSection] = []
     for index in sections.indices { described.append(offeredSection(index)) }

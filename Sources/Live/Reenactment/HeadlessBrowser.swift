@@ -25,7 +25,7 @@ package final class HeadlessBrowser: Sendable {
   /// The executables to search for, in order of preference.
   private static let programs = ["chromium", "chromium-browser", "google-chrome"]
 
-  /// Flags for a browser without display, camera or network access of its own.
+  /// Flags for a browser without a display, a camera or background network traffic.
   private static let flags = [
     "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -242,7 +242,7 @@ package struct BrowserTrial: Sendable {
       group.addTask { for await _ in service.finished { return } }
       group.addTask {
         try? await Task.sleep(for: limit)
-        // A client that has connected may take as long as the call does.
+        // Once the client is connected, the time limit no longer applies.
         while await service.outcome?.player.hasBegun == true, !Task.isCancelled {
           try? await Task.sleep(for: .milliseconds(200))
         }

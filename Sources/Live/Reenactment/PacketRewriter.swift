@@ -4,7 +4,7 @@ import Wire
 /// Replaces the payload types, SSRCs, header extension ids and MIDs in recorded packets with those
 /// of a live client.
 ///
-/// Everything else is unchanged, above all sequence numbers and timestamps.
+/// Everything else is unchanged, including sequence numbers and timestamps.
 package struct PacketRewriter: Sendable {
   /// A packet for the live client.
   package struct Rewritten: Hashable, Sendable {
@@ -228,8 +228,8 @@ package struct PacketRewriter: Sendable {
 
   /// Rewrites the recorded sender's reports on its own streams.
   ///
-  /// Its report blocks and feedback were about the recorded receiver's media, which the live client
-  /// has not sent, so they are omitted.
+  /// Its report blocks and feedback are omitted, because they were about media of the recorded
+  /// receiver.
   private func rewriteReports(_ bytes: [UInt8]) -> Rewritten? {
     var writer = ByteWriter(capacity: bytes.count)
     var transport: Int?
@@ -265,8 +265,8 @@ package struct PacketRewriter: Sendable {
 
 // MARK: - TransportNumbers
 
-/// Transport-wide sequence numbers for the live client: the recorded ones, with the gaps due to
-/// loss, without those of omitted packets, and with additional ones for repeated packets.
+/// Transport-wide sequence numbers for the live client: the recorded ones, including gaps due to
+/// loss, renumbered for omitted and repeated packets.
 struct TransportNumbers: Sendable {
   /// The numbers of omitted packets, unwrapped and sorted.
   private var removed: [Int64] = []

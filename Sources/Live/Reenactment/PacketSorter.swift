@@ -84,7 +84,7 @@ struct PacketSorter {
     {
       return place
     }
-    // Sections that announce no SSRC are the likelier ones.
+    // A section that announces SSRCs would have announced this one.
     return able.first { sections[$0].announced.isEmpty } ?? able.first
   }
 

@@ -19,7 +19,7 @@ struct ReceiverFacts {
   private(set) var messages: [ReenactmentPlan.Message] = []
   /// The descriptions of the recorded sender, in order.
   private(set) var described: [Described] = []
-  /// When its candidates came after the first of them, those of an endpoint.
+  /// The delays of an endpoint's trickled remote candidates after the sender's first description.
   private(set) var candidates: [Interval] = []
   /// The local and remote addresses between which the receiver gets packets, in an observed call.
   private var paths: Set<String> = []
@@ -169,7 +169,8 @@ struct ReceiverFacts {
     }
   }
 
-  /// Reads when candidates of the recorded sender came that its first description did not have.
+  /// Reads the delays of the recorded sender's candidates after its first description, up to its
+  /// second one.
   private mutating func readCandidates(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) {
@@ -188,7 +189,7 @@ struct ReceiverFacts {
     }
   }
 
-  /// Adds a description's section to what is known of it.
+  /// Merges a description's section into the known one with the same MID and kind.
   private mutating func add(_ section: SDPSection, named mid: String, isSender: Bool) {
     guard let kind = section.mediaKind else { return }
     var known = ReenactmentPlan.Section(kind: kind, mid: mid)
@@ -310,7 +311,7 @@ struct ReceiverFacts {
 }
 
 extension SDPSection {
-  /// The kind of media; nil for data channels and what is unknown.
+  /// The kind of media; nil for data channels and unknown kinds.
   fileprivate var mediaKind: MediaKind? {
     switch kind {
     case .audio: .audio

@@ -5,8 +5,8 @@ import Wire
 /// association with the live client.
 ///
 /// Channels that the recorded sender opened are opened again. A channel that the recorded receiver
-/// opened is the one with the same label that the client opens. Messages wait until their channel
-/// is open.
+/// opened is matched by label with one that the client opens. Messages wait until their channel is
+/// open.
 struct ReenactedChannels {
   private var association: SCTPAssociation
   private var outputs = Outbox<SCTPAssociation.Output>()

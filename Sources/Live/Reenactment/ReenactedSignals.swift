@@ -4,11 +4,11 @@ package import SDP
 package import Signaling
 package import Wire
 
-// What the recorded sender signaled while the call ran: candidates, and later descriptions by which
-// it muted, unmuted, added or stopped media.
+// Signaling of the recorded sender during the call: trickled candidates, and later descriptions
+// that muted, unmuted, added or stopped media.
 
 extension ReenactmentPlan {
-  /// What the recorded sender said of a section.
+  /// The state of a section in a description of the recorded sender.
   package struct SectionState: Hashable, Sendable {
     package var isStopped = false
     package var sends: Bool
@@ -21,16 +21,17 @@ extension ReenactmentPlan {
 
   /// A later description of the recorded sender.
   package struct Change: Hashable, Sendable {
-    /// When it came.
+    /// The time since the recorded receiver was connected.
     package var distance: Interval
-    /// By the index of the section.
+    /// The states by section index.
     package var states: [Int: SectionState]
   }
 
-  /// Finds what the recorded sender described first, and what it changed later.
+  /// Finds the recorded sender's initial state of each section and its later changes.
   ///
-  /// Each of its later offers is one to the live client as well, and so is an answer by which what
-  /// it sends changed: the recorded receiver had asked for that, and the client does not.
+  /// Each of its later offers becomes an offer to the live client, and so does each answer that
+  /// changed what it sends: the recorded receiver had requested that change, which the live client
+  /// will not do.
   mutating func findChanges(_ facts: ReceiverFacts) {
     var last: [Int: SectionState]?
     for described in facts.described {
@@ -42,7 +43,7 @@ extension ReenactmentPlan {
         if let found {
           states[index] = found.state
         } else if last?[index] == nil {
-          // It is added by a later description.
+          // A later description adds the section.
           states[index] = SectionState(sends: false, receives: false)
         } else {
           states[index]?.isStopped = true
@@ -59,7 +60,7 @@ extension ReenactmentPlan {
       }
       last = states
     }
-    // Media came that no description announced.
+    // Media was received although no description announced it.
     for index in sections.indices where !sections[index].sendsFirst {
       guard !changes.contains(where: { $0.states[index]?.sends == true }) else { continue }
       sections[index].sendsFirst = true
@@ -67,7 +68,7 @@ extension ReenactmentPlan {
     }
   }
 
-  /// What the recorded sender said of each section once so many changes were made.
+  /// Returns the state of each section after a number of changes.
   package func states(after count: Int) -> [Int: SectionState] {
     if count > 0, count <= changes.count { return changes[count - 1].states }
     let first = sections.enumerated().map { index, section in
@@ -78,7 +79,7 @@ extension ReenactmentPlan {
 }
 
 extension Agreement {
-  /// The offer by which the recorded sender changes what was described before.
+  /// Returns the previous description as an offer with the given states.
   package func offer(
     changing before: SDPDocument, to states: [Int: ReenactmentPlan.SectionState]
   ) -> SDPDocument {
@@ -104,22 +105,22 @@ extension Agreement {
 }
 
 extension Origin {
-  /// The version of the next description (RFC 8866 section 5.2).
+  /// The session version for the next description (RFC 8866 section 5.2).
   var nextVersion: UInt64 { (UInt64(sessionVersion) ?? 2) &+ 1 }
 }
 
 // MARK: - TrickledCandidates
 
-/// The candidates of a leg that are not in its description, and when each of them is due.
+/// A leg's candidates that are signaled after its description, with their due times.
 struct TrickledCandidates: Sendable {
   private var waiting: [(due: Instant, candidate: CandidateInit)] = []
 
-  /// Takes the candidates out of a description.
+  /// Removes the candidates from a description.
   ///
-  /// There are others than in the recorded call: each has the time of the recorded one in its
-  /// place, and those beyond them that of the last.
+  /// Their number may differ from the recorded call: the n-th candidate is due after the n-th
+  /// recorded delay, and any further ones after the last delay.
   ///
-  /// - Parameter distances: when the recorded candidates came after their description.
+  /// - Parameter distances: the recorded candidates' delays after their description; not empty.
   init(from document: inout SDPDocument, at now: Instant, _ distances: [Interval]) {
     var known: Set<String> = []
     for place in document.sections.indices {
@@ -154,14 +155,14 @@ struct TrickledCandidates: Sendable {
 
 // MARK: - ReenactmentRoutes
 
-/// What comes next from the recorded sender.
+/// The response to a client that waits for the recorded sender's next signaling.
 package enum ReenactedSignal: Sendable {
   case candidate(CandidateInit)
-  /// An offer, which the client answers as it answers other offers.
+  /// An offer, which the client answers over `/answer`.
   case offer(CallDescription)
-  /// Nothing yet: ask again.
+  /// Nothing yet; the client asks again.
   case nothing
-  /// Nothing any more.
+  /// No more signaling.
   case end
 
   fileprivate var response: HTTPResponse {
@@ -184,10 +185,10 @@ package enum ReenactedSignal: Sendable {
   }
 }
 
-/// The HTTP interface of a re-enactment: that of `SignalingRoutes`, and what the recorded sender
-/// signals later.
+/// The HTTP interface of a re-enactment: `SignalingRoutes`, and the recorded sender's later
+/// signaling.
 ///
-///     POST   /offer?trickle  as /offer; the candidates come over /next at their times
+///     POST   /offer?trickle  as /offer, but /next returns the candidates at their times
 ///     GET    /next?id=ID     waits for {type: "candidate", candidate, sdpMid, ...},
 ///                            {type: "offer", id, sdp}, to be answered to /answer,
 ///                            or {type: "end"}; 204 means to ask again
@@ -202,7 +203,7 @@ package struct ReenactmentRoutes: Sendable {
       sessions: SessionRoutes(sessions: service))
   }
 
-  /// Responds to a request.
+  /// Returns the response to a request.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     guard request.path == "/next", request.method == "GET" else {
       let trickles = request.query("trickle") != nil

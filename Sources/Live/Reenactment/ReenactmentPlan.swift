@@ -10,8 +10,8 @@ package import Wire
 /// Everything that one end of a recorded call received, packet by packet, so that a live client can
 /// receive the same with the same timing.
 ///
-/// Packets that were lost are not included, and late ones are as late as they were. RTP and RTCP
-/// are decrypted: an endpoint's by replaying its take, an observed call's by the observer.
+/// Lost packets are not included, and late ones keep their times. RTP and RTCP are decrypted: by
+/// replaying the take of an endpoint, or by the observer of a call.
 package struct ReenactmentPlan: Sendable {
   /// The format of packets with one payload type.
   package struct Format: Hashable, Sendable {
@@ -62,9 +62,9 @@ package struct ReenactmentPlan: Sendable {
     /// The URIs of header extensions, by id.
     package var extensions: [UInt8: String] = [:]
     package var feedback: [RTCPFeedback] = []
-    /// Whether the recorded sender was at first also ready to receive media here.
+    /// Whether the recorded sender could initially receive media in this section, too.
     package var isTwoWay = false
-    /// Whether the recorded sender sent here from its first description on.
+    /// Whether the recorded sender initially sent media in this section.
     package var sendsFirst = true
     /// The SSRCs that the sender's descriptions announce, and the original SSRC of each repair
     /// SSRC.
@@ -114,11 +114,11 @@ package struct ReenactmentPlan: Sendable {
   package var packets: [Packet] = []
   package var channels: [Channel] = []
   package var messages: [Message] = []
-  /// The later descriptions of the recorded sender, in the order of their distances.
+  /// The later descriptions of the recorded sender, in order of time.
   package var changes: [Change] = []
-  /// The round trips that the recorded receiver measured, in the order of their distances.
+  /// The round trips that the recorded receiver measured, in order of time.
   package var roundTrips: [RoundTrip] = []
-  /// When candidates of the recorded sender came after its first description.
+  /// The delays of the recorded sender's trickled candidates after its first description.
   package var candidates: [Interval] = []
   /// Media packets that another endpoint of the take sent but the receiver did not get.
   package var spares: [[UInt8]] = []
@@ -150,7 +150,7 @@ package struct ReenactmentPlan: Sendable {
     var finder = RoundTripFinder()
     let replay = try FollowedReplay(take: take, only: facts.isEndpoint ? facts.peer : nil)
     let report = try ReenactmentPlan.follow(replay, progress) { bytes, kind, isSent, ends, at in
-      // Of an endpoint it is said what it sent; of an observed end the addresses tell.
+      // The replay of an endpoint states the direction; an observed end is known by its address.
       let isOwn =
         facts.isEndpoint
         ? isSent : facts.receives(from: ends.destination, to: ends.source)

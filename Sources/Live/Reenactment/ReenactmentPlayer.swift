@@ -26,16 +26,15 @@ package final class ReenactmentPlayer: Sendable {
     package var reports = 0
     /// RTP packets of the plan that were omitted.
     package var leftOut = 0
-    /// Packets that the client requested with NACKs.
+    /// Retransmissions that the client requested in NACKs, each counted as often as requested.
     package var requested = 0
     /// Requested packets that were sent again.
     package var repaired = 0
-    /// Requests for key frames, which a recording cannot fulfil.
+    /// Key frame requests, which a recording cannot fulfil.
     package var keyframeRequests = 0
     /// RTP packets received from the client.
     package var received = 0
-    /// Data channel messages that were sent, and those that were not because their channel did not
-    /// open.
+    /// Data channel messages that were sent, and those whose channel never opened.
     package var messages = 0
     package var unsentMessages = 0
   }
@@ -54,7 +53,7 @@ package final class ReenactmentPlayer: Sendable {
     var isDTLSClient = false
     var channels: ReenactedChannels?
     var answers = ReportAnswers()
-    /// The SSRC with which reports are answered.
+    /// The sender SSRC in the answers to the client's reports.
     var sender: UInt32 = 1
   }
 
@@ -92,10 +91,10 @@ package final class ReenactmentPlayer: Sendable {
   /// Whether sending has begun.
   package var hasBegun: Bool { began != nil }
 
-  /// The instant from which the distances are counted; nil before the client is connected.
+  /// The start of the plan's time; nil before the client is connected.
   package var began: Instant? { state.withLock { $0.began } }
 
-  /// Whether nothing is sent any more.
+  /// Whether sending has ended.
   package var isOver: Bool { state.withLock { $0.isOver } }
 
   // MARK: The call
@@ -130,9 +129,9 @@ package final class ReenactmentPlayer: Sendable {
 
   /// The time between `connected` and the first packet.
   ///
-  /// The client's DTLS handshake ends half a round trip later than the local one, and browsers set
-  /// up their receivers only then. Earlier packets would be lost, such as a part of the first key
-  /// frame.
+  /// The client's DTLS handshake ends half a round trip after the local one, and only then do
+  /// browsers set up their receivers, which would miss earlier packets, such as those of the first
+  /// key frame.
   private static let readiness = Interval.milliseconds(250)
 
   /// Stops sending.
@@ -221,7 +220,7 @@ package final class ReenactmentPlayer: Sendable {
     }
     if packet.isRTCP { state.tally.reports += 1 } else { state.tally.media += 1 }
     state.due.append(due)
-    // Sent under the lock, so that packets leave in the order of `due`.
+    // Sent under the lock, so that packets are sent in the order of `due`.
     state.leg?.send(
       RelayedPacket(
         kind: packet.isRTCP ? .rtcp : .rtp, transport: rewritten.transport,

@@ -35,19 +35,19 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     /// clients.
     var entityTag: String?
     var agreement: Agreement?
-    /// What was described to it last, without a transport.
+    /// The last description for this client, without a transport.
     var described: SDPDocument?
-    /// Whether it has an offer to answer.
+    /// Whether the client has an unanswered offer.
     var hasOffer = false
-    /// How many changes of the recorded sender it got.
+    /// The number of the recorded sender's changes that were signaled to the client.
     var changes = 0
     var candidates: TrickledCandidates?
   }
 
-  /// Whether the client that is answered asks for candidates as they come.
+  /// Whether the client whose offer is being answered supports trickled candidates.
   @TaskLocal package static var trickles = false
 
-  /// The longest that a client waits for what comes next.
+  /// How long a request for the next signal may wait.
   private static let waitMaximum = Interval.seconds(20)
 
   /// - Parameters:
@@ -72,7 +72,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     return (client.player, agreement)
   }
 
-  /// How many later descriptions of the recorded sender the client got.
+  /// The number of the recorded sender's later descriptions that were signaled to the client.
   package var changesSent: Int { client?.changes ?? 0 }
 
   /// The reasons for which clients were refused.
@@ -319,7 +319,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
 
   // MARK: What the recorded sender signaled later
 
-  /// Waits until the recorded sender signals something.
+  /// Waits until a candidate or an offer of the recorded sender is due.
   package func next(call id: String) async throws(CallRefusal) -> ReenactedSignal {
     let limit = session.clock.now + Self.waitMaximum
     while true {
@@ -347,7 +347,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     }
   }
 
-  /// Offers what the recorded sender changed.
+  /// Creates the offer with the recorded sender's next change.
   private func change(_ client: Client) async throws(CallRefusal) -> CallDescription {
     guard let agreement = client.agreement, let before = client.described else {
       throw CallRefusal(.conflict, "the call has no answer yet")

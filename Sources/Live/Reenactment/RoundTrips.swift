@@ -1,9 +1,9 @@
 import RTP
 package import Wire
 
-// The round trip that the recorded receiver knew. A receiver waits by it: Chromium's jitter buffer
-// is deeper where what is lost takes long to come again. A live client measures one only if
-// somebody answers its reports.
+// The round trip time that the recorded receiver had measured. It affects how long a receiver waits
+// for retransmissions: Chromium's jitter buffer grows with it. A live client can measure a round
+// trip only if its reports are answered.
 
 extension ReenactmentPlan {
   /// A round trip that the recorded receiver measured.
@@ -12,7 +12,8 @@ extension ReenactmentPlan {
     package var value: Interval
   }
 
-  /// The round trip that the recorded receiver knew at a distance; nil before it knew one.
+  /// Returns the round trip that the recorded receiver had last measured at a time; nil before the
+  /// first one.
   func roundTrip(at distance: Interval) -> Interval? {
     var (low, high) = (0, roundTrips.count)
     while low < high {
@@ -23,16 +24,16 @@ extension ReenactmentPlan {
   }
 }
 
-/// The middle 32 bits of a time in NTP format, by which reports name each other.
+/// Returns the middle 32 bits of an NTP timestamp, by which reports refer to each other.
 private func middle(_ time: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 16) }
 
-/// Finds the round trips that a recorded receiver measured: by what came back on its own sender
-/// reports (RFC 3550 section 6.4.1) and reference times (RFC 3611 section 4.5).
+/// Finds the round trips that a recorded receiver measured, from the answers to its sender reports
+/// (RFC 3550 section 6.4.1) and reference times (RFC 3611 section 4.5).
 struct RoundTripFinder {
   private var sent: [UInt32: Instant] = [:]
   private(set) var found: [(at: Instant, value: Interval)] = []
 
-  /// The most reports that are remembered.
+  /// The maximum number of reports to remember.
   private static let sentMaximum = 10_000
 
   /// Adds RTCP that the receiver sent.
@@ -48,7 +49,7 @@ struct RoundTripFinder {
     }
   }
 
-  /// Adds RTCP that came to the receiver.
+  /// Adds RTCP that the receiver got.
   mutating func add(received bytes: [UInt8], at now: Instant) {
     for packet in RTCPCompound(parsing: bytes.span.bytes).packets {
       switch packet {
@@ -76,7 +77,7 @@ struct RoundTripFinder {
     found.append((now, value))
   }
 
-  /// The round trips by their distances from an instant.
+  /// Returns the round trips with their times since an instant.
   func roundTrips(from origin: Instant) -> [ReenactmentPlan.RoundTrip] {
     found.map {
       ReenactmentPlan.RoundTrip(distance: max(.zero, $0.at - origin), value: $0.value)
@@ -85,12 +86,12 @@ struct RoundTripFinder {
 }
 
 extension Interval {
-  /// A duration as reports state it, in 1/65536 s.
+  /// Creates an interval from a delay field of a report, in units of 1/65536 s.
   fileprivate init(sixtyFiveThousandths count: UInt32) {
     self.init(nanoseconds: Int64(count) * 1_000_000_000 / 65_536)
   }
 
-  /// The duration as reports state it, in 1/65536 s.
+  /// The interval as a delay field of a report, in units of 1/65536 s.
   fileprivate var sixtyFiveThousandths: UInt32 {
     UInt32(clamping: nanoseconds * 65_536 / 1_000_000_000)
   }
@@ -98,11 +99,12 @@ extension Interval {
 
 // MARK: - ReportAnswers
 
-/// Answers the reports of a live client so that it measures the round trip that the recorded
-/// receiver knew.
+/// Answers the reports of a live client so that it measures the same round trip as the recorded
+/// receiver.
 struct ReportAnswers {
   private struct Answer {
-    /// When its sender may have it: what a report says of its delay cannot be negative.
+    /// The time to send the answer, at least one round trip after the report, because the delay in
+    /// the answer cannot be negative.
     var due: Instant
     var received: Instant
     var roundTrip: Interval
@@ -116,12 +118,12 @@ struct ReportAnswers {
   /// The highest sequence number of each of the client's streams.
   private var highest: [UInt32: UInt16] = [:]
 
-  /// More reports than a client has streams are no reports.
+  /// The maximum number of pending answers, and of streams.
   private static let waitingMaximum = 100
 
   var deadline: Instant? { waiting.map(\.due).min() }
 
-  /// Handles a media packet of the client.
+  /// Records the sequence number of a media packet of the client.
   mutating func receive(media bytes: [UInt8]) {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return }
     let last = highest[header.ssrc]
@@ -131,12 +133,11 @@ struct ReportAnswers {
     }
   }
 
-  /// Handles a report of the client.
+  /// Schedules the answer to a report of the client.
   ///
   /// - Parameters:
-  ///   - start: when the recorded receiver knew its first round trip; reports before are answered
-  ///     then.
-  ///   - roundTrip: what it shall measure.
+  ///   - start: the time of the recorded receiver's first round trip; no answer is sent before.
+  ///   - roundTrip: the round trip that the client should measure.
   mutating func receive(
     _ report: RTCPPacket, over transport: Int, at now: Instant, notBefore start: Instant,
     roundTrip: Interval
@@ -159,9 +160,9 @@ struct ReportAnswers {
         report: middle(time), isReferenceTime: isReferenceTime, transport: transport))
   }
 
-  /// Returns the answers that are due, and the transports that they go over.
+  /// Returns the answers that are due, with their transports.
   ///
-  /// - Parameter sender: the SSRC of this side.
+  /// - Parameter sender: the local SSRC.
   mutating func advance(to now: Instant, from sender: UInt32) -> [(bytes: [UInt8], transport: Int)]
   {
     let due = waiting.filter { $0.due <= now }

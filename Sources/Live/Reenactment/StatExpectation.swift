@@ -9,7 +9,7 @@ package import Wire
 /// It must hold for every object that has the member. Without a type, those are the received
 /// streams (`inbound-rtp`); `audio` and `video` mean received streams of that kind.
 package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
-  /// How a statistic is compared with the expected value.
+  /// An expectation's comparison operator.
   package enum Comparison: String, CaseIterable, Sendable {
     case atMost = "<="
     case atLeast = ">="
@@ -154,9 +154,9 @@ package enum WatchPage {
     return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
   }
 
-  /// The query with which the page plays at once.
+  /// Returns the query that makes the page play without a click.
   ///
-  /// - Parameter jitterBufferTarget: how much the browser buffers, in milliseconds.
+  /// - Parameter jitterBufferTarget: the jitterBufferTarget of its receivers, in milliseconds.
   package static func query(jitterBufferTarget: Int?) -> String {
     "auto" + (jitterBufferTarget.map { "&jitterBufferTarget=\($0)" } ?? "")
   }
@@ -164,7 +164,7 @@ package enum WatchPage {
   /// Returns the page's HTML, which asks for the plan's kinds of media.
   package static func html(_ plan: ReenactmentPlan) -> String {
     let kinds = plan.sections.map { JSONText.text($0.kind.rawValue) }
-    // Those that the recorded receiver opened; the others are opened by the sender again.
+    // Channels that the recorded receiver opened; the player opens the sender's again.
     let channels = plan.channels.filter { !$0.isRemote || $0.options.negotiated }.map { channel in
       JSONText.object([
         ("label", .text(channel.options.label)),
@@ -172,7 +172,7 @@ package enum WatchPage {
         ("id", channel.options.id.map { .integer(Int64($0)) }),
       ])
     }
-    // A label may be anything, also the end of a script.
+    // A label may contain `</script>`.
     let listed = JSONText.list(channels).text.replacing("<", with: "\\u003c")
     return """
       <!doctype html>

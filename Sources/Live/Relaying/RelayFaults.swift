@@ -59,8 +59,9 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Parses a fault, or the name of a path, which stands for several faults.
-  /// - Throws: a sentence on what is wrong.
+  /// Parses a fault, or a preset's name, which expands to several faults.
+  ///
+  /// - Throws: the reason, as a sentence.
   package static func list(parsing text: String) throws(SignalingRefusal) -> [RelayFault] {
     var words = text.split(separator: " ").map(String.init)
     if words.first == "packet" { words.removeFirst() }
@@ -193,7 +194,7 @@ extension RelayFault {
 
 // MARK: - RelayPath
 
-/// Applies the faults to packets between a call's legs, and holds delayed packets.
+/// Applies the faults to packets between a call's legs, and queues delayed packets.
 final class RelayPath: Sendable {
   /// What happens to a packet that is not lost.
   private struct Fate {
@@ -239,7 +240,7 @@ final class RelayPath: Sendable {
     }
   }
 
-  /// Learns the payload types in a description.
+  /// Records whether each payload type in a description is audio or video.
   func learn(_ document: SDPDocument) {
     state.withLock { state in
       for section in document.sections {
@@ -324,8 +325,8 @@ final class RelayPath: Sendable {
   private static func isHit(_ fault: RelayFault, _ index: Int, _ state: inout State) -> Bool {
     guard fault.probability < 1 else { return true }
     guard fault.isBursty else { return Double.random(in: 0..<1) < fault.probability }
-    // Gilbert's model with two states: bursts of four packets on average, and the requested share
-    // of loss.
+    // Gilbert's two-state model, with the requested share of loss in bursts of four packets on
+    // average.
     let ending = 0.25
     let beginning = fault.probability * ending / (1 - fault.probability)
     let chance = state.isLosing[index] ? 1 - ending : beginning

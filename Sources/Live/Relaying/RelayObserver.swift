@@ -10,8 +10,9 @@ import Wire
 /// Passes the decrypted packets of a relay's calls to an observer, which records both ends.
 ///
 /// The ends get artificial addresses, because the legs' rows already have the real ones. The
-/// observer runs on a thread of its own behind a bounded queue, so that it never delays packets:
-/// they do not even wake the thread, which checks the queue every few milliseconds.
+/// observer runs on a separate thread behind a bounded queue, so that it never delays packets: the
+/// thread checks the queue every few milliseconds, because waking it for each packet would cost
+/// time.
 final class RelayObserver: Sendable {
   private enum Event: Sendable {
     case packet(Int, RelayedPacket, RelaySide, Instant)
@@ -21,7 +22,7 @@ final class RelayObserver: Sendable {
   private struct Queue {
     var events: [Event] = []
     var dropped: UInt64 = 0
-    /// Whether the thread has to be woken for an event.
+    /// Whether the thread is waiting for the semaphore, so that the next event has to wake it.
     var isIdle = false
     var isFinishing = false
     var isOver = false
@@ -33,10 +34,11 @@ final class RelayObserver: Sendable {
 
   /// The maximum number of queued events.
   private static let waitingMaximum = 32_768
-  /// How often the thread checks the queue, and how many times it finds nothing before it waits.
+  /// The interval at which the thread checks the queue, and after how many checks in vain it waits
+  /// to be woken.
   private static let interval = DispatchTimeInterval.milliseconds(5)
   private static let vainMaximum = 200
-  /// The thread's niceness, above that of the thread that passes packets on.
+  /// The thread's niceness, higher than that of the thread that forwards packets.
   private static let niceness: Int32 = 5
 
   /// - Parameter now: returns the current instant on the take's clock.
@@ -44,14 +46,14 @@ final class RelayObserver: Sendable {
     _ tape: TapeWriter, startUnixNanoseconds: Int64, now: @escaping @Sendable () -> Instant
   ) {
     var genesis = ObserverGenesis.ofToday
-    // The peer numbers up to there belong to legs, two for each call.
+    // Lower peer numbers are for the legs, two for each call.
     genesis.firstPeer = 2 * UInt32(RelayedCalls.countMaximum) + 1
     genesis.awaitsKeys = false
     genesis.startUnixNanoseconds = startUnixNanoseconds
     genesis.names = RelayAddresses.names
     let actor = tape.addActor(.observer, label: "relay")
     startWorker(named: "relay ends") { [self, genesis] in
-      // On Linux this is about the calling thread alone.
+      // On Linux, this changes the calling thread only.
       _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, RelayObserver.niceness)
       var follower = RelayFollower(tape, actor: actor, genesis, now: now)
       run(&follower)
@@ -168,7 +170,7 @@ private struct RelayFollower {
     var fragments: [[String?]] = [[], []]
     /// The fragments with which each transport was announced.
     var announced: [Int: [String]] = [:]
-    /// The addresses of both ends by transport; those of before a description are looked at again.
+    /// The addresses of both ends by transport; cleared by each new description.
     var ends: [Int: [SocketAddress]] = [:]
   }
 
@@ -223,8 +225,8 @@ private struct RelayFollower {
     return known
   }
 
-  /// Returns the addresses of both ends, the near one first, once their path is announced; it is
-  /// announced again after an ICE restart of an end.
+  /// Returns the addresses of both ends, the near one first, after announcing their path to the
+  /// observer if it is new or an end has restarted ICE.
   private mutating func ends(of call: Int, _ transport: Int) -> [SocketAddress]? {
     let known = known(call)
     if let ends = known.ends[transport] { return ends }

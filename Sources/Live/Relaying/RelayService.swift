@@ -6,7 +6,7 @@ import Synchronization
 package import Tape
 import Wire
 
-/// Carries and records calls between two ends whose signaling passes through a proxy.
+/// Relays and records calls between two ends whose signaling passes through a proxy.
 ///
 /// Each description is forwarded with the relay's addresses and keys, so that both ends connect to
 /// the relay. The take has both legs of each call with their signaling as received and as sent, and
@@ -32,7 +32,7 @@ package final class RelayService: Sendable {
   private let session: Session
   private let settings: Settings
   private let observer: RelayObserver?
-  /// The legs of each WebSocket's last call, which further messages are recorded with.
+  /// The legs of each WebSocket's last call, to which its further messages belong.
   private let channels = Mutex<[Int: RelayLegs]>([:])
   /// The number of recorded bytes of signaling.
   private let recordedBytes = Mutex(0)
@@ -102,7 +102,7 @@ package final class RelayService: Sendable {
     }
   }
 
-  /// Records a message as received and as sent; a message without a description belongs to its
+  /// Records a message as received and as forwarded; one without a description belongs to its
   /// WebSocket's last call.
   private func record(
     _ text: String, _ new: String, _ message: ProxiedMessage, _ side: RelaySide,

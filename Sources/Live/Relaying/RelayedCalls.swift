@@ -34,7 +34,7 @@ package struct RelayLegs: Sendable {
 /// unanswered offer with the same sections that was forwarded to its end: preferably on the same
 /// channel, or else the oldest.
 package actor RelayedCalls {
-  /// Identifies the WebSocket or the HTTP exchange of a message.
+  /// The number of the WebSocket or HTTP exchange that carries a message.
   package typealias Channel = Int
 
   private final class Call {
@@ -76,7 +76,7 @@ package actor RelayedCalls {
     }
   }
 
-  /// Callbacks for recording more than the legs do.
+  /// Callbacks for what the legs do not record.
   struct Events: Sendable {
     /// Called with a decrypted packet that is forwarded, the side that sent it, and the time.
     var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
@@ -120,7 +120,7 @@ package actor RelayedCalls {
 
   // MARK: Descriptions
 
-  /// Processes a description from one side; returns the one to forward to the other side.
+  /// Applies a description from one side, and returns the one to forward to the other side.
   package func pass(
     _ type: SDPType?, _ sdp: String, from side: RelaySide, on channel: Channel
   ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
@@ -165,9 +165,7 @@ package actor RelayedCalls {
 
   /// Returns the original of a description that a side received and sends back unchanged.
   ///
-  /// Only on the same channel is it an echo; on another channel it is meant for another client of
-  /// the relay and begins a call.
-  /// client of the relay, and begins a call.
+  /// On another channel it is no echo, but an offer to another client of the relay.
   private func echoed(
     _ sdp: String, from side: RelaySide, on channel: Channel
   ) -> (text: String, legs: RelayLegs)? {
@@ -213,8 +211,8 @@ package actor RelayedCalls {
 
   // MARK: Candidates
 
-  /// Processes a candidate from one side; returns its replacement for the other side: a candidate
-  /// of the relay with its username fragment.
+  /// Adds a candidate from one side to that side's leg, and returns the relay's candidate to
+  /// forward in its place.
   package func pass(
     _ candidate: CandidateInit, from side: RelaySide, on channel: Channel
   ) async -> (replacement: SignalingReplacement, legs: RelayLegs)? {
@@ -256,8 +254,8 @@ package actor RelayedCalls {
     return calls.last { $0.channel == channel } ?? calls.last
   }
 
-  /// Processes a fragment with candidates (RFC 8840, RFC 9725 section 4.3); returns the one to
-  /// forward to the other side.
+  /// Adds the candidates in a trickle ICE fragment (RFC 8840, RFC 9725 section 4.3) from one side,
+  /// and returns the fragment to forward to the other side.
   package func pass(
     fragment text: String, from side: RelaySide
   ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {

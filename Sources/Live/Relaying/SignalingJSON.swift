@@ -2,7 +2,7 @@ import FoundationEssentials
 import SDP
 import Wire
 
-/// Finds the strings in a JSON text and the members beside them, without changing the text.
+/// Finds the strings in a JSON text, with the other members of their objects.
 struct JSONStringScanner {
   /// A string that is a value rather than a member's name.
   struct Found {
@@ -143,16 +143,15 @@ struct JSONStringScanner {
 
 // MARK: - SDPRules
 
-/// States where an application's messages have descriptions and candidates that are not recognised
-/// by their content.
+/// The places of descriptions and candidates that are not recognised by their content.
 ///
 ///     [
 ///       {"description": "body.offer", "type": "kind", "encoding": "base64"},
 ///       {"candidate": "body.ice.*.line", "mid": "section", "index": "number"}
 ///     ]
 ///
-/// A place lists the names of the members that lead to a string; `*` stands for any name, and for
-/// list elements. `type`, `mid` and `index` name members beside the string; `type` may also be
+/// A place lists the names of the members that lead to a string; `*` matches any name and any list
+/// element. `type`, `mid` and `index` name other members of the string's object; `type` may also be
 /// `offer` or `answer` itself.
 package struct SDPRules: Hashable, Sendable {
   /// The place of a description or a candidate.
@@ -177,9 +176,9 @@ package struct SDPRules: Hashable, Sendable {
   /// Creates an empty set of rules.
   package init() {}
 
-  /// Parses rules.
+  /// Parses rules from JSON.
   ///
-  /// - Throws: a sentence on what is wrong, without the file's name.
+  /// - Throws: the reason, as a sentence without the file's name.
   package init(parsing text: String) throws(SignalingRefusal) {
     guard let json = try? JSONValue(parsing: text), case .list(let list) = json else {
       throw SignalingRefusal(
@@ -244,7 +243,7 @@ extension SDPRules.Rule {
     encoding == .base64 ? Data(text.utf8).base64EncodedString() : text
   }
 
-  /// Returns a description's type, as the rule or the member that it names states it; nil if
+  /// Returns a description's type, from the rule itself or from the member that it names; nil if
   /// unknown.
   func type(beside string: JSONStringScanner.Found) -> SDPType? {
     guard let type else { return nil }

@@ -27,9 +27,9 @@ package struct SignalingReplacement: Hashable, Sendable {
 /// Replaces the descriptions and candidates in a signaling message of any protocol, and leaves
 /// every other byte unchanged.
 ///
-/// They are found in JSON, including JSON in strings, in forms, in event streams, and as entire
-/// bodies (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules name the places
-/// of other encodings. Signaling that is recognised but cannot be replaced is refused.
+/// It searches JSON, including JSON in strings, forms, event streams, and entire bodies
+/// (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules name further places
+/// and encodings. Signaling that is recognised but cannot be replaced is refused.
 package struct SignalingText {
   /// Returns the replacement for a part; nil leaves the part unchanged.
   package typealias Replace =
@@ -145,7 +145,7 @@ package struct SignalingText {
       guard let new = try await replacement(of: string, depth: depth) else { continue }
       edits[index] = new.text
       guard let fragment = new.usernameFragment else { continue }
-      // Members beside a candidate may state its username fragment as well.
+      // Other members of a candidate's object may state its username fragment as well.
       for (other, beside) in strings.enumerated()
       where beside.object == string.object && SignalingText.isFragmentName(beside.name) {
         edits[other] = fragment
@@ -195,8 +195,8 @@ package struct SignalingText {
     return try await json(value, depth: depth + 1).map { SignalingReplacement($0) }
   }
 
-  /// Returns whether a string is a candidate: by its prefix, or as an empty `candidate` beside the
-  /// members that name its section.
+  /// Returns whether a string is a candidate: by its prefix, or as an empty `candidate` in an
+  /// object that names its section.
   private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
     if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
     return string.name == "candidate" && value.isEmpty

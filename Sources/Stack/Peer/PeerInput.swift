@@ -199,8 +199,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// application; in older takes, nil means none.
   public var encoders: [String]?
 
-  /// Whether the peer is one leg of a relay, which forwards packets and negotiates nothing; nil
-  /// means no.
+  /// Whether the connection is a leg of a relay, which forwards packets and leaves negotiation to
+  /// the two ends; nil means no.
   package var relays: Bool?
 
   /// The first bytes of each random stream in hexadecimal, by the stream's label; nil unless the

@@ -37,7 +37,7 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
 }
 
-/// Everything that drives a room: calls, and what its transports and connections report.
+/// An input of a room's state machine.
 package enum RoomInput: Sendable {
   case genesis(RoomConfiguration, seed: [UInt8])
   case deadline

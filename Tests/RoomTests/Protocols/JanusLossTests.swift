@@ -62,8 +62,8 @@ struct JanusLossTests {
       ])
   }
 
-  /// Found by fuzzing: two settings never got a reply, one that could not be sent and one
-  /// whose answer says that the server no longer knows the handle.
+  /// Found by fuzzing: no result was reported when the request could not be sent, or when the
+  /// server no longer knew the handle (error 459).
   @Test(arguments: [true, false])
   func aSettingWithoutATransportIsAnsweredToo(isSent: Bool) throws {
     var bench = try JanusServer.subscribed()

@@ -158,7 +158,8 @@ package final class ProxyServer: Sendable {
     var decoderLimits = NIOHTTPDecoderLimitConfiguration()
     decoderLimits.maxHeaderFieldSize = route.limits.headerBytes
     decoderLimits.maxHeaderListSize = route.limits.headerBytes
-    // The server's framing fields are forwarded, so the encoder must not add its own.
+    // The proxy forwards the server's Content-Length and Transfer-Encoding, so the encoder must not
+    // add these fields.
     var encoding = HTTPResponseEncoder.Configuration()
     encoding.automaticallySetFramingHeaders = false
     let pipeline = channel.pipeline.syncOperations

@@ -231,7 +231,7 @@ extension AVAudioSession {
 
   // MARK: Settings
 
-  /// Sets the category and its options; the mode stays.
+  /// Sets the category and its options without changing the mode.
   public func setCategory(_ category: Category, options: CategoryOptions = []) throws {
     try change { try $0.setCategory(category, with: options) }
   }
@@ -246,7 +246,7 @@ extension AVAudioSession {
     }
   }
 
-  /// Sets the mode; the category stays.
+  /// Sets the mode without changing the category.
   public func setMode(_ mode: Mode) throws { try change { try $0.setMode(mode) } }
 
   /// Activates or deactivates the session; activations are counted.

@@ -247,7 +247,7 @@ public final class RTCAudioSession: Sendable {
   /// Activates or deactivates the session; activations are counted.
   public func setActive(_ active: Bool) throws { try call(.setActive(active)) }
 
-  /// Sets the category and its options; the mode stays.
+  /// Sets the category and its options without changing the mode.
   public func setCategory(
     _ category: AVAudioSession.Category, with options: AVAudioSession.CategoryOptions = []
   ) throws {
@@ -255,15 +255,15 @@ public final class RTCAudioSession: Sendable {
       .setCategory(category.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }
 
-  /// Sets the category by its AVFoundation name; the mode stays.
+  /// Sets the category by its AVFoundation name, without changing the mode.
   public func setCategory(
     _ category: String, with options: AVAudioSession.CategoryOptions = []
   ) throws { try setCategory(AVAudioSession.Category(rawValue: category), with: options) }
 
-  /// Sets the mode; the category stays.
+  /// Sets the mode without changing the category.
   public func setMode(_ mode: AVAudioSession.Mode) throws { try call(.setMode(mode.native)) }
 
-  /// Sets the mode by its AVFoundation name; the category stays.
+  /// Sets the mode by its AVFoundation name, without changing the category.
   public func setMode(_ mode: String) throws {
     try setMode(AVAudioSession.Mode(rawValue: mode))
   }

@@ -16,7 +16,7 @@ package struct RelayedPacket: Sendable {
   }
 }
 
-/// The descriptions on one leg of a relay: those from its remote peer, and those signaled to it.
+/// The offer/answer state of one leg of a relay.
 ///
 /// The leg negotiates nothing. The descriptions it signals come from the other leg's remote peer;
 /// this structure records the transports that their sections use, and the DTLS role on each (RFC

@@ -321,17 +321,16 @@ extension CallFacts {
 
 // MARK: - ReportedLosses
 
-/// What receivers report of streams that were sent, and what statistics count beyond the wire.
+/// Losses that are known only from reports and statistics, not from packets.
 struct ReportedLosses {
   private struct Source: Hashable {
     var peer: Int64
     var ssrc: Int64
   }
 
-  /// The last statistics of receivers at the other side.
+  /// The counters in the last `remote-inbound-rtp` statistics of each sent stream.
   private var remote: [Source: (lost: Int64, received: Int64?)] = [:]
-  /// The packets that statistics of received streams count as lost, at peers where SRTP refused
-  /// some.
+  /// The lost packets in the last `inbound-rtp` statistics, at peers where SRTP refused packets.
   private var counted: [Source: Int64] = [:]
 
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -354,8 +353,8 @@ struct ReportedLosses {
     }
   }
 
-  /// Returns the packets of a stream that its receiver lacks, and those that it should have; nil
-  /// where nobody reported them.
+  /// Returns the numbers of lost and expected packets of a stream; nil for a sent stream without
+  /// reports.
   func loss(of stream: CallFacts.Stream, _ facts: CallFacts) -> (lost: Int64, expected: Int64)? {
     guard stream.direction == .outbound else { return (stream.lost, stream.expected) }
     if let loss = facts.reportedLoss(of: stream) { return loss }
@@ -365,7 +364,7 @@ struct ReportedLosses {
     }
   }
 
-  /// Returns the packets of a received stream that came, and that its statistics count as lost.
+  /// Returns the number of received packets that the stream's statistics count as lost.
   func refused(of stream: CallFacts.Stream) -> Int64 {
     max(0, (counted[Source(peer: stream.peer, ssrc: stream.ssrc)] ?? 0) -| stream.lost)
   }
@@ -373,7 +372,7 @@ struct ReportedLosses {
 
 extension CallFacts {
   /// Returns the packets of a sent stream that its receiver's reports count as lost, and those sent
-  /// until the last of them; nil without reports.
+  /// before the last report; nil without reports.
   func reportedLoss(of stream: Stream) -> (lost: Int64, expected: Int64)? {
     let own = reports.filter {
       $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
@@ -381,7 +380,7 @@ extension CallFacts {
     guard let last = own.last else { return nil }
     var (lost, former) = (Int64(0), Int64(0))
     for report in own {
-      // The count begins again where the stream does; a packet that comes late takes one back.
+      // A restarted stream restarts the count; a late packet decreases it by one.
       lost +|= report.lost < 0 || former -| report.lost > 1000 ? 0 : report.lost -| former
       former = max(0, report.lost)
     }

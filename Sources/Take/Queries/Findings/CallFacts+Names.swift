@@ -180,7 +180,7 @@ extension CallFacts {
 
   private func liveTime(of peer: Peer) -> ClosedRange<Int64>? {
     let own = states.filter { $0.peer == peer.number && $0.machine == "connection" }
-    // Older browsers report only `closed` for the connection, which does not say when it began.
+    // Older browsers report only `closed` for the connection, and not when it was connected.
     if own.contains(where: { $0.to != "closed" }) {
       guard let from = own.first(where: { $0.to == "connected" })?.at else { return nil }
       let to = own.last { $0.from == "connected" || $0.from == "disconnected" }

@@ -9,7 +9,7 @@ package struct FindingNames: Sendable {
   /// Transceivers that carry a screen, according to rooms.
   private var screens: Set<String> = []
   private let streams: [CallFacts.Stream]
-  /// What tells several streams of one sender and kind apart.
+  /// The distinctive parts of names that would otherwise be equal.
   private var apart = StreamsApart()
 
   init(_ connection: borrowing SQLiteConnection, _ facts: CallFacts) throws(SQLiteError) {
@@ -74,7 +74,7 @@ package struct FindingNames: Sendable {
     return "\(name.sender)'s \(ordinal)\(name.what)\(part)"
   }
 
-  /// Returns who sends a stream, and what it is, as in `alice` and `screen`.
+  /// Returns the name of a stream's sender and the stream's kind, as in `alice` and `screen`.
   private func plainName(
     _ peer: Int64, _ direction: WireDirection, _ kind: String, _ track: Int64?
   ) -> (sender: String, what: String) {
@@ -125,8 +125,9 @@ extension FindingNames {
 
 // MARK: - StreamsApart
 
-/// Tells streams apart that would have one name: a sender's second camera, the layers of a
-/// simulcast, the next source of one track.
+/// Distinguishes streams that would otherwise have the same name.
+///
+/// Examples are a sender's second camera, simulcast layers, and successive sources of a track.
 private struct StreamsApart: Sendable {
   private struct Source: Hashable {
     var peer: Int64
@@ -142,16 +143,17 @@ private struct StreamsApart: Sendable {
     var what: String
   }
 
-  /// The place among a sender's tracks of one kind, by SSRC and by transceiver; none if there is
-  /// one alone.
+  /// The ordinal among a sender's tracks of one kind, by SSRC and by transceiver; absent if the
+  /// sender has only one.
   private var ordinals: [Source: String] = [:]
   private var trackOrdinals: [Source: String] = [:]
-  /// What a source is among those of its track, as in ` (low layer)`.
+  /// What distinguishes a source from the others of its track, as in ` (low layer)`.
   private var parts: [Source: String] = [:]
 
   init() {}
 
-  /// - Parameter name: returns the sender and the kind of a stream, by which names are equal.
+  /// - Parameter name: returns a stream's sender and kind; streams with the same ones need
+  ///   distinctive names.
   init(_ facts: CallFacts, name: (CallFacts.Stream) -> (sender: String, what: String)) {
     var groups: [(name: Group, streams: [CallFacts.Stream])] = []
     var places: [Group: Int] = [:]
@@ -167,7 +169,7 @@ private struct StreamsApart: Sendable {
       groups[place].streams.append(stream)
     }
     for group in groups where group.streams.count > 1 { distinguish(group.streams) }
-    // What a sender names is called so at its receiver too, who may have it in another order.
+    // The receiver, where streams may be in another order, uses the sender's names.
     for stream in facts.streams where stream.direction == .inbound {
       guard let sent = facts.otherEnd(of: stream) else { continue }
       let (here, there) = (Self.source(stream), Self.source(sent))
@@ -202,8 +204,8 @@ private struct StreamsApart: Sendable {
     }
   }
 
-  /// Returns what each source of a track is: a layer if they were sent at one time, else the one
-  /// from a time on.
+  /// Returns names for the sources of a track: layers if they were sent simultaneously, otherwise
+  /// their starting times.
   private static func parts(of track: [CallFacts.Stream]) -> [String] {
     let areLayers = zip(track, track.dropFirst()).allSatisfy { before, after in
       let both = min(before.last, after.last) -| max(before.first, after.first)
@@ -212,7 +214,7 @@ private struct StreamsApart: Sendable {
     guard areLayers, track.count <= 3 else {
       return track.enumerated().map { place, stream in
         let time = "from \(decimal(Double(stream.first) / 1e9)) s"
-        // Two that begin at one time are told apart by their numbers.
+        // Sources that start at the same time are distinguished by SSRC.
         let isOnly = track.count { abs($0.first -| stream.first) < 100_000_000 } == 1
         return isOnly ? time : "\(time), ssrc \(stream.ssrc)"
       }
@@ -242,7 +244,7 @@ private struct StreamsApart: Sendable {
     return "\(number)\(ending) "
   }
 
-  /// Returns what stands before the kind of a stream, and what stands behind it.
+  /// Returns the words before and after the kind in a stream's name; empty if it is unique.
   func words(_ peer: Int64, _ direction: WireDirection, ssrc: Int64?, track: Int64?) -> (
     ordinal: String, part: String
   ) {
@@ -350,7 +352,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Rules about the path whose detections name the stream that shows it.
+  /// Rules about the path whose detections name the stream in which they were made.
   private static let ofPath: Set = ["high-jitter", "standing-queue", "path-became-longer"]
 
   /// Returns whether a cause with a scope affects a symptom's subject.
@@ -359,7 +361,7 @@ struct FindingEnds: Sendable {
     guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }
     if scope == .end || scope == .connection { return true }
     if let one = flow(of: cause), let other = flow(of: symptom), one != other { return false }
-    // What one stream shows of the path holds for all that takes it.
+    // A problem of the path affects all of its streams.
     if Self.ofPath.contains(cause.rule) { return true }
     if let one = stream(of: cause), let other = stream(of: symptom) { return one == other }
     return scope == .flow || cause.kind.isEmpty || symptom.kind.isEmpty

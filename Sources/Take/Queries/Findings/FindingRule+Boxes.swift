@@ -155,8 +155,8 @@ extension FindingRule {
     return found
   }
 
-  /// Finds large packets that are lost, from the receiver's side alone: they arrived before, none
-  /// does now, and requested retransmissions do not arrive either.
+  /// Finds lost large packets from the receiver's packets alone: large packets stopped arriving,
+  /// and requested retransmissions do not arrive either.
   private static func findMissingSizes(
     _ peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts,
     _ connection: borrowing SQLiteConnection

@@ -198,7 +198,7 @@ extension FindingRule {
     id: "loss-at-peer", severity: .medium, title: "Packet loss by its receiver's reports",
     scope: .flow, thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
-    // Counts of the packets themselves are more exact.
+    // If the take has the receiver's packets, these rules count the losses exactly.
     silentUnder: ["loss", "loss-burst"],
     sql: """
       SELECT rtcp.peer AS peer, rtcp.at_ns AS at_ns, each.value ->> '$.ssrc' AS ssrc,

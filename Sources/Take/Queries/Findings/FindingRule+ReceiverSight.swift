@@ -1,15 +1,15 @@
 import Tape
 import Wire
 
-// What a receiver can tell about its sender's devices, encoder and process. If the take has the
-// sender too, the sender's view is better.
+// Conclusions from received media about the sender's devices, encoder and process, for takes
+// without the sender's own rows.
 
 extension FindingRule {
   static let receiverRules: [FindingRule] = [
     stillPicture, videoHeldDown, neverCame, mutedAudio,
   ]
 
-  /// Returns whether the take lacks what a peer's sender knows.
+  /// Returns whether the take has no endpoint that sends to this peer.
   private static func lacksSender(_ facts: CallFacts, of peer: Int64) -> Bool {
     guard let peer = facts.peer(peer) else { return false }
     return peer.other == nil || peer.isObserved
@@ -17,14 +17,14 @@ extension FindingRule {
 
   // MARK: Pictures
 
-  /// A second of a track's frames, without key frames.
+  /// The frames of a track in one second, without key frames.
   private struct PictureSecond {
     var second: Int64
     var sizes: [Int64] = []
     var quantisers: [Int64] = []
     var pixels: Int64 = 0
 
-    /// Returns the value that a share of values do not exceed.
+    /// Returns a percentile of sorted values.
     private static func value(_ values: [Int64], _ share: Int) -> Int64 {
       values.isEmpty ? 0 : values[(values.count - 1) * share / 100]
     }
@@ -32,12 +32,12 @@ extension FindingRule {
     var quantiser: Int64 { Self.value(quantisers, 50) }
     var bits: Int64 { sizes.reduce(0, +|) *| 8 }
     var bitsPerPixel: Double { Double(size) * 8 / Double(max(pixels, 1)) }
-    /// The ratio of large frames to small ones.
+    /// The 90th percentile of frame sizes divided by the 10th.
     var spread: Double { Double(Self.value(sizes, 90)) / Double(max(Self.value(sizes, 10), 1)) }
     var quantiserSpread: Int64 { (quantisers.last ?? 0) -| (quantisers.first ?? 0) }
   }
 
-  /// Returns a received track's seconds with at least so many frames that were decoded.
+  /// Returns the seconds of a track with at least this many decoded frames.
   private static func seconds(
     of track: CallFacts.Track, least frames: Double
   ) -> [PictureSecond] {
@@ -62,12 +62,12 @@ extension FindingRule {
     ["vp8": 127, "vp9": 255, "av1": 255, "h264": 51][codec] ?? 255
   }
 
-  /// Finds received video in which hardly anything changes, at the usual rate of frames.
+  /// Finds received video in which hardly anything changes, at the usual frame rate.
   ///
-  /// An encoder without a limit holds its quantiser, so that the sizes of frames tell how much is
-  /// new in them: a person who moves makes them differ. A camera that repeats one picture and one
-  /// in a quiet room, whose noise the encoder removes, look the same, because encoders go on
-  /// refining.
+  /// If the bit rate is not limiting, an encoder keeps its quantiser, so frame sizes show how much
+  /// has changed: a moving person makes them vary. A camera that repeats a picture cannot be
+  /// distinguished from one in a quiet room: the encoder removes noise, and refines repeated
+  /// pictures as well.
   static let stillPicture = FindingRule(
     id: "picture-still", severity: .low, title: "Picture that hardly changes", scope: .stream,
     thresholds: [
@@ -111,7 +111,7 @@ extension FindingRule {
       for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound })
       where !isScreen(facts, track.peer, track.track, .inbound, before: run.upperBound) {
         let frames = track.pictures.count { run.contains($0.at) }
-        // At its beginning an encoder needs seconds until its picture is sharp.
+        // An encoder needs several seconds at the start before its picture is sharp.
         let isAll = run.lowerBound -| first <= 4_000_000_000
         found.append(
           Detection(
@@ -125,8 +125,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the periods in which a track's frames were small and all of about one size, although
-  /// its encoder held the quantiser.
+  /// Returns the periods with small frames of nearly equal size and a constant quantiser.
   private static func steadyRuns(
     of track: CallFacts.Track, _ limits: Limits
   ) -> [ClosedRange<Int64>] {
@@ -168,7 +167,7 @@ extension FindingRule {
       }
       var end = place
       var larger = 0
-      // One frame in twenty may be larger.
+      // Up to one frame in twenty may be larger.
       while end < pictures.count {
         if pictures[end].size > most { larger +|= 1 }
         if larger *| 20 > end -| place +| 20 { break }
@@ -176,7 +175,7 @@ extension FindingRule {
       }
       let (from, to) = (pictures[place].at, pictures[end -| 1].at)
       let seconds = Double(to -| from) / 1e9
-      // Frames are also small if they are coarse.
+      // A coarser quantiser makes frames small, too.
       let isFine =
         median(pictures[place..<end].map { Int64($0.quantiser) })
         <= median(before.map { Int64($0.quantiser) }) +| swing
@@ -184,7 +183,7 @@ extension FindingRule {
         Double(end - place) >= limits["least_rate"] * seconds
       {
         runs.append(from...max(from, to))
-        // The next run is compared with the frames before this one.
+        // The next run is compared with frames after this one only.
         place = end +| 60
       } else {
         place +|= 1
@@ -198,10 +197,11 @@ extension FindingRule {
     return values.sorted()[values.count / 2]
   }
 
-  /// Finds received video of a small, constant bit rate with a coarse quantiser, although nothing
-  /// is lost or waits in a queue: its encoder could use more bits, and does not get them.
+  /// Finds received video with a low, constant bit rate and a coarse quantiser, although nothing is
+  /// lost or queued: something other than the path limits the encoder.
   ///
-  /// With several received videos, a server or an application may choose small ones.
+  /// Peers that receive several videos are skipped, because a server or an application may choose
+  /// small ones.
   static let videoHeldDown = FindingRule(
     id: "video-held-down", severity: .low, title: "Video held down at its sender", scope: .stream,
     thresholds: [
@@ -233,7 +233,7 @@ extension FindingRule {
       && !videos.contains(where: { $0.peer == track.peer && $0.track != track.track })
     {
       let seconds = seconds(of: track, least: limits["least_rate"])
-      // OpenH264 and x264 leave fine quantisers to recordings.
+      // OpenH264 and x264 use coarser quantisers in calls even without a limit.
       let least =
         (track.codec == "h264" ? 0.4 : limits["least_quantiser"]) * quantiserScale(track.codec)
       let runs = seconds.filter {
@@ -269,7 +269,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the usual deviation of the seconds' bits from their median is small.
+  /// Returns whether the median deviation of the bits per second from their median is small.
   private static func isSteady(_ run: [PictureSecond], _ most: Double) -> Bool {
     let middle = median(run.map(\.bits))
     let deviation = median(run.map { Int64(clamping: ($0.bits -| middle).magnitude) })
@@ -278,9 +278,9 @@ extension FindingRule {
 
   // MARK: Media
 
-  /// Finds media of the other side that both agreed on and of which no packet ever came.
+  /// Finds negotiated media of the remote peer of which no packet arrived.
   ///
-  /// A track without a source is not sent either, so it may be intended.
+  /// This may be intended, because a track without a source sends nothing either.
   static let neverCame = FindingRule(
     id: "media-never-came", severity: .low, title: "Agreed media that never came",
     scope: .connection,
@@ -327,10 +327,10 @@ extension FindingRule {
     return found
   }
 
-  /// Finds received audio that is digital silence for a time and has sound at others: its sender
-  /// muted it, or its device gave nothing.
+  /// Finds periods of digital silence in received audio that otherwise has sound: its sender muted
+  /// it, or its device had no signal.
   ///
-  /// Whether anybody spoke meanwhile, only the sender knows.
+  /// The receiver cannot know whether anybody spoke meanwhile.
   static let mutedAudio = FindingRule(
     id: "audio-muted", severity: .info, title: "Audio muted at its sender", scope: .stream,
     thresholds: [
@@ -350,7 +350,7 @@ extension FindingRule {
     for track in facts.tracks
     where track.kind == "audio" && track.direction == .inbound
       && lacksSender(facts, of: track.peer)
-      // A voice with a level of -50 dB or more.
+      // The track has sound at some time, of at least -50 dBov.
       && track.levels.contains(where: { $0.rms > 100 })
     {
       let isSilent: (CallFacts.Level) -> Bool = {
@@ -360,7 +360,7 @@ extension FindingRule {
         guard let first = run.first, let last = run.last, isSilent(first) else { continue }
         let (from, to) = (first.at -| 100_000_000, last.at)
         let seconds = Double(to -| from) / 1e9
-        // A sender that pauses (DTX) sends a block now and then.
+        // In DTX, a sender pauses between occasional packets.
         guard seconds >= limits["least_silence"], Double(run.count) >= 5 * seconds,
           !facts.perception.isOff(track.peer, track.track, .inbound, from: from, to: to)
         else { continue }

@@ -126,8 +126,8 @@ extension FindingRule {
     return found
   }
 
-  /// Finds audio or video of which no packet passed, although it was negotiated and its sender
-  /// named a source of it.
+  /// Finds audio or video without a packet, although it was negotiated and its sender's description
+  /// announced a source.
   static let mediaAbsent = FindingRule(
     id: "media-absent", severity: .medium, title: "Negotiated media without a packet",
     thresholds: [

@@ -53,7 +53,7 @@ extension FindingRule {
         iif(state = 'have-local-offer', 'its offer was not answered for ',
           'the offer of the other side was not answered for ')
           || round(seconds, 1) || ' s, to the end'
-          -- Of a first offer; later ones went to a side that is there.
+          -- Only for a first offer: before later ones, the remote peer had answered.
           || iif(state = 'have-local-offer' AND NOT EXISTS (
               SELECT 1 FROM signaling WHERE signaling.peer = open.peer AND direction = 'in'
             ) AND NOT EXISTS (

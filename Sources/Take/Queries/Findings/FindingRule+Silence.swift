@@ -48,7 +48,7 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
-        // Time in which the other end's process did not run is not the path's fault.
+        // The path did not cause the time in which the other end's process did not run.
         guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
@@ -177,7 +177,7 @@ extension FindingRule {
     return found
   }
 
-  /// Rules whose detections are times in which nothing of any protocol came.
+  /// The rules that detect periods without a packet of any protocol.
   fileprivate static let silencing = [pathDead, peerStarved, pathStalled]
 
   /// Groups spans that are less than a pause apart.
@@ -237,10 +237,10 @@ extension FindingRule {
     }
   }
 
-  /// Finds times in which one short silence of all protocols follows another, each of which ends
-  /// with what should have come meanwhile: a process that gets too little of the processor.
+  /// Finds repeated short silences of all protocols, each followed by a burst of the packets that
+  /// were due meanwhile: the sender's process gets too little processor time.
   ///
-  /// A link that collects packets looks the same, except for the times at which they were sent.
+  /// A link that aggregates packets looks the same, except for their sending times.
   static let mediaInBursts = FindingRule(
     id: "media-in-bursts", severity: .low, title: "Packets sent in bursts", scope: .flow,
     thresholds: [
@@ -302,8 +302,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the packets around silences were sent as far apart as they arrived, by the
-  /// times that they carry.
+  /// Returns whether the packets around silences were also sent far apart, by their abs-send-time.
   private static func isOfSender(
     _ silences: [NetworkFacts.Silence], to peer: Int64, _ facts: CallFacts,
     _ connection: borrowing SQLiteConnection
@@ -320,7 +319,7 @@ extension FindingRule {
       WHERE peer = \(peer) AND direction = 'in' AND ssrc IS NOT NULL AND at_ns IN (\(times))
       ORDER BY row LIMIT 10000
       """)
-    // The first and the last packet of each instant.
+    // The sending times of the first and the last packet that arrived at each instant.
     var sent: [Int64: (first: Int64, last: Int64)] = [:]
     while try rows.step() {
       let bytes = rows.bytes(1)
@@ -331,7 +330,7 @@ extension FindingRule {
       guard let before = sent[silence.from]?.last, let after = sent[silence.to]?.first else {
         return nil
       }
-      // Units of 2^-18 s, which begin anew after 64 s.
+      // Units of 2^-18 s, which wrap after 64 s.
       let units = (after &- before) & 0xff_ffff
       return units < 1 << 23 && (units *| 1_000_000_000 >> 18) *| 10 >= silence.length *| 6
     }
@@ -449,8 +448,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Sets for how long each gap between pictures was a time in which everything stood still: the
-  /// path, or the process of either end.
+  /// Sets for how long the path or a process at either end stood still during each picture gap.
   mutating func holdPictures(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     guard !pictureGaps.isEmpty else { return }
     var times: [(peer: Int64, from: Int64, to: Int64)] = []

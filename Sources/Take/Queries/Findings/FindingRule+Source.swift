@@ -104,7 +104,7 @@ extension FindingRule {
   /// noisy.
   ///
   /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
-  /// digests reveal it; where they differ, `picture-still` is all that can be said.
+  /// digests reveal it; if they differ, only `picture-still` can be reported.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [

@@ -171,8 +171,8 @@ extension FindingRule {
             >= 1e6 * max(3 * mean_ms, mean_ms + 150))
     """
 
-  /// Finds gaps that are longer than a freeze or last until the end, unless both sides negotiated
-  /// that or the sender said goodbye.
+  /// Finds gaps that are longer than a freeze or last until the end, unless they were negotiated or
+  /// the sender ended the stream with a BYE.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [

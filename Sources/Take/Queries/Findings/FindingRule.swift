@@ -71,10 +71,10 @@ package struct FindingRule: Sendable {
   package let sumsUp: Bool
   /// Whether the rule only links a cause to a symptom and is never a finding itself.
   package let isLink: Bool
-  /// Whether a detection ends when the receiver sees or hears media again, so that whatever begins
-  /// afterwards has another cause.
+  /// Whether a detection ends when the participant sees or hears media again, so that it cannot
+  /// cause anything that begins later.
   ///
-  /// Other detections end on the wire and take effect later, by the delay of the jitter buffer.
+  /// Other detections end on the wire, and their effects lag by the delay of the jitter buffer.
   package let endsForPeople: Bool
   /// One statement, with thresholds as `:name`.
   ///
@@ -162,9 +162,9 @@ package struct Finding: Sendable {
   package var explanation: String?
   /// The harm in seconds of all affected streams, by which findings are ordered.
   package var weight = 0.0
-  /// Where its cause is, and so who can mend it; nil if the rule does not show that.
+  /// Where the cause lies; nil if the rule does not determine it.
   package var side: FindingSide?
-  /// The same in words, by the names of the ends.
+  /// The side in words, such as `network` or an end's name.
   package var sideWords = ""
   /// The severity of detections that have none of their own: that of the rule.
   package var usualSeverity = FindingSeverity.medium
@@ -201,24 +201,24 @@ package struct Finding: Sendable {
   }
 }
 
-/// Where the cause of a finding is, and so who can mend it.
+/// The part of a call in which a finding's cause lies.
 package enum FindingSide: String, Sendable, Hashable, CaseIterable {
-  /// The path between the two ends, with its NATs and firewalls.
+  /// The path between the two ends, including NATs and firewalls.
   case network
   /// A STUN or TURN server.
   case server
-  /// What the applications and their signaling agreed on, or passed on.
+  /// The signaling, or what the applications negotiated.
   case signaling
-  /// The end that sends the media: its devices, its encoder, its application.
+  /// The sender of the affected media: its devices, encoder or application.
   case sender
-  /// The end that receives the media: its decoder, its loudspeaker.
+  /// The receiver of the affected media: its decoder or loudspeaker.
   case receiver
-  /// The end that shows it.
+  /// The peer in whose rows the worst detection was made.
   case end
-  /// The end that is at the other side of the one that shows it.
+  /// The remote peer of that peer.
   case otherEnd = "other-end"
 
-  /// Returns the side of a rule's findings; nil if it is none or may be any.
+  /// Returns the side of a rule's findings; nil if the rule does not determine it.
   static func of(_ rule: String) -> FindingSide? { table[rule] }
 
   /// The ids of all rules with a side.

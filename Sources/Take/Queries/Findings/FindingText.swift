@@ -26,8 +26,8 @@ extension TakeFindings {
     return text
   }
 
-  /// Whether `explain` could add what would have helped: no finding is explained yet, and there was
-  /// a freeze or concealment at an end whose stack the take can run.
+  /// Whether `explain` could add explanations: no finding has one yet, and a freeze or concealment
+  /// occurred at an end whose stack the take can run.
   var mayExplain: Bool {
     guard findings.allSatisfy({ $0.explanation == nil }) else { return false }
     let harmed = Set(detections.filter { Self.explained.contains($0.rule) }.map(\.peer))
@@ -187,7 +187,7 @@ extension Finding {
           + (worstStream.map { "\($0), " } ?? "")
         : ", \(FindingWords.number(times)) times\(sum); worst: "
     }
-    // Of what one of many streams showed, the subject does not say which.
+    // A flow's subject does not name the affected stream.
     let only =
       scope == .flow && streams == 1 && !worst.kind.isEmpty && worst.kind != "data"
       ? worstStream.map { "\($0), " } ?? "" : ""

@@ -109,8 +109,8 @@ extension FindingRule {
     return found
   }
 
-  /// Finds audio or video that was negotiated and announced, and never there, while other media
-  /// was: without any it is `one-way-media`.
+  /// Finds negotiated and announced audio or video without a packet, while other media flowed; if
+  /// none did, the finding is `one-way-media`.
   static func findAbsentMedia(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -238,19 +238,19 @@ extension CallFacts {
   }
 }
 
-/// Media of one kind that was negotiated, that its sender announced, and of which no packet passed.
+/// Media of one kind without a packet, although it was negotiated and its sender announced it.
 struct AbsentMedia {
   var peer: Int64
   var direction: WireDirection
   var kind: String
   var from: Int64
   var to: Int64
-  /// The packets of other kinds that passed the same way meanwhile.
+  /// The number of packets of other media in the same direction meanwhile.
   var others: Int64
 
   private static let least: Int64 = 3_000_000_000
 
-  /// Returns all of a take's; what both ends show is that of the receiver.
+  /// Returns a take's absent media, as seen by the receiver if the take has both ends.
   static func all(_ facts: CallFacts, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [AbsentMedia]
   {
@@ -274,7 +274,7 @@ struct AbsentMedia {
     _ live: ClosedRange<Int64>, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> AbsentMedia? {
     let own = facts.streams.filter { $0.peer == peer.number && $0.direction == direction }
-    // Of a stream whose kind is unknown nobody can say that it is another.
+    // A stream of unknown kind may be the media in question.
     guard !own.contains(where: { $0.kind == kind || $0.kind.isEmpty && $0.role == .media }) else {
       return nil
     }
@@ -292,7 +292,7 @@ struct AbsentMedia {
     )
   }
 
-  /// Whether the latest description of its sender has a source of the kind.
+  /// Returns whether the sender's latest description has a source of the kind.
   private static func isAnnounced(
     _ peer: Int64, _ direction: WireDirection, _ kind: String, until end: Int64,
     _ facts: CallFacts
@@ -305,7 +305,8 @@ struct AbsentMedia {
     } ?? false
   }
 
-  /// Whether the application of the sender had no source, or took it away.
+  /// Returns whether the sending application removed a source from a track; false for received
+  /// media, because the receiver cannot know.
   private static func hasNoSource(
     _ peer: Int64, _ direction: WireDirection, _ kind: String,
     _ connection: borrowing SQLiteConnection

@@ -10,9 +10,9 @@ package struct NetworkFacts: Sendable {
     package var first: Int64
     package var last: Int64
     package var packets: Int64 = 0
-    /// The first silences of at least `leastHitch`; of the short ones there may be many.
+    /// The silences of at least `leastHitch`, up to a limit, because short ones are frequent.
     package var hitches: [Silence] = []
-    /// Those of at least `leastSilence`.
+    /// The silences of at least `leastSilence`.
     package var silences: [Silence] { hitches.filter { $0.length >= NetworkFacts.leastSilence } }
     /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
     /// two seconds or more.

@@ -91,7 +91,7 @@ package struct PerceptionFacts: Sendable {
   /// The remote peer's limit for sent video in bits per second, and the time from which it applies
   /// (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// The limits for received video in the peer's own descriptions.
+  /// The bandwidth limits (`b=`) for received video in the peer's local descriptions.
   package var receiveLines: [(peer: Int64, at: Int64, limit: Int64)] = []
   /// Each source's CNAME (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]

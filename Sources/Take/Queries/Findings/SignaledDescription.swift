@@ -22,8 +22,7 @@ package struct SignaledDescription: Sendable {
     package var nacked: Set<Int64> = []
     /// The formats that a retransmission format refers to (`apt=`).
     package var repaired: Set<Int64> = []
-    /// The id of the header extension in which packets say when they were sent (abs-send-time); 0
-    /// for none.
+    /// The id of the abs-send-time header extension; 0 if it is not negotiated.
     package var sendTime: Int64 = 0
     /// Whether it names a track or a source.
     package var hasSource = false

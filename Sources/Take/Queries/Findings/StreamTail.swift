@@ -88,8 +88,7 @@ struct PictureGap: Sendable {
   /// The number of such pauses of `least` or longer, and their sum.
   var pauses: Int64 = 0
   var allPaused: Int64 = 0
-  /// For how long something held everything up meanwhile: a dead path, or a process that did not
-  /// run.
+  /// The time in nanoseconds in which a dead path or a stopped process delayed everything.
   var held: Int64 = 0
   /// The timestamp of the picture before it: what was missing until then has been repaired.
   fileprivate var beforeTime: Int64
@@ -101,12 +100,12 @@ struct PictureGap: Sendable {
   var seconds: Double { Double(length) / 1e9 }
   /// Whether the sender had nothing to send, as with a static screen.
   ///
-  /// A process that does not run sends nothing either, and its clock goes on: that is no choice.
+  /// A stopped process also sends nothing while its clock advances, but that is no pause.
   var isPause: Bool {
     !isHeld && missing == 0 && Double(paused) >= 0.8 * Double(length)
   }
 
-  /// Whether what held everything up makes the gap as long as it is.
+  /// Whether a dead path or a stopped process accounts for more than half of the gap.
   var isHeld: Bool { held *| 2 > length }
 
   /// Whether it is a freeze by freezeCount's rule even after the sender's pauses are subtracted.
@@ -189,7 +188,7 @@ struct PictureGap: Sendable {
     return found
   }
 
-  /// Sets for how long any of these times held it up.
+  /// Sets `held` from the periods in which a path or a process stood still.
   mutating func hold(by times: [(peer: Int64, from: Int64, to: Int64)]) {
     let spans = times.filter { $0.peer == peer && $0.to > from && $0.from < to }
       .map { (max($0.from, from), min($0.to, to)) }

@@ -313,11 +313,11 @@ struct FindingTree {
     return finding
   }
 
-  /// The least harm, in seconds of all streams, that people notice.
+  /// The shortest harm that participants notice, in seconds of all streams.
   private static let leastNoticed = 0.5
 
-  /// The worst severity of detections: medium instead of high if all that makes it high is a moment
-  /// that nobody noticed.
+  /// Returns the worst severity of detections, but medium instead of high if the harm was too short
+  /// to be noticed.
   private func severity(of all: [Detection]) -> FindingSeverity {
     func severity(_ one: Detection) -> FindingSeverity {
       one.severity ?? rules[one.rule]?.severity ?? .medium

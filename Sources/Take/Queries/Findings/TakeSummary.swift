@@ -44,14 +44,13 @@ package struct TakeSummary: Sendable {
     var height: Int32 = 0
     var framesPerSecond = 0.0
     var bitsPerSecond = 0.0
-    /// The packets that its receiver lacks, and their share; nil where nobody counted them.
-    ///
-    /// Who sends does not see what is lost: that is what the receiver's reports say.
+    /// The lost packets and their share; nil if unknown, as for a sent stream without receiver
+    /// reports.
     var lossShare: Double?
     var lost: Int64?
-    /// The packets that came and that SRTP refused, which statistics count as lost.
+    /// The received packets that SRTP refused, which statistics count as lost.
     var refused: Int64 = 0
-    /// The packets on the wire; nil where only another stack's statistics tell of them.
+    /// The number of packets; 0 for absent media.
     var packets: Int64 = 0
     var jitterMilliseconds: Double?
     var frozenSeconds = 0.0
@@ -70,7 +69,7 @@ package struct TakeSummary: Sendable {
   private(set) var connections: [Connection] = []
   private(set) var media: [Media] = []
   private(set) var packets: Int64 = 0
-  /// Whether the take holds no packets, but what another stack reported.
+  /// Whether the take contains another stack's reports instead of packets.
   private let isReported: Bool
 
   package init(path: String, findings: TakeFindings) throws(TapeError) {
@@ -135,7 +134,7 @@ package struct TakeSummary: Sendable {
         $0.machine == machine && ["connected", "completed"].contains($0.to)
       }?.at
       // An observed peer has no combined state: it is connected once ICE and DTLS are (W3C
-      // RTCPeerConnectionState), or ICE alone where no handshake was seen.
+      // RTCPeerConnectionState), or once ICE is if no handshake was seen.
       if !hasOwn, own.contains(where: { $0.machine == "dtls" }) {
         let secured = own.first { $0.machine == "dtls" && $0.to == "connected" }?.at
         connected = connected.flatMap { ice in secured.map { max(ice, $0) } }
@@ -213,7 +212,7 @@ package struct TakeSummary: Sendable {
       media.jitterMilliseconds = counted.jitterSeconds.map { $0 * 1e3 }
       (media.freezes, media.frozenSeconds) = (Int(counted.freezes), counted.frozenSeconds)
       media.concealedShare = counted.concealedShare
-      // A freeze is counted when it ends, so what never went on is in no counter.
+      // freezeCount counts a freeze when it ends, so it lacks one that lasts until the end.
       let stopped = findings.detections.filter {
         $0.rule == "video-stopped" && $0.peer == stream.peer && $0.ssrc == stream.ssrc
           && $0.direction == stream.direction
@@ -317,7 +316,7 @@ extension TakeSummary {
     ]
   }
 
-  /// The share of a stream's packets that its receiver lacks; `?` where nobody counted them.
+  /// Formats the share of lost packets; `?` if it is unknown.
   private static func loss(_ media: Media) -> String {
     guard let lost = media.lost, let share = media.lossShare else { return "?" }
     return (lost > 0 && share < 0.0005 ? "under 0.1 %" : "\(decimal(share * 100)) %")

@@ -285,10 +285,10 @@ extension FindingRule {
     return found
   }
 
-  /// Describes the concealment in some seconds of a track.
+  /// Returns a detection of the concealment in some seconds of a track.
   ///
-  /// If they contain nearly all of the track's blocks, the track's totals are used, as in the
-  /// summary.
+  /// If they contain nearly all of the track's blocks, it uses the track's totals, as the summary
+  /// does.
   private static func concealment(
     _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
     severity: FindingSeverity?, reason: String
