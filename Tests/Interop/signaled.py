@@ -1,8 +1,8 @@
 """What pages of several calls share: a connection that is negotiated over a WebSocket."""
 
-# Defines `join`, for the beginning of a page's function. It opens a WebSocket and a connection whose
-# descriptions and candidates go over it, plays what is received, and adds a microphone and a
-# camera. `prepare` gets the connection before anything can arrive.
+# Defines `join`, for the beginning of a page's function. It opens a WebSocket and a connection
+# whose descriptions and candidates go over it, plays what is received, and adds a microphone and
+# a camera. `prepare` gets the connection before anything can arrive.
 JOIN = """
   const join = async (address, wanted, prepare = () => {}) => {
     const socket = new WebSocket(address);
