@@ -322,7 +322,7 @@ let package = Package(
       "DebugTests",
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
-        "CZlib",
+        "CZlib", "FaultyCalls",
       ]),
     tests(
       "PageTests",

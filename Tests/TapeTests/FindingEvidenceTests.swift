@@ -310,8 +310,7 @@ struct FindingEvidenceTests {
     #expect(try found("300000 + i * 50000") == [])
     #expect(
       try found("iif(i < 5, 984000, 55000)") == [
-        "6 samples of its statistics were limited by bandwidth: "
-          + "its target fell from 984 to 55 kbit/s"
+        "its target fell from 984 to 55 kbit/s, in 6 samples of its statistics"
       ])
   }
 }

@@ -193,6 +193,8 @@ struct FindingFiguresTests {
       #expect((one.lost ?? 0) + one.refused == last, "\(one.name)")
     }
     #expect(summary.text().contains(" refused"))
+    // The sender lowers its rate because of that, so it is no cause of its own.
+    #expect(!(try TakeFindings(path: path).findings.map(\.id).contains("video-held-down")))
   }
 
   // MARK: Names, severities and sides
@@ -253,6 +255,8 @@ struct FindingFiguresTests {
     #expect(relayed.contains { $0.contains("it cannot connect") }, "\(relayed)")
     #expect(
       try evidence(.turnRefuses, "turn-refused").allSatisfy { !$0.contains("cannot connect") })
+    // The response on the wire tells which request it is about.
+    #expect(relayed.allSatisfy { $0.contains(" answered Allocate with 401 ") }, "\(relayed)")
   }
 
   // MARK: Causes that are over

@@ -64,6 +64,53 @@ struct ReportedTimeTests {
     #expect(slow.first?.severity == .medium)
   }
 
+  /// What was counted before the first sample may be of a minute or of an hour.
+  @Test func ratesComeFromWhatWasCountedBetweenSamples() throws {
+    func summarized(_ samples: ClosedRange<Int>) throws -> TakeSummary {
+      let folder = try TakeFolder()
+      let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+      try folder.alter(
+        path,
+        """
+        DELETE FROM stat; DELETE FROM packet_store; DELETE FROM path;
+        UPDATE peer SET role = 'reported';
+        WITH RECURSIVE n (i) AS (
+          SELECT \(samples.lowerBound)
+          UNION ALL SELECT i + 1 FROM n WHERE i < \(samples.upperBound))
+        INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+          SELECT (1 << 40) + (i << 16), 1, i * 1000000000, i, 'v', 'inbound-rtp', i, json_object(
+            'ssrc', 7, 'kind', 'video', 'packetsReceived', 5000 + 50 * i,
+            'bytesReceived', 5000000 + 50000 * i, 'framesDecoded', 3000 + 20 * i,
+            'frameWidth', 640, 'frameHeight', 480) FROM n;
+        """)
+      return try TakeSummary(path: path, findings: TakeFindings(path: path))
+    }
+    let media = try #require(try summarized(1...3).media.first)
+    #expect(media.bitsPerSecond == 400_000)
+    #expect(media.framesPerSecond == 20)
+    let once = try summarized(1...1)
+    #expect(try #require(once.media.first).bitsPerSecond == nil)
+    #expect(!once.json.contains("bits_per_second"))
+  }
+
+  @Test func aConnectionThatIsDisconnectedAndFailsIsLostOnce() throws {
+    let lost = try found(
+      samples: [1_000],
+      states: [
+        (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
+        (1_100, "ice-connection", "checking", "connected"),
+        (1_500, "connection", "connecting", "connected"),
+        (10_000, "ice-connection", "connected", "disconnected"),
+        (40_000, "ice-connection", "disconnected", "failed"),
+        (60_000, "connection", "connected", "closed"),
+      ]
+    ).filter { $0.rule == "disconnected" }
+    #expect(
+      lost.map(\.evidence) == [
+        "ICE was disconnected, failed after 30.0 s, and did not come back for 50.0 s"
+      ])
+  }
+
   @Test func aConnectionThatFailsIsLostAndEndsThere() throws {
     let lost = try found(
       samples: [1_000],

@@ -93,7 +93,7 @@ package struct FindingExplainer {
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
     let wanted = findings.enumerated().map { (index: $0.offset, places: places(of: $0.element)) }
       .filter { !$0.places.isEmpty }
-    let unseen = findingsOfOthers()
+    let unseen = try findingsOfOthers()
     guard !wanted.isEmpty else { return unseen }
     let recorded = try run(FreeRun.Changes(), "as recorded", progress)
     guard !recorded.isEmpty else {
@@ -126,19 +126,22 @@ package struct FindingExplainer {
         return (
           one.index,
           words(
-            one.places, recorded, delivered, lost.filter { receivers.contains($0.to) }, buffered)
+            findings[one.index], one.places, recorded, delivered,
+            lost.filter { receivers.contains($0.to) }, buffered)
         )
       }
     ).merging(unseen) { one, _ in one }
   }
 
   /// Returns why nothing is replayed for findings that froze and concealed nothing in the take.
-  private func findingsOfOthers() -> [Int: String] {
+  private func findingsOfOthers() throws(TapeError) -> [Int: String] {
     var texts: [Int: String] = [:]
+    let seen = try sendersWithReceivers()
     for (index, finding) in findings.enumerated() where places(of: finding).isEmpty {
       let isOfOther =
-        finding.detections.allSatisfy { $0.direction == .outbound && $0.kind != "data" }
-        && [.stream, .flow].contains(finding.scope)
+        finding.detections.allSatisfy {
+          $0.direction == .outbound && $0.kind != "data" && !seen.contains($0.peer)
+        } && [.stream, .flow].contains(finding.scope)
       texts[index] =
         "not explained: "
         + (isOfOther
@@ -152,7 +155,8 @@ package struct FindingExplainer {
   private typealias Run = (milliseconds: UInt32, outcomes: [PeerOutcome])
 
   private func words(
-    _ places: [Place], _ recorded: [PeerOutcome], _ delivered: [PeerOutcome]?, _ lost: [Lost],
+    _ finding: Finding, _ places: [Place], _ recorded: [PeerOutcome], _ delivered: [PeerOutcome]?,
+    _ lost: [Lost],
     _ buffered: [Run]
   ) -> String {
     let before = harm(places, recorded, recorded)
@@ -161,7 +165,11 @@ package struct FindingExplainer {
         + "concealed, as what it waited for was decided by time"
     }
     var parts: [String] = []
-    if let delivered, !lost.isEmpty {
+    let isRefused = finding.id == "srtp-refused"
+    if isRefused {
+      parts.append(
+        "the packets arrived and SRTP refused them, so their contents cannot be replayed")
+    } else if let delivered, !lost.isEmpty {
       parts.append(
         "with the \(lost.map(\.words).joined(separator: " and the ")) delivered: "
           + before.change(to: harm(places, delivered, recorded)))
@@ -175,10 +183,11 @@ package struct FindingExplainer {
         before.stops == 1
         ? "the freeze is gone"
         : "\(before.stops == 2 ? "both" : "all \(before.stops)") freezes are gone"
-      parts.append(buffer(gone, before, runs, \.frozenSeconds))
+      parts.append(buffer(gone, before, runs, \.frozenSeconds, isRefused))
     }
     if !Harm.isNone(before.concealedSeconds) {
-      parts.append(buffer("no audio is concealed", before, runs, \.concealedSeconds))
+      parts.append(
+        buffer("no audio is concealed", before, runs, \.concealedSeconds, isRefused))
     }
     return parts.joined(separator: "; ") + " (open loop: the remote peer sends what it sent)"
   }
@@ -187,7 +196,7 @@ package struct FindingExplainer {
   /// best.
   private func buffer(
     _ gone: String, _ before: Harm, _ runs: [(milliseconds: UInt32, harm: Harm)],
-    _ kind: KeyPath<Harm, Double>
+    _ kind: KeyPath<Harm, Double>, _ isRefused: Bool
   ) -> String {
     func change(_ run: (milliseconds: UInt32, harm: Harm)) -> String {
       var (former, latter) = (Harm(), Harm())
@@ -206,8 +215,8 @@ package struct FindingExplainer {
     let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
     guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
       return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
-        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): the missing packets "
-        + "never arrived, or too late"
+        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment")"
+        + (isRefused ? "" : ": the missing packets never arrived, or too late")
     }
     return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
       + "\(best.milliseconds) ms: \(change(best))"
@@ -287,6 +296,20 @@ package struct FindingExplainer {
   /// Returns whether a timestamp is before another; true if there is no other one.
   private static func isBefore(_ one: UInt32, _ other: UInt32?) -> Bool {
     other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
+  }
+
+  /// The peers of which the take has the receiver, too.
+  private func sendersWithReceivers() throws(TapeError) -> Set<Int64> {
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      var found: Set<Int64> = []
+      let rows = try connection.prepare(
+        "SELECT DISTINCT from_peer FROM one_way_delay WHERE delay_ms IS NOT NULL")
+      while try rows.step() { found.insert(rows.integer(0)) }
+      return found
+    } catch {
+      throw TapeError(path: path, error)
+    }
   }
 
   // MARK: Runs

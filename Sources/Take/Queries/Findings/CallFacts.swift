@@ -341,6 +341,11 @@ package struct CallFacts: Sendable {
     try holdPictures(connection)
   }
 
+  /// Says what ended a pause after which nothing followed: the take, or before it the connection.
+  func ending(at time: Int64) -> String {
+    time >= end -| 500_000_000 ? ", to the end" : ", until its connection ended"
+  }
+
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
 
   /// Returns a peer's stream; nil if it has no packet.

@@ -288,7 +288,9 @@ extension FindingRule {
     // The last packets sent may still be in flight.
     guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000
     else { return nil }
-    let time = sorted.filter { $0.at >= from && $0.at <= min(to, facts.end &- 1_000_000_000) }
+    let time = sorted.filter {
+      $0.at >= from && $0.at <= to && ($0.hasArrived || $0.at <= facts.end &- 1_000_000_000)
+    }
     let arrived = time.filter(\.hasArrived).map(\.size).max() ?? 0
     let large = time.filter { $0.size > arrived }
     let small = time.filter { $0.size <= arrived }

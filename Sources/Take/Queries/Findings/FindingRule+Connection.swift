@@ -32,7 +32,7 @@ extension FindingRule {
       -- of ICE may begin in the middle: media that comes is a connection.
       SELECT connecting.peer AS peer, min(at_ns) AS from_ns,
         coalesce(ended_ns, \(end)) AS to_ns,
-        'it went through ' || group_concat(to_state, ', ') AS evidence,
+        'its states were ' || group_concat(to_state, ', ') AS evidence,
         (coalesce(ended_ns, \(end)) - min(at_ns)) / 1e9 AS without_media_s
       FROM connecting LEFT JOIN connection_end ON connection_end.peer = connecting.peer
       GROUP BY connecting.peer HAVING sum(to_state IN ('connected', 'completed')) = 0
@@ -59,9 +59,19 @@ extension FindingRule {
           WHERE machine IN ('connection', 'ice-connection') AND to_state = 'closed' GROUP BY peer
         ),
         lost AS (
-          SELECT peer, from_ns, to_ns, 'ICE was ' || state AS words, '' AS more, 1 AS is_silent
-          FROM state_time
-          WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
+          SELECT one.peer AS peer, one.from_ns AS from_ns,
+            coalesce(next.to_ns, one.to_ns) AS to_ns,
+            iif(next.peer IS NULL, 'ICE was ' || one.state, 'ICE was disconnected, failed after '
+              || round((next.from_ns - one.from_ns) / 1e9, 1) || ' s, and did not come back')
+              AS words, '' AS more, 1 AS is_silent
+          FROM state_time AS one LEFT JOIN state_time AS next
+            ON next.peer = one.peer AND next.machine = one.machine AND one.state = 'disconnected'
+              AND next.state = 'failed' AND next.from_ns = one.to_ns
+          WHERE one.machine = 'ice-connection' AND (one.state = 'disconnected'
+            OR one.state = 'failed' AND NOT EXISTS (
+              SELECT 1 FROM state_time AS before
+              WHERE before.peer = one.peer AND before.machine = one.machine
+                AND before.state = 'disconnected' AND before.to_ns = one.from_ns))
           UNION ALL
           SELECT failed.peer, failed.from_ns, failed.to_ns, 'its state was failed',
             coalesce(', while ICE stayed ' || ice.state, ''), 0
@@ -233,11 +243,11 @@ extension FindingRule {
           FROM sample
         )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics'
-          || iif(count(*) = 1, ' was', ' were') || ' limited by '
-          || iif(has_fallen, 'bandwidth: its target fell from '
-            || (CAST(max(highest) AS INTEGER) / 1000) || ' to '
-            || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s', reason) AS evidence,
+        iif(has_fallen, 'its target fell from ' || (CAST(max(highest) AS INTEGER) / 1000)
+            || ' to ' || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s, in ' || count(*)
+            || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics',
+          count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics'
+            || iif(count(*) = 1, ' was', ' were') || ' limited by ' || reason) AS evidence,
         ssrc, 'out' AS direction, 'video' AS kind
       FROM judged
       WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
@@ -393,6 +403,9 @@ extension FindingRule {
       "srtp-refused", "path-became-longer",
     ],
     "audio-paused": ["process-starved", "peer-starved", "consent-lost"],
+    "estimate-low": ["large-packets-lost"],
+    "pacer-delay": ["large-packets-lost", "loss", "loss-at-peer", "estimate-low"],
+    "frame-rate-unsteady": ["large-packets-lost"],
     "encoder-limited": [
       "standing-queue", "rtcp-silence", "path-dead", "high-jitter", "large-packets-lost",
       "sent-not-arriving", "loss", "loss-burst", "loss-at-peer",

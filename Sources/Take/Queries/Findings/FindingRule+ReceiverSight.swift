@@ -214,7 +214,7 @@ extension FindingRule {
     causes: ["encoder-capped", "encoder-limited", "encoder-limited-by-processor"],
     silentUnder: [
       "loss", "loss-burst", "standing-queue", "high-jitter", "path-dead", "rtcp-silence",
-      "repairs-missing", "no-repair",
+      "repairs-missing", "no-repair", "srtp-refused",
     ],
     sql: """
       SELECT peer, track, at_ns / 1000000000 AS second, sum(size) * 8 AS bits,

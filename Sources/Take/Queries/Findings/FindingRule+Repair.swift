@@ -359,7 +359,7 @@ extension FindingRule {
       found.append(
         Detection(
           "nack-storm", peer: stream.peer, from: span.from, to: span.to,
-          "its receiver asked for \(span.most) packets again (NACK) within "
+          "its receiver requested packets \(span.most) times (NACK, each repeat counted) within "
             + "\(decimal(min(limits["window_s"], Double(span.to -| span.from) / 1e9))) s",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: span.most)))

@@ -61,7 +61,30 @@ extension FindingRule {
         ), 'low', 'high') AS severity
       FROM failure LEFT JOIN lost ON lost.peer = failure.peer
       WHERE NOT is_gone GROUP BY failure.peer
-      """)
+      """,
+    detector: findRefusedRequests)
+
+  private static let turnMethods = [
+    3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind",
+  ]
+
+  /// Adds the refused request to what the query finds, from the server's response on the wire.
+  private static func findRefusedRequests(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found = try TakeFindings.ask(turnRefused, connection)
+    for place in found.indices {
+      let one = found[place]
+      let response = facts.network.datagrams.refusals.first {
+        $0.peer == one.peer && $0.at == one.fromNanoseconds
+          && one.evidence.contains(" answered \($0.code) ")
+      }
+      guard let response, let method = turnMethods[response.method] else { continue }
+      found[place].evidence = one.evidence.replacing(
+        " answered \(response.code) ", with: " answered \(method) with \(response.code) ")
+    }
+    return found
+  }
 
   /// Finds a server that refuses in an observed call, since servers' responses are not encrypted.
   ///
@@ -80,10 +103,9 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
-    let methods = [3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind"]
     for peer in facts.peers {
       let all = facts.network.datagrams.refusals.filter {
-        $0.peer == peer.number && methods[$0.method] != nil
+        $0.peer == peer.number && turnMethods[$0.method] != nil
       }
       let challenges = all.filter { $0.code == 401 }
       let named = all.filter { ![401, 438, 300].contains($0.code) }
@@ -93,7 +115,7 @@ extension FindingRule {
       found.append(
         Detection(
           "turn-refused-seen", peer: peer.number, from: first.at, to: last.at,
-          "\(methods[first.method] ?? "") was answered with \(first.code), "
+          "\(turnMethods[first.method] ?? "") was answered with \(first.code), "
             + (refused.count == 1 ? "once" : "\(refused.count) times"),
           impact: FindingImpact(count: Int64(refused.count)),
           severity: peer.live == nil ? .high : .low))

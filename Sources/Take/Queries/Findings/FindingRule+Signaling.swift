@@ -81,14 +81,26 @@ extension FindingRule {
       Threshold("least_ms", 1_000, "ms", "rtcstats highsignalingtime")
     ],
     sql: """
-      SELECT open.peer, open.from_ns, open.to_ns,
-        'the answer to an offer came after ' || round(open.seconds, 1) || ' s' AS evidence,
-        open.seconds * 1000 AS delay_ms
-      FROM state_time AS open JOIN state
-        ON state.peer = open.peer AND state.machine = 'signaling' AND state.at_ns = open.to_ns
-          AND state.from_state = open.state AND state.to_state = 'stable'
-      WHERE open.machine = 'signaling' AND open.state = 'have-local-offer'
-        AND open.to_ns - open.from_ns > :least_ms * 1000000
+      WITH
+        slow AS (
+          SELECT open.peer, open.from_ns, open.to_ns, open.seconds, (
+              SELECT min(at_ns) FROM signaling
+              WHERE signaling.peer = open.peer AND direction = 'out' AND type = 'offer'
+                AND at_ns BETWEEN open.from_ns AND open.to_ns
+            ) AS sent_ns
+          FROM state_time AS open JOIN state
+            ON state.peer = open.peer AND state.machine = 'signaling' AND state.at_ns = open.to_ns
+              AND state.from_state = open.state AND state.to_state = 'stable'
+          WHERE open.machine = 'signaling' AND open.state = 'have-local-offer'
+            AND open.to_ns - open.from_ns > :least_ms * 1000000
+        )
+      SELECT peer, from_ns, to_ns,
+        iif(sent_ns - from_ns > 200000000,
+          'the offer was sent ' || round((sent_ns - from_ns) / 1e9, 1) || ' s after it was set, '
+            || 'and its answer came ' || round((to_ns - sent_ns) / 1e9, 1) || ' s later',
+          'the answer to an offer came after ' || round(seconds, 1) || ' s') AS evidence,
+        seconds * 1000 AS delay_ms
+      FROM slow
       """)
 
   /// Finds negotiation calls that took long; rtcstats-features reports the time without a

@@ -70,7 +70,8 @@ extension FindingRule {
     _ peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ isOpen: Bool, _ facts: CallFacts
   ) -> Detection {
     let seconds = Double(silence.length) / 1e9
-    var words = "nothing came for \(rounded(seconds)) s\(isOpen ? ", to the end" : "")"
+    var words =
+      "nothing came for \(rounded(seconds)) s\(isOpen ? facts.ending(at: silence.to) : "")"
     if silence.missing > 0 { words += ", and \(silence.missing) packets of media are missing" }
     if let other = peer.other, let way = facts.network.way(other, .inbound) {
       let isBoth =

@@ -43,11 +43,17 @@ extension FindingRule {
             track.peer, track.track, track.direction, from: from, to: to),
           !isMutedAtSource(facts, track, to: to)
         else { continue }
+        // Only the sender knows whether it is muted.
+        let isUnseen =
+          track.direction == .inbound
+          && facts.peer(track.peer)?.other.map { facts.peer($0)?.isObserved ?? true } ?? true
         found.append(
           Detection(
             "microphone-without-signal", peer: track.peer, from: from, to: to,
             "\(isAll ? "no sound at all in" : "silence for") \(tenths(to - from)) s, "
-              + "and the track was not muted",
+              + (isUnseen
+                ? "either muted by its application or without a signal; its sender is not in the "
+                  + "take" : "and the track was not muted"),
             track: track.track, direction: track.direction, kind: "audio",
             severity: track.direction == .inbound ? .low : nil))
       }

@@ -140,7 +140,8 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     try longPauses(facts, connection).filter { $0.isSent || $0.isLast && !$0.isAlive }.map {
       let seconds = $0.seconds
-      var text = "nothing of it came for \(decimal(seconds)) s\($0.isLast ? ", to the end" : ""): "
+      let ending = $0.isLast ? facts.ending(at: $0.to) : ""
+      var text = "nothing of it came for \(decimal(seconds)) s\(ending): "
       text +=
         $0.missing > 0
         ? "\($0.missing) packets of it are missing"
@@ -162,7 +163,8 @@ extension FindingRule {
     }.map {
       Detection(
         "audio-paused", peer: $0.stream.peer, from: $0.from, to: $0.to,
-        "nothing was sent for \(decimal($0.seconds)) s\($0.isLast ? ", to the end" : "")",
+        "nothing was sent for \(decimal($0.seconds)) s"
+          + ($0.isLast ? facts.ending(at: $0.to) : ""),
         ssrc: $0.stream.ssrc, track: $0.stream.track, direction: .inbound, kind: "audio")
     }
   }

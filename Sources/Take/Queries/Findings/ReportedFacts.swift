@@ -14,6 +14,9 @@ package struct CountedStream: Sendable {
   package var concealedShare: Double?
   /// The stats object's id, which identifies its samples.
   var id = ""
+  /// The counters at the first sample; rates come from what was counted after it.
+  var bytesBefore: Int64 = 0
+  fileprivate var framesBefore: Int64 = 0
 }
 
 /// A sample of another stack's counters for a stream; missing counters are nil.
@@ -71,6 +74,9 @@ extension CallFacts {
     stream.kind = sample.kind
     stream.counted = CountedStream()
     stream.counted?.id = sample.id
+    // Without an earlier sample it is unknown since when these were counted.
+    stream.counted?.bytesBefore = (before ?? sample).bytes ?? 0
+    stream.counted?.framesBefore = (before ?? sample).frames ?? 0
     streams.append(stream)
     return streams.count - 1
   }
@@ -136,8 +142,8 @@ extension CallFacts.Stream {
     counted.frozenSeconds = sample.frozenSeconds ?? counted.frozenSeconds
     let seconds = Double(last &- first) / 1e9
     if let frames = sample.frames, seconds > 0.5 {
-      counted.framesPerSecond = Double(frames) / seconds
-    } else if sample.frames == nil, let rate = sample.rate {
+      counted.framesPerSecond = Double(max(0, frames -| counted.framesBefore)) / seconds
+    } else if let rate = sample.rate {
       counted.framesPerSecond = rate
     }
     if let concealed = sample.concealed, let all = sample.samples, all > 0 {

@@ -75,8 +75,10 @@ package struct TakeFindings: Sendable {
     for place in findings.indices { findings[place].explanation = texts[place] }
   }
 
-  private static func ask(
-    _ rule: FindingRule, _ connection: borrowing SQLiteConnection, _ selection: TakeSelection
+  /// Runs a rule's query.
+  static func ask(
+    _ rule: FindingRule, _ connection: borrowing SQLiteConnection,
+    _ selection: TakeSelection = TakeSelection()
   ) throws(SQLiteError) -> [Detection] {
     let rows = try connection.prepare(rule.sql(of: selection))
     var columns: [String: Int] = [:]

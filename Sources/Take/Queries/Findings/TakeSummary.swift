@@ -43,7 +43,8 @@ package struct TakeSummary: Sendable {
     var width: Int32 = 0
     var height: Int32 = 0
     var framesPerSecond = 0.0
-    var bitsPerSecond = 0.0
+    /// The mean; nil if all packets were counted at one instant.
+    var bitsPerSecond: Double?
     /// The lost packets and their share; nil if unknown, as for a sent stream without receiver
     /// reports.
     var lossShare: Double?
@@ -197,7 +198,8 @@ package struct TakeSummary: Sendable {
       peer: stream.peer, name: findings.names.media(of: detection), direction: stream.direction,
       kind: stream.kind, codec: stream.codec, ssrc: stream.ssrc, track: stream.track)
     let seconds = Double(max(stream.last &- stream.first, 1)) / 1e9
-    media.bitsPerSecond = seconds > 0.1 ? Double(stream.bytes) * 8 / seconds : 0
+    let bytes = max(0, stream.bytes -| (stream.counted?.bytesBefore ?? 0))
+    media.bitsPerSecond = seconds > 0.1 ? (Double(bytes) * 8 / seconds).rounded() : nil
     media.packets = stream.packets
     if stream.direction == .inbound { media.refused = losses.refused(of: stream) }
     if let loss = losses.loss(of: stream, facts) {
@@ -307,7 +309,7 @@ extension TakeSummary {
       return [media.name, media.codec, "no packets", "", "", "", "", "", ""]
     }
     return [
-      media.name, media.codec, picture, decimal(media.bitsPerSecond / 1e3),
+      media.name, media.codec, picture, media.bitsPerSecond.map { decimal($0 / 1e3) } ?? "?",
       Self.loss(media),
       media.jitterMilliseconds.map { "\(decimal($0)) ms" } ?? "",
       media.freezes > 0 ? "\(decimal(media.frozenSeconds)) s (\(media.freezes))" : "",
@@ -415,7 +417,7 @@ extension TakeSummary {
       members.append(("height", .integer(one.height)))
       members.append(("frames_per_second", tenths(one.framesPerSecond)))
     }
-    members.append(("bits_per_second", .number(one.bitsPerSecond.rounded())))
+    members.append(("bits_per_second", one.bitsPerSecond.map { .number($0) }))
     members.append(("packets_lost", one.lost.map { .integer($0) }))
     members.append(("loss_share", one.lossShare.map(share)))
     if one.refused > 0 { members.append(("packets_refused", .integer(one.refused))) }

@@ -32,8 +32,8 @@ extension FindingRule {
       guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }
       guard try !wasAgreed(gap, connection), try !saidGoodbye(gap, connection) else { continue }
-      var text =
-        "no frame was shown for \(decimal(gap.seconds)) s\(gap.isLast ? ", to the end" : ""): "
+      let ending = gap.isLast ? facts.ending(at: gap.to) : ""
+      var text = "no frame was shown for \(decimal(gap.seconds)) s\(ending): "
       if hasPackets {
         text += "\(gap.packets) packets of it came meanwhile"
         if gap.missing > 0 { text += ", and \(gap.missing) are missing" }
