@@ -169,7 +169,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Complete frames not delivered because an earlier one is missing.
   package var framesDropped: UInt64 = 0
   package var framesAssembledFromMultiplePackets: UInt64 = 0
-  /// The total time from the first to the last packet of those frames.
+  /// The total time from the first to the last packet of the frames assembled from several packets.
   package var totalAssemblyTime = Interval.zero
   /// The peer's sender reports; nil before the first.
   package var remote: RemoteOutboundCounters?

@@ -26,7 +26,7 @@ struct Handshake {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// The destination of packets; they need no checksum if both peers announced that (RFC 9653
+  /// The destination of packets, which need no checksum if both peers announced that (RFC 9653
   /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)

@@ -298,7 +298,7 @@ struct CheckRound {
   ///
   /// Each request of the peer causes another, so both send up to 30 a second.
   static let checksMaximum = 128
-  /// In takes whose agents do not await slow paths.
+  /// The maximum in takes whose agents do not await slow paths.
   static let fewChecksMaximum = 16
   /// How many sends in a row the system may refuse.
   private static let refusalsMaximum = 3

@@ -119,7 +119,8 @@ struct Permissions {
     return true
   }
 
-  /// Records data sent to an address; it waits until the server has given permission.
+  /// Records data for an address; returns whether it can be sent now, or is kept until the server
+  /// permits the address.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -205,7 +206,7 @@ struct Channels {
     return deadline
   }
 
-  /// Returns whether a channel to a peer may be added: it has none, and there is room.
+  /// Returns whether a channel to a peer may be added: the peer has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }

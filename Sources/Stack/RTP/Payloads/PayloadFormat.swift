@@ -221,11 +221,11 @@ package struct PayloadSplit: Hashable, Sendable {
 package struct VideoPacket: Hashable, Sendable {
   /// Whether a packet is the first of its frame.
   package enum Beginning: Hashable, Sendable {
-    /// It continues a frame.
+    /// The packet continues a frame.
     case no
-    /// It is the first if the previous packet ended a frame.
+    /// The packet is the first if the previous one ended a frame.
     case possible
-    /// It is the first, unless the previous packet belongs to the same frame.
+    /// The packet is the first, unless the previous one belongs to the same frame.
     case certain
   }
 

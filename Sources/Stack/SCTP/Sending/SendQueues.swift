@@ -216,7 +216,7 @@ struct SendQueues {
   /// Counts a channel's first message as abandoned.
   mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
 
-  /// Ends a channel's turn; it gets another one if it has more to send.
+  /// Ends a channel's turn, and schedules the next one if the channel has more to send.
   ///
   /// - Returns: whether it has nothing more to send.
   mutating func endTurn(_ place: Int) -> Bool {
