@@ -115,7 +115,7 @@ package final class CallPeer: Sendable {
     try await connection.setLocalDescription()
   }
 
-  /// Prefers the requested codec; if an H.264 file is sent, only its codecs will do.
+  /// Prefers the requested codec; if an H.264 file is sent, prefers the codecs that can carry it.
   func preferCodecs() async throws {
     if let clip = plan.clip {
       try await connection.prefer(clip.codecs) { $0.sends }
@@ -146,7 +146,8 @@ package final class CallPeer: Sendable {
   }
 
   /// Handles the peer's answer.
-  /// - Throws: a refusal if the peer cannot be sent the requested file.
+  /// - Throws: `CallRefusal` if the answer leaves no way to send the requested file, `PeerError` if
+  ///   it cannot be applied.
   package func accept(_ answer: SessionDescription) async throws {
     record(answer, isInbound: true)
     let offer = try await connection.localDescription
@@ -206,7 +207,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Releases the devices; they stop unless another call uses them.
+  /// Releases the devices, which stop unless another call uses them.
   package func endDevices() {
     let kept = opened.withLock { opened in
       defer { opened = [] }

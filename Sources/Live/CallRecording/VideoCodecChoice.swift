@@ -118,7 +118,7 @@ package struct H264Clip: Sendable {
 
   /// Checks an opened file.
   ///
-  /// - Throws: a failure if no codec used in calls has its profile.
+  /// - Throws: `MediaFileError` if no codec used in calls has the file's profile.
   package init(_ path: String, _ source: H264FileSource) throws(MediaFileError) {
     self.path = path
     let profileLevelID = source.profileLevelID

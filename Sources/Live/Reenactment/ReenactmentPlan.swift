@@ -122,7 +122,7 @@ package struct ReenactmentPlan: Sendable {
   package var candidates: [Interval] = []
   /// Media packets that another endpoint of the take sent but the receiver did not get.
   package var spares: [[UInt8]] = []
-  /// The number of packets with unknown payload types; they are not played.
+  /// The number of packets with unknown payload types, which are not played.
   package var unexplained = 0
 
   /// The time from the connected state to the last packet or message.

@@ -205,7 +205,8 @@ public final class LocalMedia: Sendable {
   }
 
   /// Switches to another camera.
-  /// - Throws: `RoomError` 1201 if it does not start; the previous camera is stopped by then.
+  /// - Throws: `RoomError` 1202 if the video is not from a camera, 1201 if the new camera does not
+  ///   start; the previous one is stopped by then.
   public func switchCamera(position: CameraPosition, isMirror: Bool = true)
     async throws(RoomError)
   {

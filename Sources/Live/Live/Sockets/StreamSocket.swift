@@ -31,7 +31,7 @@ final class StreamSocket {
   private var incoming: StreamCutter
   private var tls: TLSSession?
   private var isConnected = false
-  /// Bytes to send, already encrypted with TLS.
+  /// Bytes to send; over TLS, already encrypted.
   private var outgoing: [UInt8] = []
 
   /// How many bytes are queued at most for a peer that does not read; further media would be late

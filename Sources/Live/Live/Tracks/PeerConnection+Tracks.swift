@@ -130,7 +130,7 @@ extension PeerConnection {
 
   /// Mutes or unmutes all local tracks of a kind: they send silence or black frames while the
   /// device continues.
-  /// - Throws: `MuteError` if there is nothing to mute.
+  /// - Throws: `MuteError` if the connection is not established, or sends no track of the kind.
   public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
     guard connectionState == .connected else { throw .notConnected }
     let all = (try? await transceivers)?.filter { $0.kind == kind && $0.direction != .stopped }
