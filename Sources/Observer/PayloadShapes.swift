@@ -171,8 +171,8 @@ struct PayloadShapes {
   /// The most frequent payload type.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec proved by a key frame's start code; those of H.264 and AV1 are so short that audio
-  /// contains them by chance.
+  /// The codec proved by a key frame's start code; the start codes of H.264 and AV1 are so short
+  /// that audio contains them by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }

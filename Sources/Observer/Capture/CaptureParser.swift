@@ -263,7 +263,7 @@ package struct CapturedFrame: Sendable {
   package var comments: [Range<Int>] = []
 }
 
-/// What one record of a pcap file or one block of a pcapng file contains.
+/// The contents of one record of a pcap file, or of one block of a pcapng file.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
   /// Decryption secrets, with their range (pcapng Decryption Secrets Block).

@@ -235,7 +235,7 @@ package struct DTLSFollower: Sendable {
     _ message: HandshakeMessage, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
     let body = message.body.span.bytes
-    // Without its ClientHello the association cannot be identified; it may still arrive.
+    // Without the ClientHello, which may still arrive, the association cannot be identified.
     if facts == nil, message.type != 1 {
       if early.count < Self.earlyMaximum { early.append((end, message)) }
       return
