@@ -228,8 +228,8 @@ struct DeviceRequest {
   }
 }
 
-/// The queued requests. The current request's operations are issued one at a time: each waits for
-/// the answer to the previous one.
+/// The queued requests, of which the current one issues each operation once the previous one is
+/// answered.
 struct DeviceRequests {
   private(set) var current: DeviceRequest?
   private var waiting: [DeviceRequest] = []
