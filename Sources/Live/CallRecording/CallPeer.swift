@@ -127,7 +127,8 @@ package final class CallPeer: Sendable {
   /// Sends `kind` on a free transceiver or on a new one, in layers if the local offer is to name
   /// them.
   ///
-  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this inside.
+  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds if it contains this
+  /// method.
   @inline(never)
   private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
     guard let source = plan.source(for: kind) else {

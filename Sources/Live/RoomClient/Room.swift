@@ -82,7 +82,7 @@ public final class Room: Sendable {
   public var closure: RoomClosure? { model.closure }
 
   /// Signs in: the room uses the token and requests another before it expires.
-  /// - Throws: `RoomError` 1101 to 1105.
+  /// - Throws: `RoomError` 1101 to 1105 if the sign-in fails.
   public func signIn(_ authenticator: any Authenticator) async throws(RoomError) {
     let token = try await authenticator.token()
     model.setAuthenticator(authenticator)
@@ -179,7 +179,7 @@ public final class Room: Sendable {
 
   /// Subscribes to a video.
   ///
-  /// - Throws: `RoomError` 1321 to 1331.
+  /// - Throws: `RoomError` 1321 to 1331 if the video cannot be subscribed to.
   public func subscribe(videoId: Int) async throws(RoomError) {
     let media = try media(videoId)
     try await call(.subscribe(media))

@@ -111,7 +111,7 @@ package struct RepairedJSON: Sendable {
       skipSpace()
     }
     guard let byte = current else { return nil }
-    // A comma before the end belongs to JavaScript.
+    // JavaScript, unlike JSON, allows a comma before the end.
     if byte == end {
       text.append(end)
       open.removeLast()

@@ -158,7 +158,7 @@ package struct CapturedBlock: Sendable {
   /// The block's number, from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// The number of sources mixed; 0 for silence that replaces them.
+  /// The number of mixed sources; 0 if silence replaces them.
   package var sources: Int
 }
 

@@ -63,7 +63,7 @@ struct SourceLine {
       next.sampleRate == AudioBlock.sampleRate
       ? nil : Resampler(rate: next.sampleRate, channels: channels)
     guard let format else { return nil }
-    // Reported at the source's rate.
+    // The lost frames are reported at the source's rate.
     return Change(from: format, lostFrames: lost * format.sampleRate / AudioBlock.sampleRate)
   }
 

@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie; accepts only unaltered local ones.
+  /// Opens a cookie, which must be a local one and unaltered.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()

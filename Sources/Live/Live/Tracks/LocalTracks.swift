@@ -289,7 +289,7 @@ public final class VideoSource: Sendable {
   @discardableResult
   public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 
-  /// Sends, now, a frame in a codec that is not encoded here.
+  /// Sends an encoded frame now, in a codec that is not encoded here.
   ///
   /// Disabled tracks drop it, because a black frame cannot be encoded.
   @discardableResult

@@ -212,7 +212,7 @@ extension Room {
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
   ) async throws(RoomError) {
-    // The room answers immediately.
+    // There is nothing to await: the room answers immediately.
     try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
   }
 

@@ -247,7 +247,7 @@ extension RTCPeerConnection {
 
   /// Sends all tracks of a stream, or none if one of them cannot be sent.
   ///
-  /// Tracks added to or removed from the stream later are followed.
+  /// Tracks added to the stream later are sent as well, and removed ones no longer.
   public func add(_ stream: RTCMediaStream) {
     let tracks = stream.localTracks
     let described = tracks.compactMap { track in

@@ -84,7 +84,8 @@ package struct H264SequenceParameters: Hashable, Sendable {
 package struct H264SliceHeader: Hashable, Sendable {
   /// Whether it is the first slice of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool
-  /// Whether it is a B slice: it also refers to later frames, which are then decoded before it.
+  /// Whether the slice is a B slice, which also refers to later frames; these are decoded before
+  /// it.
   package var isBidirectional: Bool
 
   /// Parses the start of a unit including its header.

@@ -288,7 +288,7 @@ package struct VideoPacket: Hashable, Sendable {
         temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
     }
     guard descriptor.beginsFrame else { return }
-    // An SFU may drop lower layers that nothing depends on.
+    // A picture may lack its lower layers: an SFU may drop those that nothing depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible
     guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
