@@ -301,7 +301,7 @@ struct PayloadShapes {
   }
 
   /// Tests for an H.264 NAL unit, aggregate or fragment (RFC 6184 section 5.2): the first bit is 0,
-  /// and fragments begin and end where timestamp and marker say.
+  /// and the first packet of a timestamp does not end a fragmented unit.
   private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x80 == 0 else { return false }

@@ -52,7 +52,7 @@ struct StreamTable {
           stream.protects == nil && stream.payloads.first?.codec.hasPrefix("flexfec") == true
       }
     }
-    /// Whether it is a FlexFEC stream whose protected stream is not known yet.
+    /// Whether the stream is a FlexFEC stream whose protected stream is not known yet.
     private(set) var seeksProtected = false
     /// The payload type of redundant packets (RFC 2198).
     private(set) var redundantType: UInt8?

@@ -119,8 +119,8 @@ struct Permissions {
     return true
   }
 
-  /// Records data for an address; returns whether it can be sent now, or is kept until the server
-  /// permits the address.
+  /// Decides about data for an address: it can be sent now, it waits until the server permits the
+  /// address, or the server has refused the address.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
