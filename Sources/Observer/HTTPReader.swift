@@ -93,7 +93,8 @@ struct HTTPReader {
     return true
   }
 
-  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again.
+  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again;
+  /// always returns false.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false

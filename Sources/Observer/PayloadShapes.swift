@@ -94,7 +94,7 @@ struct PayloadShapes {
     var header: RTPHeader
     var spacing: StreamClock.Spacing
 
-    /// Whether it is the first packet with its timestamp, as a frame's first one is; nil if
+    /// Whether the packet is the first with its timestamp, as a frame's first packet is; nil if
     /// unknown.
     var beginsTime: Bool? {
       switch spacing {
