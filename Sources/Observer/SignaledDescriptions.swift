@@ -118,9 +118,9 @@ extension SignaledDescriptions {
   /// A media source that a description announces.
   struct Source {
     var mid: String?
-    /// The source whose packets it retransmits.
+    /// The source whose packets this one retransmits.
     var repairs: UInt32?
-    /// The source that it protects with FlexFEC, and the one that protects it.
+    /// The source that this one protects with FlexFEC, and the one that protects this one.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?

@@ -203,7 +203,6 @@ package struct ReenactmentRoutes: Sendable {
       sessions: SessionRoutes(sessions: service))
   }
 
-  /// Returns the response to a request.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     guard request.path == "/next", request.method == "GET" else {
       let trickles = request.query("trickle") != nil

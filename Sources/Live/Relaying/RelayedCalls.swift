@@ -6,7 +6,6 @@ package import SDP
 import Secure
 package import Wire
 
-/// A side of a relay.
 package enum RelaySide: Int, Sendable {
   /// The client that connects to the relay's address, such as a page.
   case near

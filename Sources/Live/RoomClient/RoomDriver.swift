@@ -37,7 +37,6 @@ final class RoomDriver: Sendable {
   private let listener: @Sendable (RoomNews) -> Void
   /// The session whose loudspeaker plays received audio, if any.
   private let audio: AudioSession?
-  /// Whether streams are reported.
   private let reportsStreams: Bool
 
   init(

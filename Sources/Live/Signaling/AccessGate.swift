@@ -416,7 +416,6 @@ final class GuessLimit: Sendable {
 }
 
 extension HTTPResponse {
-  /// The response to too many guesses.
   static var tooManyGuesses: HTTPResponse {
     var response = HTTPResponse.problem(
       429, "too many wrong tokens from this address; try again in a few seconds")

@@ -227,7 +227,6 @@ final class ListenSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// The result of accepting.
   enum Accepted {
     case connection(StreamSocket)
     /// A connection that failed before it was accepted or has no usable address.

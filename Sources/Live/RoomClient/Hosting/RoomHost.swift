@@ -31,7 +31,6 @@ package actor RoomHost {
     self.options = options
   }
 
-  /// The WebSocket subprotocols.
   package static var subprotocols: [String] { [RoomRequest.subprotocol] }
 
   /// Returns a token for a key and a secret, `{"token", "expiresIn"}`, or a refusal.

@@ -23,7 +23,6 @@ extension OutgoingMessage {
   }
 }
 
-/// A change in a channel's queue.
 struct QueueChange: Hashable {
   /// The channel's place.
   var place: Int
