@@ -14,9 +14,9 @@ struct SignaledDescriptions {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
-    /// Whether its media is encrypted; nil if it has no media.
+    /// Whether the description's media is encrypted; nil if it has no media.
     var protectsMedia: Bool?
-    /// The keys for its author's packets (RFC 4568).
+    /// The keys for the packets of the description's author (RFC 4568).
     var srtpKeys: [SRTPKey] = []
     var sources: [UInt32: Source] = [:]
   }

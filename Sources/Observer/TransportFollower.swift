@@ -17,7 +17,7 @@ struct TransportFollower {
   private(set) var hosts: Set<IPAddress> = []
   /// The selected paths by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
-  /// The path on which it was discovered.
+  /// The path on which the transport was discovered.
   private(set) var firstPath: Int?
   /// Both ends' streams, by index.
   private(set) var streams: [Int] = []

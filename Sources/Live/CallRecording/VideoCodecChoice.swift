@@ -112,7 +112,7 @@ struct Exchange {
 /// An H.264 file, which is sent unchanged or not at all.
 package struct H264Clip: Sendable {
   let path: String
-  /// The codecs that can carry it, the best one first.
+  /// The codecs that can carry the clip, the best one first.
   let codecs: [RTPCodec]
   private let stream: H264Stream
 

@@ -61,7 +61,7 @@ struct AccessGate {
 
   /// A decision about a request.
   struct Verdict {
-    /// Nil if it may continue.
+    /// The response that refuses the request; nil if the request may continue.
     var refusal: HTTPResponse?
     /// Whether the request has the token.
     var isAuthorized = false

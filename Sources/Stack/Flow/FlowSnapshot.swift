@@ -125,12 +125,12 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The simulcast layer that its packets name; nil for none.
+  /// The simulcast layer that the stream's packets name; nil for none.
   package var rid: String?
   /// The last packet's codec; nil before the first packet with a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?
-  /// When its first packet was assigned to the section.
+  /// When the stream's first packet was assigned to the section.
   package var beganAt: Instant
   /// Whether the stream ended by BYE or was replaced.
   package var hasEnded = false

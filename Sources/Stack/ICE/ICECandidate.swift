@@ -103,7 +103,7 @@ extension ICECandidate {
   /// The port that active candidates state, because they have none (RFC 6544 section 4.5).
   package static let activePort: UInt16 = 9
 
-  /// Whether its traffic uses a TCP connection.
+  /// Whether the candidate's traffic uses a TCP connection.
   package var isTCP: Bool { transport == "tcp" }
 
   /// The role in opening a connection; nil for UDP and for unknown values.

@@ -382,11 +382,11 @@ enum AssociationPhase: Hashable, CaseIterable {
 
 /// Random values that an association draws when it starts.
 struct AssociationIdentity {
-  /// The key for digests of its cookies.
+  /// The key for digests of the association's cookies.
   var cookieKey: CookieKey
-  /// The verification tag of packets sent to it (RFC 9260 section 5.3.1).
+  /// The verification tag of packets sent to this endpoint (RFC 9260 section 5.3.1).
   var tag: UInt32
-  /// The number of its first data chunk.
+  /// The number of this endpoint's first data chunk.
   var firstNumber: UInt32
 
   /// Creates a random identity.

@@ -4,7 +4,7 @@ import Wire
 ///
 /// The peer stores it, so an INIT costs no memory; a keyed digest proves that it was not altered.
 struct StateCookie: Hashable {
-  /// When it was created.
+  /// When the cookie was created.
   var made: Instant
   /// The local tag offered in the INIT ACK.
   var localTag: UInt32

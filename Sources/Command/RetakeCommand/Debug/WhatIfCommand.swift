@@ -175,7 +175,6 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// The changes to the peers' configuration.
   private var configurationChanges: [ConfigurationChange] {
     let buffer = jitterBuffer.map {
       ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))

@@ -42,7 +42,8 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Attributes
 
-  /// The options it was created with; `id` is the stream's number once the association has started.
+  /// The options the channel was created with; `id` is the stream's number once the association has
+  /// started.
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// W3C label.
   public var label: String { options.label }

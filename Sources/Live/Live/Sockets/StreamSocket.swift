@@ -213,7 +213,7 @@ final class StreamSocket {
 /// A socket that accepts the peer's connections; closed when it is released.
 final class ListenSocket {
   let descriptor: Int32
-  /// The address it listens on.
+  /// The address that the socket listens on.
   let local: SocketAddress
 
   /// Listens on an address and a free port.

@@ -28,10 +28,10 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     var head: HTTPResponseHead
     var way: ProxiedBody
     var collected = ByteBuffer()
-    /// Whether its head was sent to the client.
+    /// Whether the response's head was sent to the client.
     var isBegun = false
     var isComplete = false
-    /// Whether signaling in a part of it is being replaced.
+    /// Whether signaling in a part of the response is being replaced.
     var isRewriting = false
   }
 

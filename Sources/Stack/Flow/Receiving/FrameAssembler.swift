@@ -22,7 +22,7 @@ struct FrameAssembler {
     var isKey = false
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
-    /// Whether it was lost and recovered by retransmission or FEC.
+    /// Whether the packet was lost and recovered by retransmission or FEC.
     var isRepaired = false
   }
 

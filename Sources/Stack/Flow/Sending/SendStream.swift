@@ -348,7 +348,7 @@ struct PacketHistory {
     var part: PayloadPart
     /// The complete packet, kept only if it must be repeated byte for byte.
     var packet: [UInt8]?
-    /// When it was last retransmitted.
+    /// When the packet was last retransmitted.
     var resentAt: Instant?
   }
 

@@ -22,7 +22,7 @@ struct Allocation {
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, and whether it is still pending.
+  /// Whether the allocation exists, whether it is not created yet, and whether it has ended.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -90,7 +90,7 @@ struct Permissions {
     let ip: IPAddress
     var isGranted = false
     var isRefused = false
-    /// When to refresh it if it is in use.
+    /// When to refresh the permission if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
     /// Data waiting for the server's consent.

@@ -245,7 +245,7 @@ package struct VideoPacket: Hashable, Sendable {
     /// Temporal layer and TL0PICIDX; a sync frame depends only on the base layer (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).
     case layer(temporal: UInt8, base: UInt8, isSync: Bool)
-    /// The frames it depends on, as distances back (RFC 9628 section 4.2).
+    /// The frames that this one depends on, as distances back (RFC 9628 section 4.2).
     case pictures([UInt8])
   }
 

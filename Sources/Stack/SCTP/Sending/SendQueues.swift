@@ -7,8 +7,8 @@ struct OutgoingMessage {
   var payloadProtocol: PayloadProtocol
   var ordered: Bool
   var limits: MessageLimits
-  /// The number of its bytes that count as buffered: 0 for messages about the channel and for empty
-  /// messages.
+  /// The number of the message's bytes that count as buffered: 0 for messages about the channel and
+  /// for empty messages.
   var buffered: UInt64
   /// The message's number within the association, assigned by the queue.
   var number: UInt64 = 0
