@@ -29,7 +29,7 @@ package final class VirtualCall {
 
   /// Whether `events` keeps decoded media; a minute of it fills gigabytes.
   package var keepsMedia = false
-  /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
+  /// Whether `events` and `replies` are kept at all; an hour's events and replies fill gigabytes.
   package var keepsHistory = true
   /// Whether names published over mDNS can be resolved.
   package var resolvesNames = true

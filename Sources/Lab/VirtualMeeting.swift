@@ -265,11 +265,11 @@ package struct MeetingParty {
   package var addresses: [IPAddress]
   /// The delay of signaling from this side.
   package var signalingDelay = Interval.milliseconds(20)
-  /// Whether its candidates are signaled.
+  /// Whether the agent's candidates are signaled.
   package var signals = true
   /// Whether the system refuses to send to an address.
   package var refuses: (SocketAddress) -> Bool = { _ in false }
-  /// Whether its responses are lost.
+  /// Whether the agent's responses are lost.
   package var dropsResponses = false
   package var keepsTrace = false
 
@@ -287,7 +287,7 @@ package struct MeetingParty {
   package private(set) var received: [[UInt8]] = []
   /// Errors from servers.
   package private(set) var serverFailures: [UInt16] = []
-  /// The time at which it was first connected.
+  /// The time at which the agent was first connected.
   package private(set) var connectedAt: Instant?
   /// Every output as text, for comparing runs.
   package private(set) var trace: [String] = []
@@ -404,10 +404,10 @@ package struct MeetingEnd {
   /// Passes the remote credentials to this side, as a description would.
   package func learnPeer(lite: Bool = false) { meeting.passCredentials(to: index, lite: lite) }
 
-  /// Gathers on its host's addresses.
+  /// Gathers on the addresses of the agent's host.
   package func gather() { step(.gather(meeting.parties[index].addresses)) }
 
-  /// Adds an address to its host and gathers on it.
+  /// Adds an address to the agent's host and gathers again.
   package func addAddress(_ ip: IPAddress) {
     meeting.edit(index) { $0.addresses.append(ip) }
     gather()

@@ -306,9 +306,9 @@ package struct VirtualNAT {
   package enum Kind: String, CaseIterable, Sendable {
     /// One mapping per inner endpoint; any endpoint may answer.
     case fullCone
-    /// One mapping per inner endpoint; addresses that it sent to may answer.
+    /// One mapping per inner endpoint; addresses that the inner one sent to may answer.
     case addressRestricted
-    /// One mapping per inner endpoint; endpoints that it sent to may answer.
+    /// One mapping per inner endpoint; endpoints that the inner one sent to may answer.
     case portRestricted
     /// One mapping per pair of endpoints; only the remote one may answer.
     case symmetric

@@ -33,7 +33,7 @@ package struct VirtualStreams {
 
   /// The delay of every segment.
   package var delay = Interval.milliseconds(10)
-  /// Losses per thousand segments; each delays by a retransmission.
+  /// Losses per thousand segments; each loss delays its segment by `retransmission`.
   package var lossPerMille: UInt64 = 0
   package var retransmission = Interval.milliseconds(200)
   /// Whether connections are refused.

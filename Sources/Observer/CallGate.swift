@@ -21,13 +21,13 @@ package struct CallGate {
 
   /// The decision on a datagram.
   package enum Verdict: Sendable {
-    /// It belongs to a call or may lead to one.
+    /// The datagram belongs to a call or may lead to one.
     case admitted
-    /// It and these earlier datagrams, which waited, belong to a call.
+    /// The datagram and these earlier ones, which waited, belong to a call.
     case admittedWith([Admitted])
-    /// It waits for further datagrams.
+    /// The datagram waits for further ones.
     case waiting
-    /// It belongs to no call.
+    /// The datagram belongs to no call.
     case refused
   }
 

@@ -29,8 +29,8 @@ struct CheckFollower {
   private(set) var fragments: [String?] = [nil, nil]
   private(set) var states: [SeenICEState] = [.new, .new]
   private(set) var isControlling: [Bool?] = [nil, nil]
-  /// Times per end: when it last received anything from the other, and when one of its checks last
-  /// succeeded.
+  /// Times per end: when the end last received anything from the other, and when one of its checks
+  /// last succeeded.
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 

@@ -38,7 +38,8 @@ struct HTTPReader {
       "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1.", "RTSP/",
     ]
     if starts.contains(where: { bytes.starts(with: $0.utf8) }) { return true }
-    // These decide by the first bytes of a line, which arrive before a connection is classified.
+    // SIP and RTSP are recognised by the first bytes of a line, which arrive before a connection is
+    // classified.
     return SignalingText.isSIP(bytes) || isRTSP(bytes)
   }
 
@@ -83,7 +84,8 @@ struct HTTPReader {
       position += end + 2
       if end == 0 { endMessage() }
     case .endless:
-      // Nothing marks the end of such a body; descriptions are not sent this way.
+      // Only the connection's end ends such a body, so it is skipped: descriptions are not sent
+      // this way.
       position = buffer.count
       return false
     case .frames: return readFrame()
@@ -91,7 +93,8 @@ struct HTTPReader {
     return true
   }
 
-  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again.
+  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again;
+  /// always returns false.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false

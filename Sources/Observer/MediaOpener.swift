@@ -106,7 +106,7 @@ struct MediaOpener {
 
   // MARK: Keys
 
-  /// Adds a key for an end's packets; it is tried before older ones.
+  /// Adds a key for an end's packets, which is tried before older keys.
   mutating func add(_ receiver: SRTPReceiver, for end: Int) {
     protection = .protected
     receivers[end].insert(receiver, at: 0)
@@ -198,7 +198,7 @@ struct MediaOpener {
     let isSamples = [0, 8, 9].contains(header.payloadType)
     let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
     guard !isWhole, header.payload.count > 10 else { return isWhole }
-    // A key frame's start code proves it too.
+    // A key frame's start code also proves that the packet is unencrypted.
     let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
     return shown == "vp8" || shown == "vp9"
   }
@@ -350,7 +350,8 @@ struct ClearMedia {
     if source.packets > 0, step == 1 {
       let ticks = header.timestamp &- source.timestamp
       let fits = Self.lasts(source.length, ticks, source.payloadType, source.first)
-      // The last packet before a pause covers less time than passes until the next one.
+      // A mismatch only restarts the count: before a pause, a packet covers less time than passes
+      // until the next one.
       sources[place].fitting = fits ? source.fitting + 1 : 0
     }
     sources[place].packets += 1

@@ -89,7 +89,8 @@ extension Observer {
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
-      // Unencrypted media will be recognized soon.
+      // A transport whose media may be unencrypted is undecided only for a few packets, so they
+      // wait as well.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return deliver(packet, index, isClear: false)

@@ -100,7 +100,7 @@ package enum Knowledge: String, Hashable, Sendable {
 package struct ObservedCall: Hashable, Sendable {
   /// Counted from 1 in order of discovery.
   package var number: Int
-  /// The origin of the evidence that it is a call.
+  /// The origin of the evidence that the traffic is a call.
   package var how: Knowledge
   /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
   /// first check.
@@ -160,13 +160,13 @@ package struct ObservedPair: Hashable, Sendable {
   package var bases: [SocketAddress] = []
   /// The pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is unknown.
   package var priority: UInt64 = 0
-  /// Whether it uses a TURN server that was seen.
+  /// Whether the pair uses a TURN server that was seen.
   package var isRelayed = false
   /// Whether one of each end's checks succeeded.
   package var hasSucceeded = [false, false]
   /// Whether a nominating check succeeded.
   package var isNominated = false
-  /// Whether a component of its transport currently uses it.
+  /// Whether a component of the transport currently uses the pair.
   package var isSelected = false
   /// The numbers of each end's checks and of their responses.
   package var requests: [UInt64] = [0, 0]
@@ -183,7 +183,7 @@ package struct ObservedPair: Hashable, Sendable {
 /// A datagram of a call that TURN or TCP carried.
 package struct CarriedDatagram: Hashable, Sendable {
   package var transport: Int
-  /// The end that sent it, and its candidate pair.
+  /// The end that sent the datagram, and its candidate pair.
   package var from: Int
   package var pair: Int
   /// The addresses within the pair.
@@ -200,11 +200,11 @@ package struct ObservedKeys: Hashable, Sendable {
   }
 
   package var transport: Int
-  /// The end whose packets they decrypt; nil for both.
+  /// The end whose packets the keys decrypt; nil for both.
   package var end: Int?
   package var suite: SRTPSuite
   package var source: Source
-  /// The number of packets that waited for them.
+  /// The number of packets that waited for the keys.
   package var waitingPackets: Int
 }
 
@@ -220,9 +220,9 @@ package struct ObservedPacket: Sendable {
 
   package var kind: Kind
   package var transport: Int
-  /// The end that sent it.
+  /// The end that sent the packet.
   package var from: Int
-  /// The pair on which it was sent.
+  /// The pair on which the packet was sent.
   package var pair: Int
   /// The capture time; earlier than the step if the packet waited for keys.
   package var at: Instant
@@ -231,7 +231,7 @@ package struct ObservedPacket: Sendable {
   /// Whether the contents are readable; the RTP header always is.
   package var isClear: Bool
   package var wireSize: Int
-  /// Its IP header's ECN field where it was captured; nil if unknown.
+  /// The ECN field of the packet's IP header where it was captured; nil if unknown.
   package var ecn: ECNMark?
 }
 
@@ -240,7 +240,7 @@ package struct ObservedDescription: Hashable, Sendable {
   package var transport: Int
   package var end: Int
   package var text: String
-  /// Whether it was seen on the wire, or supplied.
+  /// Whether the description was seen on the wire, or supplied.
   package var how: Knowledge
 }
 

@@ -28,7 +28,7 @@ extension SocketAddress {
 /// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
-  /// The first relay path that carries it.
+  /// The first relay path that carries this path.
   private var carrier: PathKey?
   private var isSeenRelayed = false
   /// The ends whose packets are seen outside of the relay.

@@ -94,7 +94,7 @@ struct PayloadShapes {
     var header: RTPHeader
     var spacing: StreamClock.Spacing
 
-    /// Whether it is the first packet with its timestamp, as a frame's first one is; nil if
+    /// Whether the packet is the first with its timestamp, as a frame's first packet is; nil if
     /// unknown.
     var beginsTime: Bool? {
       switch spacing {
@@ -171,8 +171,8 @@ struct PayloadShapes {
   /// The most frequent payload type.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec proved by a key frame's start code; those of H.264 and AV1 are so short that audio
-  /// contains them by chance.
+  /// The codec proved by a key frame's start code; the start codes of H.264 and AV1 are so short
+  /// that audio contains them by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }
@@ -301,7 +301,7 @@ struct PayloadShapes {
   }
 
   /// Tests for an H.264 NAL unit, aggregate or fragment (RFC 6184 section 5.2): the first bit is 0,
-  /// and fragments begin and end where timestamp and marker say.
+  /// and the first packet of a timestamp does not end a fragmented unit.
   private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x80 == 0 else { return false }

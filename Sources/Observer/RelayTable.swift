@@ -159,7 +159,7 @@ struct RelayTable {
     return true
   }
 
-  /// Returns the end that this TCP connection shares with the connection of a known relay; it is
+  /// Returns the end that this TCP connection shares with the connection of a known relay, which is
   /// the server, because a client opens a new port for each connection.
   ///
   /// Over UDP, a client may use one port for several servers. If a known relay's client turns out

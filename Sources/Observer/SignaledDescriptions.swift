@@ -14,9 +14,9 @@ struct SignaledDescriptions {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
-    /// Whether its media is encrypted; nil if it has no media.
+    /// Whether the description's media is encrypted; nil if it has no media.
     var protectsMedia: Bool?
-    /// The keys for its author's packets (RFC 4568).
+    /// The keys for the packets of the description's author (RFC 4568).
     var srtpKeys: [SRTPKey] = []
     var sources: [UInt32: Source] = [:]
   }
@@ -118,9 +118,9 @@ extension SignaledDescriptions {
   /// A media source that a description announces.
   struct Source {
     var mid: String?
-    /// The source whose packets it retransmits.
+    /// The source whose packets this one retransmits.
     var repairs: UInt32?
-    /// The source that it protects with FlexFEC, and the one that protects it.
+    /// The source that this one protects with FlexFEC, and the one that protects this one.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?

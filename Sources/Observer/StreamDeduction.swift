@@ -103,7 +103,7 @@ struct StreamDeduction {
         return "vp8"
       }
     }
-    // So does a VP9 key frame (VP9 bitstream specification, section 7.2.1).
+    // A VP9 key frame has a sync code (VP9 bitstream specification, section 7.2.1).
     reader = ByteReader(payload)
     if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsVideoFrame,
       !descriptor.isInterPredicted, (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
@@ -121,7 +121,7 @@ struct StreamDeduction {
       return "h264"
     }
     // A new coded video sequence of AV1 begins with its sequence header (AV1 RTP section 4.4),
-    // whose OBU type is 1; it has a length only if several elements follow.
+    // whose OBU type is 1, and which has a length only if several elements follow.
     if first & 0x8f == 0x08, count >= 12 {
       let hasLength = first & 0x30 != 0x10
       let unit = payload.byte(at: hasLength ? 2 : 1)
@@ -142,11 +142,11 @@ struct StreamDeduction {
 struct StreamClock {
   /// The relation of a packet to the previous one.
   enum Spacing {
-    /// It is the first one, or packets in between are missing.
+    /// The packet is the first one, or packets in between are missing.
     case unknown
-    /// It has the same timestamp.
+    /// The packet has the same timestamp.
     case sameTime
-    /// It is this many ticks later.
+    /// The packet is this many ticks later.
     case step(UInt32)
   }
 

@@ -7,12 +7,12 @@ package struct ObservedStream: Hashable, Sendable {
   /// Counted from 1 over all calls.
   package var number: Int
   package var transport: Int
-  /// The end that sends it.
+  /// The end that sends the stream.
   package var from: Int
   package var ssrc: UInt32
-  /// The encodings of its payload types, in order of first appearance.
+  /// The encodings of the stream's payload types, in order of first appearance.
   package var payloads: [PayloadMeaning] = []
-  /// The mid of its section, if known.
+  /// The MID of the stream's section, if known.
   package var mid: String?
   /// The RID of a simulcast encoding.
   package var streamID: String?
@@ -52,7 +52,7 @@ struct StreamTable {
           stream.protects == nil && stream.payloads.first?.codec.hasPrefix("flexfec") == true
       }
     }
-    /// Whether it is a FlexFEC stream whose protected stream is not known yet.
+    /// Whether the stream is a FlexFEC stream whose protected stream is not known yet.
     private(set) var seeksProtected = false
     /// The payload type of redundant packets (RFC 2198).
     private(set) var redundantType: UInt8?

@@ -143,7 +143,7 @@ struct TCPConnections {
     switch content {
     case .messages(var stream):
       content = .opaque
-      // A stream found in the middle already has its bytes.
+      // A stream that was found in the middle of a connection already contains these bytes.
       if stream.heldBytes == 0 || !isNew { stream.append(bytes) }
       var hasLost = false
       while let message = stream.next(&hasLost) { outcome.messages.append(.datagram(message)) }

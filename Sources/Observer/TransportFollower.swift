@@ -2,7 +2,7 @@ import DequeModule
 import Secure
 import Wire
 
-/// What is known about a transport of a call.
+/// The known facts about a transport of a call.
 struct TransportFollower {
   private(set) var facts: ObservedTransport
   var checks = CheckFollower()
@@ -17,7 +17,7 @@ struct TransportFollower {
   private(set) var hosts: Set<IPAddress> = []
   /// The selected paths by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
-  /// The path on which it was discovered.
+  /// The path on which the transport was discovered.
   private(set) var firstPath: Int?
   /// Both ends' streams, by index.
   private(set) var streams: [Int] = []
@@ -124,7 +124,8 @@ struct CallTable {
   private(set) var calls: [ObservedCall] = []
   /// Whether each call's ends have their final names.
   private var isNamed: [Bool] = []
-  /// Unnamed calls in order of discovery; any but the first may have been named in the meantime.
+  /// Calls without names, in order of discovery; all but the first may have been named in the
+  /// meantime.
   private var unnamed = Deque<Int>()
   /// Transports by both ends' username fragments.
   private var byFragments: [String: Int] = [:]
@@ -163,8 +164,8 @@ struct CallTable {
     return calls[call - 1]
   }
 
-  /// Returns the next call that has waited long enough, or any waiting call at the end; it keeps
-  /// its first addresses.
+  /// Returns the next call that has waited long enough, or any waiting call at the end, and names
+  /// its ends by its first addresses.
   mutating func nameNext(at now: Instant?) -> ObservedCall? {
     guard let first = unnamed.first else { return nil }
     if let now, calls[first - 1].began + Self.patience > now { return nil }

@@ -140,7 +140,6 @@ struct DataThroughput: Encodable {
 extension DataThroughput {
   private var rate: Double { Double(bytes) / 1e6 / seconds }
 
-  /// The result as text.
   var text: String {
     let perGigabyte = processorSeconds * 1e9 / Double(max(bytes, 1))
     return "\(decimal(rate, 1)) MB/s, \(decimal(perGigabyte, 2)) s of the processors per GB"

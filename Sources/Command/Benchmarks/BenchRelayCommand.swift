@@ -337,7 +337,7 @@ private struct VideoTraffic {
 
 // MARK: - PacketWatch
 
-/// Sees when each packet left one end and reached the other.
+/// Records when each packet left one end and reached the other.
 private final class PacketWatch: PeerSink {
   private struct State {
     var sent: [UInt64: Instant] = [:]

@@ -9,7 +9,6 @@ import Replay
 import Tape
 import Wire
 
-/// Replays a take.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",

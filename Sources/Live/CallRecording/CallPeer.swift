@@ -115,7 +115,7 @@ package final class CallPeer: Sendable {
     try await connection.setLocalDescription()
   }
 
-  /// Prefers the requested codec; if an H.264 file is sent, only its codecs will do.
+  /// Prefers the requested codec; if an H.264 file is sent, prefers the codecs that can carry it.
   func preferCodecs() async throws {
     if let clip = plan.clip {
       try await connection.prefer(clip.codecs) { $0.sends }
@@ -127,7 +127,8 @@ package final class CallPeer: Sendable {
   /// Sends `kind` on a free transceiver or on a new one, in layers if the local offer is to name
   /// them.
   ///
-  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this inside.
+  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds if it contains this
+  /// method.
   @inline(never)
   private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
     guard let source = plan.source(for: kind) else {
@@ -146,7 +147,8 @@ package final class CallPeer: Sendable {
   }
 
   /// Handles the peer's answer.
-  /// - Throws: a refusal if the peer cannot be sent the requested file.
+  /// - Throws: `CallRefusal` if the answer leaves no way to send the requested file, `PeerError` if
+  ///   it cannot be applied.
   package func accept(_ answer: SessionDescription) async throws {
     record(answer, isInbound: true)
     let offer = try await connection.localDescription
@@ -206,7 +208,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Releases the devices; they stop unless another call uses them.
+  /// Releases the devices, which stop unless another call uses them.
   package func endDevices() {
     let kept = opened.withLock { opened in
       defer { opened = [] }

@@ -6,7 +6,7 @@ import Wire
 
 /// The machine's devices that a recording sends and plays, opened when first needed.
 ///
-/// Calls share the camera; each take has its own audio session and records it.
+/// Calls share the camera; each take has, and records, its own audio session.
 package final class LocalDevices: Sendable {
   private struct Opened {
     weak var session: Session?
@@ -107,7 +107,7 @@ package final class LocalDevices: Sendable {
     guard let session else { return }
     session.send(on: transceiver, of: connection)
     Task { [failures] in
-      // The capturer starts by itself; this awaits the result.
+      // Sending has started the capturer; await the result only to report a failure.
       guard await !session.hasStarted(within: .seconds(10)),
         let failure = (session.capturer as? ProcessVideoCapturer)?.failure
       else { return }

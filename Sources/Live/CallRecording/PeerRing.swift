@@ -33,7 +33,8 @@ package final class PeerRing: PeerSink {
       state.labels.append(label)
       return UInt32(clamping: state.labels.count)
     }
-    // The remote end of a relay's leg is what the relay is about.
+    // A relay's takes are about the ends of its calls, so the remote end of a leg has a name as
+    // well.
     let remote = role == "relay" ? label.replacing(" ", with: " end ") : ""
     recorder.name(label, owner: number, remote: remote)
     return (number, number)
@@ -90,8 +91,7 @@ package final class PeerRing: PeerSink {
     }
   }
 
-  /// How long the packets of a received frame wait for one another at most, in nanoseconds; rarely
-  /// longer.
+  /// The time, in nanoseconds, within which the packets of nearly every received frame arrive.
   private static let assembly: Int64 = 2_000_000_000
 
   /// The states that count as failures.

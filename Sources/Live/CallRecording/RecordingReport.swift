@@ -126,7 +126,8 @@ public struct RecordingReport: Encodable, Sendable {
   package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
-    // Rarely and many at once, because removing an array's first elements moves all others.
+    // Remove takes rarely and many at once, because removing an array's first elements moves all
+    // others.
     guard takes.count == 2 * RecordingReport.takesMaximum else { return }
     earlierTakes += RecordingReport.takesMaximum
     takes.removeFirst(RecordingReport.takesMaximum)

@@ -112,13 +112,13 @@ struct Exchange {
 /// An H.264 file, which is sent unchanged or not at all.
 package struct H264Clip: Sendable {
   let path: String
-  /// The codecs that can carry it, the best one first.
+  /// The codecs that can carry the clip, the best one first.
   let codecs: [RTPCodec]
   private let stream: H264Stream
 
   /// Checks an opened file.
   ///
-  /// - Throws: a failure if no codec used in calls has its profile.
+  /// - Throws: `MediaFileError` if no codec used in calls has the file's profile.
   package init(_ path: String, _ source: H264FileSource) throws(MediaFileError) {
     self.path = path
     let profileLevelID = source.profileLevelID

@@ -237,7 +237,6 @@ package actor PageService {
   /// The script's paths: as a script and as a module.
   package static let scriptPaths: Set<String> = ["/page.js", "/page.mjs"]
 
-  /// Responds to a request.
   package nonisolated func respond(
     to request: HTTPRequest, webSocketScheme scheme: String, token: BearerToken
   ) -> HTTPResponse {

@@ -30,7 +30,7 @@ package struct RecorderScript: Sendable {
   /// All modules joined into one.
   private static let joined = PageScript(of: "main.js", in: modules)
 
-  /// Why the modules cannot be joined; a test expects none.
+  /// The reasons why the modules cannot be joined; a test checks that there are none.
   package static var problems: [String] { joined.problems }
 
   private static let modules: [String: String] = {

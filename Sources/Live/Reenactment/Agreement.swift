@@ -74,7 +74,8 @@ package struct Agreement: Hashable, Sendable {
   ///
   /// - Parameter answersOffer: whether the description answers the plan's offer; otherwise it is
   ///   the client's own offer.
-  /// - Throws: a refusal that names the codec which the client lacks.
+  /// - Throws: a refusal if the client receives none of the recorded media, or lacks a codec of it,
+  ///   which the refusal names.
   package init(
     _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool
   ) throws(CallRefusal) {

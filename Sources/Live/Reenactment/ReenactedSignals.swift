@@ -30,8 +30,8 @@ extension ReenactmentPlan {
   /// Finds the recorded sender's initial state of each section and its later changes.
   ///
   /// Each of its later offers becomes an offer to the live client, and so does each answer that
-  /// changed what it sends: the recorded receiver had requested that change, which the live client
-  /// will not do.
+  /// changed what it sends: the recorded receiver had requested that change, and the live client
+  /// will not request it.
   mutating func findChanges(_ facts: ReceiverFacts) {
     var last: [Int: SectionState]?
     for described in facts.described {
@@ -203,7 +203,6 @@ package struct ReenactmentRoutes: Sendable {
       sessions: SessionRoutes(sessions: service))
   }
 
-  /// Returns the response to a request.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     guard request.path == "/next", request.method == "GET" else {
       let trickles = request.query("trickle") != nil

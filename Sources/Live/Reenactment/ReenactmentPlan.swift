@@ -44,9 +44,10 @@ package struct ReenactmentPlan: Sendable {
     package var ssrc: UInt32
     /// The index of the stream's section.
     package var section: Int
-    /// The payload types of its packets, and of redundant blocks in them, in order of appearance.
+    /// The payload types of the stream's packets, and of redundant blocks in them, in order of
+    /// appearance.
     package var payloadTypes: [UInt8] = []
-    /// The stream whose packets it retransmits (RFC 4588).
+    /// The stream whose packets this one retransmits (RFC 4588).
     package var repairs: UInt32?
     /// The RID if the stream is a simulcast layer.
     package var layer: String?
@@ -87,9 +88,9 @@ package struct ReenactmentPlan: Sendable {
   package struct Channel: Hashable, Sendable {
     /// The channel's number in the take.
     package var number: Int64
-    /// The time of its creation, since the recorded receiver was connected.
+    /// The time from the recorded receiver's connection to the channel's creation.
     package var distance: Interval
-    /// Whether the recorded sender created it.
+    /// Whether the recorded sender created the channel.
     package var isRemote: Bool
     package var options: DataChannelInit
   }
@@ -122,7 +123,7 @@ package struct ReenactmentPlan: Sendable {
   package var candidates: [Interval] = []
   /// Media packets that another endpoint of the take sent but the receiver did not get.
   package var spares: [[UInt8]] = []
-  /// The number of packets with unknown payload types; they are not played.
+  /// The number of packets with unknown payload types, which are not played.
   package var unexplained = 0
 
   /// The time from the connected state to the last packet or message.

@@ -88,7 +88,6 @@ package final class ReenactmentPlayer: Sendable {
   /// Each sent packet's due time, in sending order; nil for repairs.
   package var dueInstants: [Instant?] { state.withLock { $0.due } }
 
-  /// Whether sending has begun.
   package var hasBegun: Bool { began != nil }
 
   /// The start of the plan's time; nil before the client is connected.
@@ -134,7 +133,6 @@ package final class ReenactmentPlayer: Sendable {
   /// key frame.
   private static let readiness = Interval.milliseconds(250)
 
-  /// Stops sending.
   package func stop() {
     state.withLock { $0.isOver = true }
     end.yield()

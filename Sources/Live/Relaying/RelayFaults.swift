@@ -61,7 +61,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses a fault, or a preset's name, which expands to several faults.
   ///
-  /// - Throws: the reason, as a sentence.
+  /// - Throws: `SignalingRefusal` with the reason as a sentence.
   package static func list(parsing text: String) throws(SignalingRefusal) -> [RelayFault] {
     var words = text.split(separator: " ").map(String.init)
     if words.first == "packet" { words.removeFirst() }
@@ -196,7 +196,7 @@ extension RelayFault {
 
 /// Applies the faults to packets between a call's legs, and queues delayed packets.
 final class RelayPath: Sendable {
-  /// What happens to a packet that is not lost.
+  /// The treatment of a packet that is not lost.
   private struct Fate {
     var bytes: [UInt8]
     var copies = 1
@@ -291,7 +291,7 @@ final class RelayPath: Sendable {
     for held in due { held.deliver(held.packet, true) }
   }
 
-  /// Returns what happens to a packet; nil if it is lost.
+  /// Returns the treatment of a packet; nil if it is lost.
   private static func fate(
     of packet: RelayedPacket, _ side: RelaySide, _ now: Int64, _ state: inout State
   ) -> Fate? {

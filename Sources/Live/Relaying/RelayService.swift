@@ -102,7 +102,7 @@ package final class RelayService: Sendable {
     }
   }
 
-  /// Records a message as received and as forwarded; one without a description belongs to its
+  /// Records a message as received and as forwarded; a message without a description belongs to its
   /// WebSocket's last call.
   private func record(
     _ text: String, _ new: String, _ message: ProxiedMessage, _ side: RelaySide,

@@ -6,7 +6,6 @@ package import SDP
 import Secure
 package import Wire
 
-/// A side of a relay.
 package enum RelaySide: Int, Sendable {
   /// The client that connects to the relay's address, such as a page.
   case near
@@ -49,7 +48,7 @@ package actor RelayedCalls {
     /// The side that received an offer and has not answered.
     var pending: RelaySide?
     var channel: Channel
-    /// Whether a message is being processed; others wait.
+    /// Whether a message is being processed, so that the call's next messages wait.
     var isBusy = false
     var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -339,7 +338,7 @@ package actor RelayedCalls {
             failure = nil
             continue
           }
-          // An ICE restart may still recover it, as it would without a relay.
+          // An ICE restart may still recover the leg, as it would recover the call without a relay.
           guard failure == nil else { continue }
           failure = Task {
             guard (try? await Task.sleep(for: limits.failed)) != nil else { return }

@@ -178,7 +178,7 @@ package struct SDPRules: Hashable, Sendable {
 
   /// Parses rules from JSON.
   ///
-  /// - Throws: the reason, as a sentence without the file's name.
+  /// - Throws: `SignalingRefusal` with the reason as a sentence, without the file's name.
   package init(parsing text: String) throws(SignalingRefusal) {
     guard let json = try? JSONValue(parsing: text), case .list(let list) = json else {
       throw SignalingRefusal(

@@ -205,7 +205,8 @@ public final class LocalMedia: Sendable {
   }
 
   /// Switches to another camera.
-  /// - Throws: `RoomError` 1201 if it does not start; the previous camera is stopped by then.
+  /// - Throws: `RoomError` 1202 if the video is not from a camera, 1201 if the new camera does not
+  ///   start; the previous one is stopped by then.
   public func switchCamera(position: CameraPosition, isMirror: Bool = true)
     async throws(RoomError)
   {
@@ -268,9 +269,9 @@ final class LocalPart: Sendable {
   }
 
   var info: LocalMediaInfo { state.withLock { $0.info } }
-  /// The number in the room; before it is published, a number in this process.
+  /// The media's number in the room; before publication, a number in this process.
   var number: Int { state.withLock { Int(($0.media?.number) ?? $0.info.id.number) } }
-  /// The number in the room; nil while it is not published.
+  /// The media's number in the room; nil while the media is not published.
   var publishedNumber: Int? { state.withLock { $0.media.map { Int($0.number) } } }
   var owner: String? { state.withLock { $0.driver?.driver?.snapshot.localID } }
 

@@ -82,7 +82,7 @@ public final class Room: Sendable {
   public var closure: RoomClosure? { model.closure }
 
   /// Signs in: the room uses the token and requests another before it expires.
-  /// - Throws: `RoomError` 1101 to 1105.
+  /// - Throws: `RoomError` 1101 to 1105 if the sign-in fails.
   public func signIn(_ authenticator: any Authenticator) async throws(RoomError) {
     let token = try await authenticator.token()
     model.setAuthenticator(authenticator)
@@ -135,7 +135,9 @@ public final class Room: Sendable {
   // MARK: Local media
 
   /// Publishes local media and starts its capturer, once the room is joined.
-  /// - Throws: `RoomError`.
+  /// - Throws: `RoomError` 1201 or 1202 if the capturer does not start or is missing, 1441 if the
+  ///   microphone may not be used or the service refuses the media, 1901 to 1903 if the room is
+  ///   over, has the media already, or does not support it.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
     let parts = media.parts
@@ -165,7 +167,8 @@ public final class Room: Sendable {
   }
 
   /// Unpublishes local media.
-  /// - Throws: `RoomError`.
+  /// - Throws: `RoomError` 1902 if the media is not published, 1446 if the service does not
+  ///   unpublish it.
   public func unpublish(_ media: LocalMedia) async throws(RoomError) {
     try await call(.unpublish(media.parts.map(\.info.id)))
     model.remove(media)
@@ -176,7 +179,7 @@ public final class Room: Sendable {
 
   /// Subscribes to a video.
   ///
-  /// - Throws: `RoomError` 1321 to 1331.
+  /// - Throws: `RoomError` 1321 to 1331 if the video cannot be subscribed to.
   public func subscribe(videoId: Int) async throws(RoomError) {
     let media = try media(videoId)
     try await call(.subscribe(media))
@@ -184,7 +187,8 @@ public final class Room: Sendable {
   }
 
   /// Subscribes to several videos; the room reports failures as errors.
-  /// - Throws: `RoomError` 1323 if there are none.
+  /// - Throws: `RoomError` 1323 if the list is empty, 1325 if the room is not joined, 1328 for a
+  ///   number that no video can have.
   public func subscribe(videoIds: [Int]) async throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
@@ -192,7 +196,8 @@ public final class Room: Sendable {
   }
 
   /// Unsubscribes from a video.
-  /// - Throws: `RoomError` 1327, 1330.
+  /// - Throws: `RoomError` 1325 if the room is not joined, 1327 if the video is not subscribed to,
+  ///   1330 if the service refuses, 1331 if it does not answer.
   public func unsubscribe(videoId: Int) async throws(RoomError) {
     let media = try media(videoId)
     try await call(.unsubscribe(media))
@@ -200,7 +205,8 @@ public final class Room: Sendable {
   }
 
   /// Unsubscribes from several videos.
-  /// - Throws: `RoomError` 1324 if there are none.
+  /// - Throws: `RoomError` 1324 if the list is empty, 1325 if the room is not joined, 1328 for a
+  ///   number that no video can have.
   public func unsubscribe(videoIds: [Int]) async throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
@@ -223,7 +229,8 @@ public final class Room: Sendable {
   public func getAudioLevels() -> [String: Int] { model.audioLevels }
 
   /// Sends a message to the named participants, or to all if none are named.
-  /// - Throws: `RoomError` 1403 or 1471.
+  /// - Throws: `RoomError` 1403 if the message cannot be sent, 1471 if an addressee is not in the
+  ///   room, 1903 if the service has no messages.
   public func sendUserMessage(
     participantIds: [String] = [], message: String, type: String = "normal"
   ) async throws(RoomError) {
@@ -334,8 +341,8 @@ final class WeakRoom: Sendable {
 
 // Calls that do not wait, for products whose methods return at once.
 //
-// Immediate refusals are thrown. Later results are passed to the closure, nil on success; it must
-// return at once and not call the room.
+// Immediate refusals are thrown. Later results are passed to the closure, nil on success; the
+// closure must return at once and not call the room.
 extension Room {
   /// Signs in with a token, and requests another before it expires.
   package func beginSigningIn(

@@ -13,8 +13,8 @@ public struct RoomConfig: Hashable, Sendable {
   public var videoReceiverGrowthRate = 1
   /// How many voices are played at once; nil for all.
   ///
-  /// Retake's own rooms send only these, the loudest. Other services send all voices, and the
-  /// others are not played.
+  /// Retake's own rooms send only that many voices, the loudest. Other services send all voices,
+  /// but no more than that many are played.
   public var audioOccupants: Int? = 4
   /// The time limit for connecting, in seconds.
   public var connectTimeoutSeconds = 30
@@ -178,7 +178,7 @@ public struct RoomToken: Hashable, Sendable {
 /// It holds keys and secrets; rooms and their takes only see tokens.
 public protocol Authenticator: Sendable {
   /// Returns a new token.
-  /// - Throws: `RoomError` 1101 to 1105.
+  /// - Throws: `RoomError` 1101 to 1105 if the sign-in fails.
   func token() async throws(RoomError) -> RoomToken
 }
 

@@ -33,11 +33,10 @@ final class RoomDriver: Sendable {
   let sources: LocalSources
   /// The connections' base configuration.
   private let base: PeerConfiguration
-  /// Receives all news, serially; it must return at once.
+  /// Receives all news, serially; must return at once.
   private let listener: @Sendable (RoomNews) -> Void
   /// The session whose loudspeaker plays received audio, if any.
   private let audio: AudioSession?
-  /// Whether streams are reported.
   private let reportsStreams: Bool
 
   init(
@@ -81,9 +80,9 @@ final class RoomDriver: Sendable {
   }
 
   /// Calls the room without waiting, for methods that return at once.
-  /// - Parameter answered: receives the error, nil on success; it must return at once and not call
-  ///   the room.
-  /// - Throws: an immediate refusal; `answered` is not called then.
+  /// - Parameter answered: receives the error, nil on success; must return at once and not call the
+  ///   room.
+  /// - Throws: `RoomError` for an immediate refusal; `answered` is not called then.
   func begin(
     _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {

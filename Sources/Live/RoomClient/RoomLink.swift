@@ -304,7 +304,8 @@ final class RoomLink: Sendable {
   private func setLayers(_ layers: [SendLayer], of mid: String) async throws(PeerError) {
     let known = try await connection.transceivers.first { $0.mid == mid }
     guard let transceiver = known?.id else {
-      // The server states them along with the offer that contains the section.
+      // The server states the layers along with the offer that contains their section, so keep them
+      // until the section exists.
       return state.withLock { $0.layers.append((mid, layers)) }
     }
     var parameters = try await connection.getParameters(of: transceiver)

@@ -96,9 +96,9 @@ package struct AnswerQuery {
 
   package init(take: String) { self.take = take }
 
-  /// The variable that holds the query.
+  /// The environment variable that holds the query.
   static let variable = "RETAKE_QUERY"
-  /// The variable that holds the answer's form.
+  /// The environment variable that holds the answer's form.
   static let formVariable = "RETAKE_QUERY_FORM"
   /// The variable that holds the processor time limit, in seconds.
   static let secondsVariable = "RETAKE_QUERY_SECONDS"
@@ -106,7 +106,6 @@ package struct AnswerQuery {
   /// first, in seconds.
   static let spareSeconds = 15
 
-  /// An answer's form.
   enum Form: String, Sendable {
     /// `{columns, rows, isCut}`, cut after a maximum of rows or bytes.
     case json

@@ -43,7 +43,6 @@ public struct TakeServer: Sendable {
 struct OpenRoutes: Sendable {
   let takes: OpenTakes
 
-  /// Answers a request.
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     let isPost = ["/sql", "/csv"].contains(request.path)
     guard request.method == (isPost ? "POST" : "GET") || request.method == "HEAD" else {

@@ -61,7 +61,7 @@ struct AccessGate {
 
   /// A decision about a request.
   struct Verdict {
-    /// Nil if it may continue.
+    /// The response that refuses the request; nil if the request may continue.
     var refusal: HTTPResponse?
     /// Whether the request has the token.
     var isAuthorized = false
@@ -416,7 +416,6 @@ final class GuessLimit: Sendable {
 }
 
 extension HTTPResponse {
-  /// The response to too many guesses.
   static var tooManyGuesses: HTTPResponse {
     var response = HTTPResponse.problem(
       429, "too many wrong tokens from this address; try again in a few seconds")

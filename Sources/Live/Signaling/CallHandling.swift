@@ -160,7 +160,6 @@ public enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
 package struct OpenedSession: Hashable, Sendable {
   /// The session's identifier; random, because knowing it is enough to end the session.
   package var id: String
-  /// The answer's SDP.
   package var answer: String
   /// The ICE session's entity tag, without quotes (RFC 9725 section 4.3.1).
   package var entityTag: String

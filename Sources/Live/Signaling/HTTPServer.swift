@@ -218,7 +218,8 @@ final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel
     let client: String
-    /// Since when the client has been awaited; nil while it is answered.
+    /// The `moment` since which the server has waited for the client; nil while a request is
+    /// answered.
     var waiting: UInt64?
   }
 
@@ -263,7 +264,8 @@ final class OpenConnections: Sendable {
     self.clientMaximum = clientMaximum
   }
 
-  /// Adds a connection, possibly replacing another; returns false if all others are being answered.
+  /// Adds a connection, possibly replacing another; returns false if all that it might replace are
+  /// being answered, or if the server is closed.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let client = channel.remoteAddress?.ipAddress ?? ""
@@ -288,7 +290,7 @@ final class OpenConnections: Sendable {
     return isAdmitted
   }
 
-  /// Records whether a connection's client is being answered or awaited.
+  /// Records whether a connection's request is being answered, or the next one awaited.
   func setAnswering(_ channel: any Channel, _ isAnswering: Bool) {
     state.withLock { state in
       let moment = isAnswering ? nil : state.next()

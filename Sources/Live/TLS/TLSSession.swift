@@ -29,7 +29,6 @@ package struct TLSError: Error, Hashable, Sendable {
 
 /// One OpenSSL connection between two memory buffers; the socket's owner moves the bytes.
 package final class TLSSession {
-  /// A handshake's progress.
   package enum Progress { case waiting, done, failed }
 
   /// A read's result.

@@ -249,7 +249,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
 
 /// A captured frame's header, and where its bytes are in the parser.
 package struct CapturedFrame: Sendable {
-  /// The capture time; the previous frame's if it has none.
+  /// The capture time; the previous frame's if this frame has none.
   package var unixNanoseconds: Int64
   package var linkType: LinkType
   /// The interface's index in its section; 0 in pcap.
@@ -263,7 +263,7 @@ package struct CapturedFrame: Sendable {
   package var comments: [Range<Int>] = []
 }
 
-/// What one record of a pcap file or one block of a pcapng file contains.
+/// The contents of one record of a pcap file, or of one block of a pcapng file.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
   /// Decryption secrets, with their range (pcapng Decryption Secrets Block).

@@ -30,7 +30,7 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var payload: PayloadPlace
   /// Whether the capture contains only the beginning of it (snap length).
   package var isTruncated = false
-  /// Whether offload had merged it with others.
+  /// Whether offload had merged the datagram with others.
   package var wasJoined = false
   /// The ECN field of the IP header; for a fragmented datagram, that of the last fragment.
   package var ecn = ECNMark.notCapable

@@ -170,7 +170,7 @@ struct FragmentStore: Sendable {
     enum Outcome {
       case added
       case again
-      /// It overlaps another fragment, or disagrees about the end.
+      /// The fragment overlaps another fragment, or disagrees about the end.
       case contradiction
     }
 

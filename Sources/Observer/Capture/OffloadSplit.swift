@@ -195,7 +195,7 @@ enum OffloadSplit {
     let rest = payload.byteCount - end
     guard end > 0, rest >= 12 else { return nil }
     guard isRTP(payload, end) || isOther(payload, end) else { return nil }
-    // Usually each has one record.
+    // Usually each DTLS datagram has one record, and all records are equally long.
     let size = 13 + Int(payload.uint16(at: 11))
     let isEven = stride(from: 0, to: end, by: size).allSatisfy {
       $0 + 13 <= end && 13 + Int(payload.uint16(at: $0 + 11)) == size

@@ -18,9 +18,9 @@ struct PcapngFormat: Sendable {
     var snapLength: Int
     var clock = CaptureClock()
     var checksumLength = 0
-    /// Whether its packets are decrypted copies of another interface's packets.
+    /// Whether the interface's packets are decrypted copies of another interface's packets.
     var isDerived = false
-    /// The number of lost frames in its latest statistics.
+    /// The number of lost frames in the interface's latest statistics.
     var dropped: UInt64 = 0
   }
 

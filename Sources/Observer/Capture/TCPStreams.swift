@@ -30,7 +30,7 @@ struct TCPStreams: Sendable {
     }
 
     var place: Place
-    /// The number of bytes missing before it.
+    /// The number of bytes missing before the piece.
     var lost: Int
     var isEnd: Bool
   }

@@ -96,8 +96,8 @@ package struct DTLSFollower: Sendable {
       }
     }
 
-    /// Whether it may carry an SCTP packet: DTLS 1.3 acknowledgements look alike, but are shorter
-    /// than any packet with a data chunk.
+    /// Whether the record may carry an SCTP packet: DTLS 1.3 acknowledgements look alike, but are
+    /// shorter than any packet with a data chunk.
     var isData: Bool {
       switch self {
       case .plain(let record): record.type == ContentType.applicationData
@@ -235,7 +235,7 @@ package struct DTLSFollower: Sendable {
     _ message: HandshakeMessage, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
     let body = message.body.span.bytes
-    // Without its ClientHello the association cannot be identified; it may still arrive.
+    // Without the ClientHello, which may still arrive, the association cannot be identified.
     if facts == nil, message.type != 1 {
       if early.count < Self.earlyMaximum { early.append((end, message)) }
       return

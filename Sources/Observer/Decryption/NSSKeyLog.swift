@@ -119,7 +119,7 @@ package struct NSSKeyLog: Sendable {
 package struct SRTPKey: Hashable, Sendable {
   /// The packets that a supplied key applies to.
   package enum Scope: Hashable, Sendable {
-    /// All packets that it decrypts.
+    /// All packets that the key decrypts.
     case any
     /// Packets from an address, on one port or any.
     case source(IPAddress, port: UInt16?)

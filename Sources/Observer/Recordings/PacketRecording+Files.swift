@@ -257,7 +257,7 @@ struct ProxyRecord {
       $0 << 8 | UInt64($1)
     }
     let seconds = Double(bitPattern: bits)
-    // From 2001 to 2096; this also excludes NaN.
+    // Times from 2001 to 2096; the comparison also excludes NaN.
     guard seconds > 1e9, seconds < 4e9 else { return nil }
     // A double cannot represent today's times to the nanosecond.
     let whole = seconds.rounded(.down)

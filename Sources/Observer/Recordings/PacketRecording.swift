@@ -52,14 +52,14 @@ package struct PacketRecording: Sendable {
 
   struct Packet {
     var unixNanoseconds: Int64
-    /// The offset in `bytes` at which its bytes begin, and their number.
+    /// The offset in `bytes` at which the packet's bytes begin, and their number.
     var start: Int
     var count: UInt16
     /// The length on the wire, if fewer bytes were stored.
     var originalLength: UInt16
     /// The number of missing bytes that the capture fills with zeros.
     var fill: UInt16 = 0
-    /// Whether the recording side sent it.
+    /// Whether the recording side sent the packet.
     var isOutgoing: Bool
 
     var place: Range<Int> { start..<start + Int(count) }

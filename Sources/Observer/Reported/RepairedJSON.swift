@@ -2,8 +2,8 @@ import Wire
 
 /// JSON as files really have it: cut off, with `NaN`, in several values or with other text around.
 ///
-/// The values become valid JSON: several become a list, what is no JSON value becomes null, and
-/// from the first damage on everything is left out.
+/// The values become valid JSON: several become a list, values that JSON does not have become null,
+/// and from the first damage on everything is left out.
 package struct RepairedJSON: Sendable {
   /// The values as one JSON value.
   package private(set) var text: [UInt8] = []
@@ -111,7 +111,7 @@ package struct RepairedJSON: Sendable {
       skipSpace()
     }
     guard let byte = current else { return nil }
-    // A comma before the end belongs to JavaScript.
+    // JavaScript, unlike JSON, allows a comma before the end.
     if byte == end {
       text.append(end)
       open.removeLast()
@@ -145,7 +145,8 @@ package struct RepairedJSON: Sendable {
         let isKnown =
           escaped == UInt8(ascii: "u")
           ? hasFourDigits(after: place) : "\"\\/bfnrt".utf8.contains(escaped)
-        // What no escape stands for is itself: Windows' paths, as people insert them by hand.
+        // A backslash that begins no escape stands for itself, as in Windows paths inserted by
+        // hand.
         text += isKnown ? [byte, escaped] : [byte, byte]
         if isKnown { place += 1 }
       case 0..<0x20:
@@ -162,7 +163,7 @@ package struct RepairedJSON: Sendable {
       && bytes[(place + 1)..<(place + 5)].allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
   }
 
-  /// Copies a number, `true`, `false` or `null`; null stands for what JSON cannot express.
+  /// Copies a number, `true`, `false` or `null`; null replaces values that JSON cannot express.
   private mutating func word() -> Bool {
     let start = place
     while let byte = current, !Self.isSpace(byte), !",:]}[{\"".utf8.contains(byte) { place += 1 }

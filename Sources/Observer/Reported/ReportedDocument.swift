@@ -15,7 +15,7 @@ package struct ReportedDocument: Sendable {
   /// Parses a document; fails if it is none of these kinds.
   package init?(_ document: JSONValue) {
     format = ""
-    // Of several dumps in one file, the first.
+    // Only the first of several dumps in one file is read.
     let document = document.elements.first(where: Self.isDump) ?? document
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
       let isOfServer = document["peerConnections"] != nil

@@ -27,7 +27,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
     var start = head.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
     if start.starts(with: Array("```".utf8)) {
-      // The fence around pasted code.
+      // Skip the fence around pasted code.
       start = start.drop { $0 != 0x0a }.dropFirst()
     }
     let words = String(decoding: start.prefix(2048), as: UTF8.self)

@@ -118,7 +118,7 @@ package struct SavedPage {
     finishConnection()
     let words = name.split(separator: " ")
     connection = words.first.map(String.init) ?? name
-    // When it was created, in microseconds.
+    // The second word is the time of the connection's creation, in microseconds.
     begun = words.count > 1 ? Double(words[1]).map { $0 / 1000 } : nil
     isConfiguration = true
   }

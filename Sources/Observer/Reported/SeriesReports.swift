@@ -33,7 +33,7 @@ struct SeriesReports {
     var start: Double?
     var end: Double?
 
-    /// The times of its samples; nil if the dump has none.
+    /// The times of the object's samples; nil if the dump has none.
     var times: [Double]? {
       guard let series = series.first(where: { $0.name == "timestamp" }) else { return nil }
       let times = series.values.compactMap(\.number)

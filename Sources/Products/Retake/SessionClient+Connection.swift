@@ -29,7 +29,8 @@ extension SessionClient {
   ///     // ...
   ///     try await client.close(session)
   ///
-  /// - Throws: `SessionFailure`.
+  /// - Throws: `SessionFailure` if the endpoint or the connection refuses, or if the endpoint
+  ///   cannot be reached.
   public func connect(_ connection: PeerConnection) async throws(SessionFailure) -> Session {
     do {
       try await connection.setLocalDescription()

@@ -93,7 +93,7 @@ package final class CallbackQueue: Sendable {
 }
 
 // An application's delegates, renderers, factories and completion handlers are ordinary classes and
-// closures, as in libwebrtc; they need not be Sendable. Only the types here carry them to another
+// closures, as in libwebrtc, which need not be Sendable. Only the types here carry them to another
 // thread.
 
 /// An application's closure or object, passed to the thread that calls it.

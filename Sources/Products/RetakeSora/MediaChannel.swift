@@ -74,7 +74,8 @@ public final class MediaChannel: Sendable {
       return state.handler
     }
     guard let told else { return }
-    // The handlers hold the channel until now, and must not hold it any longer.
+    // The handler for connecting holds this channel: release the channel now that connecting has
+    // ended.
     state.withLock { $0.handlers }?.onConnect = nil
     calls.call {
       told.value(error == nil ? self : nil, error)

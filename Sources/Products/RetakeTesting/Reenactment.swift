@@ -34,7 +34,8 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
 ///   - browser: the executable; nil for the first Chromium in PATH.
 ///   - out: the take to record of the call with the page; nil records nothing.
 ///   - expectations: as for `retake reenact --expect`.
-/// - Throws: `ReenactmentFailure`.
+/// - Throws: `ReenactmentFailure` with a sentence for each expectation that does not hold, or with
+///   the reason why the call could not be reenacted.
 public func expectReenactment(
   _ path: String, peer: Int? = nil, page url: String? = nil, jitterBufferTarget: Int? = nil,
   port: Int = 0, browser: String? = nil, recordingTo out: String? = nil, _ expectations: String...

@@ -42,7 +42,7 @@ public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
 /// - Parameters:
 ///   - path: the take; a relative path starts at the package's folder, where tests run.
 ///   - comparison: how to compare.
-/// - Throws: `ReplayFailure`.
+/// - Throws: `ReplayFailure`, whose `kind` says why the replay did not pass.
 public func expectReplay(_ path: String, _ comparison: ReplayComparison = .asPinned) async throws {
   let mode: Pin.Mode? =
     switch comparison {

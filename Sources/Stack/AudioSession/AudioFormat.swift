@@ -49,7 +49,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
     return samples == .s16le ? channels : "\(channels), \(samples.rawValue)"
   }
 
-  /// The reason that the format is not supported; nil if it is.
+  /// Why the format is not supported; nil if it is supported.
   public var fault: AudioDeviceError? {
     guard samples == .s16le || samples == .s16be else { return .unsupportedSamples(samples) }
     guard Self.sampleRates.contains(sampleRate) else { return .unsupportedRate(sampleRate) }
@@ -132,7 +132,7 @@ public struct PCMChunk: Hashable, Sendable {
     return data.count / (format.samples.byteCount * channels)
   }
 
-  /// The reason that the chunk is not accepted; nil if it is.
+  /// Why the chunk is not accepted; nil if it is accepted.
   public var fault: AudioDeviceError? {
     if let fault = format.fault { return fault }
     let isWhole = data.count.isMultiple(of: format.samples.byteCount * format.channels)

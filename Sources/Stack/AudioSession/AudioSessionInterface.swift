@@ -131,7 +131,7 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// The answer to an application's call; it may have to wait for the device.
+/// The answer to an application's call, which may have to wait for the device.
 package enum AudioSessionReply: Hashable, Sendable {
   case done
   case failed(AudioSessionError)
@@ -158,7 +158,7 @@ package struct CapturedBlock: Sendable {
   /// The block's number, from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// The number of sources mixed; 0 for silence that replaces them.
+  /// The number of mixed sources; 0 if silence replaces them.
   package var sources: Int
 }
 
@@ -240,7 +240,7 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   case unsupportedChannels(Int)
   /// The bytes end in the middle of a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in another format than announced; it is reinitialised for that format.
+  /// The device captures in another format than it announced, and is reinitialised for it.
   case formatMismatch
   /// There are too many sources.
   case tooManySources

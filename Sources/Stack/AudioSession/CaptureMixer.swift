@@ -73,7 +73,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Announces the format of a source's audio.
+  /// Prepares a known source for audio in another format, before a chunk of it arrives.
   mutating func prepare(
     _ id: AudioSourceID, _ format: AudioFormat, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -83,7 +83,7 @@ struct CaptureMixer {
     prepare(index, format, into: &outbox)
   }
 
-  /// Stops waiting for sources with an origin until they provide audio again; nil for all.
+  /// Stops waiting for the sources of an origin, or for all if nil, until they provide audio again.
   mutating func pause(
     _ origin: AudioSourceOrigin?, into outbox: inout Outbox<AudioSessionEffect>
   ) {

@@ -106,7 +106,7 @@ extension SessionControl {
     } else if request.call == nil || request.isTolerant {
       outbox.append(.event(.operationFailed(operation, code: code)))
     }
-    // Audio cannot run without a decisive operation; a tolerant request skips other refused ones.
+    // A tolerant request skips a refused operation, unless audio cannot run without it.
     if !request.isTolerant || operation.isDecisive {
       finish(.refused(operation, code: code), into: &outbox)
     }
@@ -202,7 +202,8 @@ struct DeviceRequest {
     case mode(AudioMode, AudioSessionOptions)
     case activation(Bool)
     case permission
-    /// A sending connection's settings, which replace all others.
+    /// The category and mode for a connection that sends: `playAndRecord`, with the wanted options
+    /// and mode.
     case connection
     /// The operations that the device's state and conditions require.
     case unit
@@ -227,7 +228,8 @@ struct DeviceRequest {
   }
 }
 
-/// Queued requests; each operation of the current one waits for an answer.
+/// The queued requests, of which the current one issues each operation once the previous one is
+/// answered.
 struct DeviceRequests {
   private(set) var current: DeviceRequest?
   private var waiting: [DeviceRequest] = []

@@ -34,7 +34,7 @@ struct SessionControl {
     return conditions
   }
 
-  /// Returns the reason that a source's audio is currently not accepted; nil if it is.
+  /// Returns the reason that a source's audio is currently not accepted; nil if it is accepted.
   func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
     switch id.origin {
     case .external:
@@ -214,7 +214,7 @@ extension AudioRoute {
   }
 }
 
-/// Counts activations of the session; the last deactivation ends it.
+/// Counts activations of the session, which ends when the last one is removed.
 struct SessionActivations {
   private(set) var count = 0
   /// Whether initialising the device activated the session.

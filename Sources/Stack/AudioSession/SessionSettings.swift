@@ -20,7 +20,7 @@ public enum AudioMode: Hashable, Sendable, Codable {
   case voiceChat(output: AudioOutput)
 }
 
-/// A single request from a session to the device; each can fail.
+/// An operation that a session requests from the device, and that the device may refuse.
 public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   /// Sets the category.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)

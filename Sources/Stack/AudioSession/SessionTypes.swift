@@ -91,7 +91,7 @@ public enum AudioIOType: String, Hashable, Sendable, Codable {
   case aggregated
 }
 
-/// The processing of captured voice.
+/// The processing of captured audio.
 ///
 /// The session requests it, and `VoiceProcessingDevice` performs it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
@@ -157,7 +157,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   public var outputChannels = 1
   /// Whether input and output share a clock.
   public var ioType = AudioIOType.notSpecified
-  /// The processing of captured voice.
+  /// The processing of captured audio.
   public var processing = AudioProcessingProfile.voice
 
   /// Creates the default configuration, as for calls.

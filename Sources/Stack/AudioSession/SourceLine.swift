@@ -63,7 +63,7 @@ struct SourceLine {
       next.sampleRate == AudioBlock.sampleRate
       ? nil : Resampler(rate: next.sampleRate, channels: channels)
     guard let format else { return nil }
-    // Reported at the source's rate.
+    // The lost frames are reported at the source's rate.
     return Change(from: format, lostFrames: lost * format.sampleRate / AudioBlock.sampleRate)
   }
 
@@ -86,8 +86,7 @@ struct SourceLine {
     return dropSurplus()
   }
 
-  /// Inserts silence where audio is missing; returns how many units of it, and how many were
-  /// dropped.
+  /// Inserts silence where audio is missing; returns the numbers of silent and of dropped units.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
     // A partial unit is completed with silence that counts as audio.
@@ -200,7 +199,7 @@ public struct TenMillisecondSplitter: Sendable {
     return Array(rest)
   }
 
-  /// Drops the rest; returns how many samples that were.
+  /// Drops the rest; returns the number of its samples.
   @discardableResult
   public mutating func reset() -> Int {
     defer {

@@ -125,12 +125,12 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The simulcast layer that its packets name; nil for none.
+  /// The simulcast layer that the stream's packets name; nil for none.
   package var rid: String?
   /// The last packet's codec; nil before the first packet with a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?
-  /// When its first packet was assigned to the section.
+  /// When the stream's first packet was assigned to the section.
   package var beganAt: Instant
   /// Whether the stream ended by BYE or was replaced.
   package var hasEnded = false
@@ -169,7 +169,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Complete frames not delivered because an earlier one is missing.
   package var framesDropped: UInt64 = 0
   package var framesAssembledFromMultiplePackets: UInt64 = 0
-  /// The total time from the first to the last packet of those frames.
+  /// The total time from the first to the last packet of the frames assembled from several packets.
   package var totalAssemblyTime = Interval.zero
   /// The peer's sender reports; nil before the first.
   package var remote: RemoteOutboundCounters?

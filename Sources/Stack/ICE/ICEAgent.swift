@@ -59,7 +59,8 @@ package struct ICEAgent: Machine {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
       recordTraffic(local, remote, at: now)
-      // Only a recovery has consequences; the old deadline is too early rather than too late.
+      // Traffic matters only if it ends a silence. Otherwise the old deadline stays, which is too
+      // early rather than too late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now

@@ -91,11 +91,11 @@ public struct ICECandidate: Hashable, Sendable {
 
 /// The role of a TCP candidate in opening a connection (RFC 6544 section 4.5).
 public enum ICETCPType: String, Hashable, Sendable {
-  /// It opens connections to passive candidates; its port is meaningless.
+  /// Opens connections to passive candidates; the candidate's port is meaningless.
   case active
-  /// It waits for connections of active candidates.
+  /// Waits for connections from active candidates.
   case passive
-  /// It opens the connection at the same time as the remote peer.
+  /// Opens the connection at the same time as the remote peer.
   case simultaneousOpen = "so"
 }
 
@@ -103,7 +103,7 @@ extension ICECandidate {
   /// The port that active candidates state, because they have none (RFC 6544 section 4.5).
   package static let activePort: UInt16 = 9
 
-  /// Whether its traffic uses a TCP connection.
+  /// Whether the candidate's traffic uses a TCP connection.
   package var isTCP: Bool { transport == "tcp" }
 
   /// The role in opening a connection; nil for UDP and for unknown values.

@@ -1,6 +1,5 @@
 package import Wire
 
-/// An agent's settings.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether only TURN servers are used (W3C iceTransportPolicy `relay`).

@@ -23,7 +23,7 @@ struct RemoteSide {
   /// The result of adding a candidate.
   enum Learning {
     case new
-    /// It was peer-reflexive and has been replaced with the signaled one.
+    /// The candidate was known as peer-reflexive, and the signaled one has replaced it.
     case renamed
     case known
     case full

@@ -219,7 +219,7 @@ package struct H264Reception: Hashable, Sendable {
 
   /// Returns whether a stream is within the limits.
   ///
-  /// A stream with a higher level is, too, if the peer accepts frames of its size and rate.
+  /// So is a stream with a higher level, if the peer accepts frames of its size and rate.
   package func accepts(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }

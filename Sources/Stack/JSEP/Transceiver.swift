@@ -37,7 +37,8 @@ package struct Transceiver: Hashable, Sendable {
   package private(set) var currentDirection: TransceiverDirection?
   /// Whether `stop` was called.
   package private(set) var isStopping = false
-  /// Whether addTrack created it: only then may a remote offer use it (RFC 9429 section 5.10).
+  /// Whether addTrack created the transceiver: only then may a remote offer use it (RFC 9429
+  /// section 5.10).
   package private(set) var wasMadeByAddTrack = false
   /// Stream and track identifiers to send in msid.
   package private(set) var streamIDs: [String]
@@ -55,7 +56,7 @@ package struct Transceiver: Hashable, Sendable {
   package private(set) var hasSent = false
   /// Whether the peer's track was announced and has not been removed (W3C [[FiredDirection]]).
   package private(set) var remoteTrackIsLive = false
-  /// Whether a remote offer created it: then rolling the offer back removes it.
+  /// Whether a remote offer created the transceiver: then rolling the offer back removes it.
   package private(set) var wasMadeForRemoteOffer = false
   /// Codecs to negotiate in order of preference; empty for the defaults.
   package private(set) var codecPreferences: [RTPCodec] = []

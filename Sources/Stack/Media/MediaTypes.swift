@@ -9,7 +9,7 @@ public final class I420Buffer: Sendable {
   /// The samples; empty if a replay skips the codecs.
   public let samples: [UInt8]
 
-  /// Creates a frame; it is blank if the samples do not fit the size.
+  /// Creates a frame, which is blank if the samples do not fit the size.
   public init(width: Int, height: Int, samples: [UInt8]) {
     self.width = width
     self.height = height

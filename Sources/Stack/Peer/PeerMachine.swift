@@ -225,7 +225,8 @@ struct RefusalLedger {
   var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
-  /// Counts a refusal; returns whether the count is a power of two, so that it should be reported.
+  /// Counts a refusal, unless there are too many kinds; returns whether the count is a power of
+  /// two, so that it should be reported.
   mutating func count(layer: String, reason: String) -> Bool {
     let key = "\(layer): \(reason)"
     guard let index = counts.firstIndex(where: { $0.key == key }) else {

@@ -114,9 +114,9 @@ package struct FormatRules: Sendable {
 package struct FrameLook: Hashable, Sendable {
   /// Whether the bytes contain a video frame or part of one.
   package var hasFrame = false
-  /// Whether a decoder can start with it.
+  /// Whether a decoder can start with the frame.
   package var isKey = false
-  /// Whether other video frames may refer to it.
+  /// Whether other video frames may refer to this one.
   package var isReference = false
   /// The size in pixels, if the bytes contain it.
   package var size: (width: Int, height: Int)?
@@ -308,10 +308,10 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// The codec's entry in the table, if it has one.
   package var codec: Codec? { Codec.named(rawValue) }
 
-  /// Whether it is G.711, which needs no library.
+  /// Whether the codec is G.711, which needs no library.
   package var isG711: Bool { self == .pcmu || self == .pcma }
 
-  /// Whether its packets contain audio or video frames rather than telephone events.
+  /// Whether the codec's packets contain audio or video frames rather than telephone events.
   package var carriesMedia: Bool { self != .telephoneEvent }
 
   /// The payload format; nil if the codec is not in the table.

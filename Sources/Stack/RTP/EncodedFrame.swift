@@ -19,7 +19,7 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The capture time in the codec's clock, counted from 0; the stream adds a random offset.
   package var mediaTime: UInt32
   package var bytes: [UInt8]
-  /// Whether a decoder can start with it.
+  /// Whether a decoder can start with the frame.
   package var isKey: Bool
   /// The video frame's size; 0 for audio.
   package var width: UInt16 = 0
@@ -114,7 +114,7 @@ package struct TemporalLayer: Hashable, Sendable {
   package var id: UInt8
   /// Whether the frame refers only to the base layer, so that a receiver may switch up here.
   package var isSync: Bool
-  /// Whether other frames refer to it.
+  /// Whether other frames refer to this one.
   package var isReference: Bool
 
   package init(id: UInt8, isSync: Bool, isReference: Bool) {

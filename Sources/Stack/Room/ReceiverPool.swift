@@ -82,7 +82,8 @@ struct ReceiverPool {
   private var videos: Int { receivers.count { $0.isVideo } }
 
   /// Assigns a receiver to media, and reports whether the pool grew.
-  /// - Throws: the error for media that is already subscribed, or for a full pool.
+  /// - Throws: `SignalingFailure` for media that is subscribed already or still being unsubscribed,
+  ///   or if the pool is full.
   mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
     var grown: [RoomOutput] = []
     if let known = self[media] {

@@ -54,7 +54,8 @@ struct ScreenShare {
   private(set) var deadline: Instant?
 
   /// Starts a process.
-  /// - Throws: if a process is running, or the last one needs more time to clean up.
+  /// - Throws: `SignalingFailure` if a process is running, or if the last one needs more time to
+  ///   clean up.
   mutating func request(at now: Instant) throws(SignalingFailure) -> ShareOrder {
     if isRequested {
       throw SignalingFailure(.invalidState, "the screen is shared already")

@@ -26,7 +26,7 @@ struct Handshake {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// The destination of packets; they need no checksum if both peers announced that (RFC 9653
+  /// The destination of packets, which need no checksum if both peers announced that (RFC 9653
   /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
@@ -382,11 +382,11 @@ enum AssociationPhase: Hashable, CaseIterable {
 
 /// Random values that an association draws when it starts.
 struct AssociationIdentity {
-  /// The key for digests of its cookies.
+  /// The key for digests of the association's cookies.
   var cookieKey: CookieKey
-  /// The verification tag of packets sent to it (RFC 9260 section 5.3.1).
+  /// The verification tag of packets sent to this endpoint (RFC 9260 section 5.3.1).
   var tag: UInt32
-  /// The number of its first data chunk.
+  /// The number of this endpoint's first data chunk.
   var firstNumber: UInt32
 
   /// Creates a random identity.

@@ -75,7 +75,8 @@ struct IncomingStream {
   private var run = 0
   /// Bytes in these fragments.
   private var runBytes = 0
-  /// The highest identifier of an unordered interleaved message; others are extended from it.
+  /// The highest identifier of an unordered interleaved message, to which later identifiers are
+  /// related to extend them.
   private var newestUnordered: Int64 = 0
 
   init(identifier: UInt16) { self.identifier = identifier }

@@ -331,7 +331,7 @@ struct ReceivedNumbers {
 
   /// The number up to which everything was received, extended to 64 bits.
   private(set) var cumulative: Int64
-  /// Ranges received above it, ascending, with gaps between them.
+  /// Ranges received above `cumulative`, ascending, with gaps between them.
   private(set) var ranges: [ClosedRange<Int64>] = []
 
   /// The maximum distance of a number from `cumulative`: gap reports use 16 bits.

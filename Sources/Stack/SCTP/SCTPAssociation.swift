@@ -4,10 +4,11 @@ package import Wire
 ///
 /// Both peers send an INIT; whichever handshake ends first establishes the association. Channels
 /// may be created before the start and get their streams then. A useless packet ends the
-/// association only if it violates the protocol; others are counted in `statistics.dropped`.
+/// association only if it violates the protocol; other useless packets are counted in
+/// `statistics.dropped`.
 ///
 /// Each rule has an owner; this machine holds the owners and routes between them: `Handshake`
-/// (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (what association a packet belongs to) and
+/// (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (which association a packet belongs to) and
 /// `DataTransfer`, which connects `Sender` (what is sent when, and losses), `Receiver` (gaps,
 /// SACKs, messages), `DataChannels` (opening and closing channels, resets), `Liveness`
 /// (heartbeats), `PacketWriter` (bundling chunks) and `TimerTable` (deadlines). Each documents

@@ -233,9 +233,10 @@ package struct SCTPFollower {
 
 /// A data channel between other endpoints.
 package struct FollowedChannel: Hashable, Sendable {
-  /// The number within its association, from 0.
+  /// The channel's number within its association, from 0.
   package var number: Int
-  /// The endpoint that announced it; nil if that was not captured or the applications agreed on it.
+  /// The endpoint that announced the channel; nil if that was not captured or the applications
+  /// agreed on it.
   package var opener: Int?
   package var options: DataChannelInit
   /// Messages sent by each endpoint, and their bytes.

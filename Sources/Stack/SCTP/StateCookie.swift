@@ -4,7 +4,7 @@ import Wire
 ///
 /// The peer stores it, so an INIT costs no memory; a keyed digest proves that it was not altered.
 struct StateCookie: Hashable {
-  /// When it was created.
+  /// When the cookie was created.
   var made: Instant
   /// The local tag offered in the INIT ACK.
   var localTag: UInt32
@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie; accepts only unaltered local ones.
+  /// Opens a cookie, which must be a local one and unaltered.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()

@@ -116,7 +116,7 @@ extension SDPSection {
   /// The simulcast streams (RFC 8853 section 5.1).
   package var simulcast: Simulcast? { values(Simulcast.self).first }
 
-  /// The RTCP destination when it is not multiplexed (RFC 3605).
+  /// The RTCP destination if RTCP is not multiplexed (RFC 3605).
   package var rtcp: RTCPAddress? { values(RTCPAddress.self).first }
 
   /// Whether RTP and RTCP share a port (RFC 5761).

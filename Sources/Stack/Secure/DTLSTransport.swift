@@ -276,7 +276,8 @@ struct RetransmissionTimer {
   static let initial = Interval.milliseconds(100)
   /// The limit up to which the time-out doubles.
   static let maximum = Interval.seconds(3)
-  /// The maximum number of retransmissions; one more, and OpenSSL declares the association broken.
+  /// The maximum number of retransmissions: with one more, OpenSSL would declare the association
+  /// broken.
   static let retransmissionsMaximum = 12
 
   /// When to retransmit; nil if no flight is waiting or no retransmission is left.

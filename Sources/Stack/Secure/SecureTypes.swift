@@ -144,9 +144,9 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
   public let algorithm: CertificateAlgorithm
   /// 64 hexadecimal digits; as secret as the key itself.
   let seed: String
-  /// When it was created, as Unix time in seconds.
+  /// When the certificate was created, as Unix time in seconds.
   public let createdUnixSeconds: Int64
-  /// When it expires, as Unix time in seconds (W3C expires).
+  /// When the certificate expires, as Unix time in seconds (W3C expires).
   public let expiresUnixSeconds: Int64
 
   /// The default lifetime: 30 days, in seconds.

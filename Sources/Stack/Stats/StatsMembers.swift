@@ -10,7 +10,8 @@ package struct StatsMembers: Sendable {
   /// A member present in reports.
   package struct Given: Sendable {
     package var name: String
-    /// The condition under which it is present; "always" if every object of the type has it.
+    /// The condition under which the member is present; "always" if every object of the type has
+    /// it.
     package var when: String
     package var source: String
     /// Whether the member is an addition to the standard.

@@ -312,7 +312,7 @@ package enum DatagramClass: Hashable, Sendable {
   /// ZRTP or unknown.
   case other
 
-  /// Classifies a datagram; one of fewer than two bytes is `other`.
+  /// Classifies a datagram, as `other` if it has fewer than two bytes.
   @inlinable
   package init(_ bytes: RawSpan) {
     guard bytes.byteCount >= 2 else {

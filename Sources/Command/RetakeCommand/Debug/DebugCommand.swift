@@ -308,7 +308,7 @@ struct NativeDebugger {
         + "under another debugger with a breakpoint on \(stop)")
   }
 
-  /// Returns whether a debugger exists and starts; one that lacks a library does not.
+  /// Returns whether a debugger exists and starts, which it does not if a library is missing.
   private func starts(_ name: String) -> Bool {
     let process = try? ChildProcess(
       "/usr/bin/env", [name, "--version"], output: .nothing, errors: .nothing)

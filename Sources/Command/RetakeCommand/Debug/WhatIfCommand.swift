@@ -175,7 +175,6 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// The changes to the peers' configuration.
   private var configurationChanges: [ConfigurationChange] {
     let buffer = jitterBuffer.map {
       ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
@@ -183,8 +182,8 @@ struct WhatIfCommand: ParsableCommand {
     return (buffer.map { [$0] } ?? []) + settings
   }
 
-  /// Whether observed calls can be answered: their packets are fixed, and of the settings only a
-  /// jitter buffer's is about what is received.
+  /// Whether the question can be answered for observed calls, whose packets are fixed: of the
+  /// settings, only the jitter buffer's concerns reception.
   private var watchesCalls: Bool {
     (drop + delay + duplicate + corrupt).isEmpty
       && configurationChanges.allSatisfy { $0.name == "jitterBufferMinimum" }

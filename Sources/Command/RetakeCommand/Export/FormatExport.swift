@@ -348,8 +348,7 @@ extension ExportCommand {
       ])
   }
 
-  /// Returns a muxer that runs ffmpeg, which puts H.264 into MP4 without decoding it; an MP4 muxer
-  /// of our own would be too much for this format.
+  /// Returns a muxer that runs ffmpeg, which puts H.264 into MP4 without decoding it.
   private static func mux() throws -> FrameExport.Mux {
     let program = MediaProgram.system
     guard let path = program.path else {

@@ -230,7 +230,8 @@ struct ClearPorts {
   /// The port bits to which the distance is added.
   private static let mask: UInt16 = 0x7fff
 
-  /// Returns a decrypted packet's addresses.
+  /// Returns the addresses under which a decrypted packet is exported: the same hosts, on the ports
+  /// assigned to its stream.
   ///
   /// - Parameter ssrc: an RTP packet's source; nil for RTCP.
   mutating func ends(from source: SocketAddress, to destination: SocketAddress, ssrc: UInt32?)

@@ -73,7 +73,7 @@ struct ImportCommand: ParsableCommand {
       do {
         return try run(try importing { try ImportedFormat(of: capture) })
       } catch var failure as CommandFailure {
-        // What can be read only once is not searched for its format.
+        // Standard input can be read only once, so its content is not searched for other formats.
         if capture == "-", failure.message.hasSuffix(CaptureError.notACapture.description) {
           failure.message += "; --as names another format"
         }

@@ -270,7 +270,7 @@ enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
 /// Ends the process if a query outlasts its time limit: SQLite does not check for interruption
 /// while one of its functions runs.
 final class QueryWatch: Sendable {
-  /// What the message says of the query.
+  /// The reason that the message states.
   static let reason = "a function in it did not end"
 
   private let failure: CommandFailure

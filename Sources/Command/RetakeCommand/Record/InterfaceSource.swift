@@ -72,7 +72,7 @@ final class InterfaceSource: CaptureSource {
     }
   }
 
-  /// Returns the names of all interfaces, for a message.
+  /// Returns the names of all interfaces, for a message; `others` if they cannot be listed.
   private static func interfaces() -> String {
     var first: UnsafeMutablePointer<pcap_if_t>?
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))

@@ -93,7 +93,7 @@ struct RecordOptions: ParsableArguments {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  /// Refuses candidates of servers alone where there can be none.
+  /// Refuses the policy `relay` if no TURN server is given, or if none is used, as with TCP only.
   static func check(
     _ policy: ICETransportPolicy, _ tcp: ICETCPPolicy?, _ servers: [ICEServerChoice]
   ) throws {

@@ -197,7 +197,8 @@ final class CaptureRecording: Sendable {
   /// Records on a separate thread until the source ends or a stop is requested.
   ///
   /// - Returns: nil if a ring retains the packets.
-  /// - Throws: also if no call was found, with a description of what the capture contains.
+  /// - Throws: the errors of reading and writing; if no call was found, a failure that describes
+  ///   what the capture contains.
   func run() async throws -> CaptureSummary? {
     try await withCheckedThrowingContinuation { continuation in
       startWorker(named: "capture") {

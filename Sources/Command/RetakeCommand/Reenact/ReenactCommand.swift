@@ -374,7 +374,9 @@ private struct ReenactmentRun {
     }
   }
 
-  /// Calls a peer; what passes the later offers of the recorded sender on, if it names its call.
+  /// Calls a peer.
+  /// - Returns: a task that passes on the later offers of the recorded sender; nil if the peer did
+  ///   not name its call.
   private func offer(
     to url: String, _ service: ReenactmentService
   ) async throws -> Task<Void, Never>? {
@@ -412,7 +414,7 @@ private struct ReenactmentRun {
     let query = WatchPage.query(
       jitterBufferTarget: command.jitterBufferTarget.map { Int(($0 * 1_000).rounded()) })
     let own = "\(parts.server.url)/?\(query)&token=\(token)"
-    // Retake's own page brings the recorder itself.
+    // Retake's own page includes the recorder itself.
     let recorder = RecorderScript.text(
       RecorderScript.Configuration(
         address: "\(parts.server.webSocketURL)\(PageService.socketPath)?token=\(token)"))

@@ -183,7 +183,7 @@ extension CommandFailure {
       case .failed: .inputOutput
       case .invalid: .invalidTake
       }
-    // File names may contain anything.
+    // File names may contain line breaks.
     self.init(status, CommandReading.oneLine(error.description))
   }
 }

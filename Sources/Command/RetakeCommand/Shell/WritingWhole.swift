@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Whether existing files are replaced; every verb that writes refuses them otherwise.
+/// Whether existing files are replaced; without this option, every verb refuses to overwrite them.
 struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false

@@ -46,7 +46,8 @@ public final class AudioDevicePort: Sendable {
 
   /// Delivers captured audio to the session.
   /// - Returns: the number of accepted frames.
-  /// - Throws: why none was accepted; the audio is counted as dropped.
+  /// - Throws: `AudioDeviceError`, the reason that no frame was accepted; the audio is counted as
+  ///   dropped.
   @discardableResult
   public func capture(_ chunk: PCMChunk) throws(AudioDeviceError) -> Int {
     guard let session else { throw .audioUnitInactive }
@@ -62,7 +63,7 @@ public final class AudioDevicePort: Sendable {
     return samples
   }
 
-  /// Reports an event from any thread; it is handled soon afterwards.
+  /// Reports an event from any thread, to be handled soon afterwards.
   public func report(_ event: AudioDeviceEvent) { session?.report(event) }
 
   /// Whether the session still exists.

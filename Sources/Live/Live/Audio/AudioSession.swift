@@ -85,8 +85,8 @@ public final class AudioSession: Sendable {
   // MARK: Calls
 
   /// Performs a call that has no method of its own.
-  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, or the microphone may
-  ///   not be used.
+  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, the microphone may
+  ///   not be used, or too many calls are waiting.
   public func call(_ call: AudioSessionCall) throws(AudioSessionError) {
     if case .failed(let error) = reply(to: call) { throw error }
   }
@@ -162,7 +162,8 @@ public final class AudioSession: Sendable {
 
   /// Delivers recorded audio of any length; the device must be stopped.
   /// - Returns: the number of accepted frames.
-  /// - Throws: why none was accepted; the audio is counted as dropped.
+  /// - Throws: `AudioDeviceError`, the reason that no frame was accepted; the audio is counted as
+  ///   dropped.
   @discardableResult
   public func deliver(_ chunk: PCMChunk, from source: AudioSourceID = AudioSourceID())
     throws(AudioDeviceError) -> Int
@@ -214,7 +215,8 @@ public final class AudioSession: Sendable {
   /// - Parameters:
   ///   - transceiver: nil to receive only.
   ///   - receiving: whether received audio is played.
-  /// - Throws: the refusal by the device or the user; the connection then has no microphone.
+  /// - Throws: `AudioSessionError`: the device or the user refused, or too many connections are
+  ///   open; nothing is attached then.
   public func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, receiving: Bool = true
   ) throws(AudioSessionError) -> AudioAttachment {
@@ -257,7 +259,7 @@ public final class AudioSession: Sendable {
 
   /// Sets the microphone processing for speech or music, on any device.
   /// - Parameter controlsGain: whether the gain is controlled automatically.
-  /// - Throws: the device's refusal.
+  /// - Throws: `AudioSessionError`: the device refused, or too many calls are waiting.
   package func processMicrophone(_ profile: AudioProcessingProfile, controlsGain: Bool)
     throws(AudioSessionError)
   {
@@ -269,7 +271,8 @@ public final class AudioSession: Sendable {
   /// Opens the microphone for as long as the result is kept.
   /// - Parameter sink: is called with each block of 10 ms; it must return at once and not call the
   ///   session.
-  /// - Throws: the refusal by the device or the user; there is no microphone then.
+  /// - Throws: `AudioSessionError`: the device or the user refused, or too many connections are
+  ///   open; the microphone stays closed then.
   package func openMicrophone(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     throws(AudioSessionError) -> AudioAttachment
   {
@@ -284,7 +287,8 @@ public final class AudioSession: Sendable {
 
   /// Plays the audio that a connection receives for as long as the result is kept.
   /// - Parameter plays: returns whether a transceiver is played.
-  /// - Throws: the device's refusal; nothing is played then.
+  /// - Throws: `AudioSessionError`: the device refused, or too many connections are open; nothing
+  ///   is played then.
   package func openLoudspeaker(
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
   ) throws(AudioSessionError) -> AudioAttachment {

@@ -57,7 +57,8 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Creates a silent device for a machine without a microphone; it discards played audio.
+  /// Creates a device for a machine without a microphone: it captures silence and discards played
+  /// audio.
   public static func silence() -> PacedAudioDevice {
     PacedAudioDevice(name: "silence", format: AudioFormat()) {
       let position = Atomic<Int64>(0)

@@ -187,7 +187,8 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   /// Writes to the player as fast as it accepts: the pipe sets the pace.
   private static func play(_ output: FileDescriptor, _ device: () -> PulseAudioDevice?) {
-    // Only on this thread: elsewhere the application decides how to handle the signal.
+    // Block the signal of broken pipes on this thread only: elsewhere the application decides how
+    // to handle it.
     cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {

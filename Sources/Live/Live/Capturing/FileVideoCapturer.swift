@@ -66,7 +66,7 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Why a capture did not start or ended before the file did; nil if none failed.
+  /// Why a capture did not start or ended before the file did; nil if no capture failed.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
   /// Starts capturing from the file's beginning.

@@ -16,7 +16,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
 
   /// The source of the rotation of a camera's frames.
   public enum RotationType: String, Hashable, Sendable, Codable {
-    /// Nothing: they are not rotated.
+    /// Nothing: frames are not rotated.
     case notAvailable
     /// The device's orientation.
     case deviceOrientation

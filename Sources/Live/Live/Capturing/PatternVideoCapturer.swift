@@ -99,7 +99,7 @@ public protocol CaptureTimer: Sendable {
   ///
   /// Calls missed through lateness are skipped, and calls do not overlap.
   func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
-  /// Stops the calls; one in progress may still return.
+  /// Stops the calls, without waiting for one in progress.
   func stop()
 }
 
@@ -129,7 +129,7 @@ public final class SystemCaptureTimer: CaptureTimer {
     }
   }
 
-  /// Stops the calls; one in progress may still return.
+  /// Stops the calls, without waiting for one in progress.
   public func stop() {
     timer.withLock { timer in
       timer?.cancel()

@@ -22,7 +22,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
   /// Whether a screen is captured.
   public let isScreencast: Bool
 
-  /// The captured thing's name in error messages.
+  /// The name of the device, screen or file in error messages.
   private let title: String
   /// ffmpeg's arguments up to and including the input.
   private let input: @Sendable (VideoFormat) -> [String]

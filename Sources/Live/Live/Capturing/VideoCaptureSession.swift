@@ -94,7 +94,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       let runs = inside.state == .started || inside.state == .starting
       return inside.isAutomatic && runs && format != inside.format
     }
-    // Senders started it in the preferred format.
+    // Senders started the capturer in the preferred format, so it has to start again.
     if isOther { end() }
     return await begin(wish)
   }
@@ -261,7 +261,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for renderer in renderers { renderer.feed.show(frame) }
   }
 
-  /// Passes an encoded frame to the senders; it cannot be rendered here.
+  /// Passes an encoded frame to the senders; renderers cannot show it.
   public func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) {
     guard let (senders, sources, _) = receivers() else { return }
     for sender in senders { sender.connection?.send(videoFrame, on: sender.transceiver) }

@@ -35,7 +35,6 @@ package final class PeerDriver {
   private var isClosed = false
   private var burst = DatagramBurst()
   private var strays = StrayFilter()
-  /// The peer's configuration.
   private var configuration = PeerConfiguration()
 
   /// The last step's instant; instants never decrease.

@@ -97,7 +97,7 @@ final class LoopThread {
 
   // MARK: Messages
 
-  /// Handles messages in order; what consecutive packets for one leg of a relay cause is sent
+  /// Handles messages in order, and sends the output of consecutive packets for one leg of a relay
   /// together.
   private func handle(_ messages: [MediaLoop.Message]) {
     var burst: (key: MediaLoop.PeerKey, driver: PeerDriver)?

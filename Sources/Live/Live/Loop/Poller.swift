@@ -94,7 +94,7 @@ struct OpenStream {
   let stream: StreamSocket
   let resident: Resident
   let port: SocketSet
-  /// The number of the request that opened it; nil for an accepted connection.
+  /// The number of the request that opened the connection; nil for an accepted one.
   let id: UInt32?
 }
 

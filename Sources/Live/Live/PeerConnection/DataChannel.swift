@@ -5,9 +5,9 @@ import Synchronization
 
 /// A connection's data channel (W3C RTCDataChannel).
 ///
-/// It does not keep its connection alive: once that is released or closed, the channel closes.
-/// Received messages wait in `messages` from the start, so nothing is lost between the channel's
-/// announcement and the first read.
+/// The channel does not keep its connection alive: once the connection is released or closed, the
+/// channel closes. Received messages wait in `messages` from the start, so nothing is lost between
+/// the channel's announcement and the first read.
 public final class DataChannel: Sendable, Hashable {
   private struct State {
     var options: DataChannelInit
@@ -42,7 +42,8 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Attributes
 
-  /// The options it was created with; `id` is the stream's number once the association has started.
+  /// The options the channel was created with; `id` is the stream's number once the association has
+  /// started.
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// W3C label.
   public var label: String { options.label }

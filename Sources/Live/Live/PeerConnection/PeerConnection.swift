@@ -343,8 +343,9 @@ extension PeerConnection {
 
   /// Returns once the call is established: the exchange is complete, ICE is connected and all local
   /// candidates are known.
-  /// - Throws: `TimeoutError` after the configuration's `establishmentTimeoutMilliseconds`, by the
-  ///   stack's own clock as recorded in the take.
+  /// - Throws: `TimeoutError` after the configuration's `establishmentTimeoutMilliseconds` (by the
+  ///   stack's own clock, as recorded in the take), `NetworkError` if the connection failed first,
+  ///   `InvalidStateError` if it was closed, `AbortError` if the task was cancelled.
   public func waitUntilEstablished() async throws(PeerError) {
     for await states in stateChanges {
       switch states.establishment {
@@ -383,7 +384,7 @@ extension PeerConnection {
 
 /// Waits with a time limit.
 enum TimeLimit {
-  /// Waits, and rethrows the wait's error, if any.
+  /// Waits until `ended` returns, and throws the error that it returns, if any.
   /// - Throws: also `TimeoutError` after the limit and `AbortError` if the caller's task was
   ///   cancelled.
   static func wait(

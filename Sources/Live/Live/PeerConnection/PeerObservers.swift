@@ -55,7 +55,6 @@ final class PeerObservers: Sendable {
 
   // MARK: Called by the loop
 
-  /// Handles the peer's event.
   func observe(_ event: PeerEvent, at now: Instant) {
     if case .frame(let frame) = event {
       observe(frame, at: now)

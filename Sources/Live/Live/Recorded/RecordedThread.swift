@@ -228,7 +228,6 @@ final class RecordedThread {
 }
 
 extension RecordedThread.Waiting {
-  /// Returns the request as an input.
   fileprivate func input(id: UInt32) -> PeerInput {
     switch request {
     case .call(let call): .call(id: id, call)
@@ -257,7 +256,6 @@ extension RecordedThread.Request {
     }
   }
 
-  /// The method's name.
   fileprivate var name: String {
     switch self {
     case .call(let call): String("\(call)".prefix { $0 != "(" })

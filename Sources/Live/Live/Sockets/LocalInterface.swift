@@ -91,7 +91,7 @@ extension NetworkType {
 
 /// Reads short kernel files.
 private enum SmallFile {
-  /// Returns a file's text; empty if there is no such file.
+  /// Returns the text in the first 4 KiB of a file; empty if it cannot be read.
   static func text(of path: String) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return "" }

@@ -31,7 +31,7 @@ final class StreamSocket {
   private var incoming: StreamCutter
   private var tls: TLSSession?
   private var isConnected = false
-  /// Bytes to send, already encrypted with TLS.
+  /// Bytes to send; over TLS, already encrypted.
   private var outgoing: [UInt8] = []
 
   /// How many bytes are queued at most for a peer that does not read; further media would be late
@@ -213,7 +213,7 @@ final class StreamSocket {
 /// A socket that accepts the peer's connections; closed when it is released.
 final class ListenSocket {
   let descriptor: Int32
-  /// The address it listens on.
+  /// The address that the socket listens on.
   let local: SocketAddress
 
   /// Listens on an address and a free port.
@@ -227,7 +227,6 @@ final class ListenSocket {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// The result of accepting.
   enum Accepted {
     case connection(StreamSocket)
     /// A connection that failed before it was accepted or has no usable address.

@@ -7,7 +7,7 @@ import Wire
 /// A bound non-blocking UDP socket; closed when it is released.
 final class UDPSocket {
   let descriptor: Int32
-  /// The address it is bound to.
+  /// The address that the socket is bound to.
   let local: SocketAddress
   /// The last destination in the system's form, since most packets go to the same one.
   private var lastRemote: SocketAddress?

@@ -17,7 +17,7 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
 
   /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Audio or video frames.
+  /// Audio or video.
   public var kind: MediaKind { core.kind }
   /// False: only received tracks are muted (W3C muted).
   public var isMuted: Bool { false }
@@ -289,7 +289,7 @@ public final class VideoSource: Sendable {
   @discardableResult
   public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 
-  /// Sends, now, a frame in a codec that is not encoded here.
+  /// Sends an encoded frame now, in a codec that is not encoded here.
   ///
   /// Disabled tracks drop it, because a black frame cannot be encoded.
   @discardableResult

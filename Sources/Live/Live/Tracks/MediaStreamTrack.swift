@@ -31,9 +31,9 @@ public enum MediaStreamTrackEvent: Hashable, Sendable {
 /// transceiver may have another direction (`setDirection`), and an audio device may stop capturing,
 /// after which there are no captured blocks.
 public protocol MediaStreamTrack: AnyObject, Sendable {
-  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier, which the sender states in the `msid` of descriptions (RFC 8830).
   var id: String { get }
-  /// Audio or video frames.
+  /// Audio or video.
   var kind: MediaKind { get }
   /// Whether the track is enabled; otherwise it is silent or black while packets continue.
   ///

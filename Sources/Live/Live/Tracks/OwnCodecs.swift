@@ -62,7 +62,8 @@ public protocol VideoDecoder: AnyObject {
 
 /// Creates the application's encoders (RTCVideoEncoderFactory).
 ///
-/// Takes name them, because a replay needs them too; without them it uses the recorded frames.
+/// Takes name the encoders, because a replay needs them as well; without them, a replay uses the
+/// recorded frames.
 public protocol VideoEncoderFactory: Sendable {
   /// The encoders' name in takes.
   var implementationName: String { get }

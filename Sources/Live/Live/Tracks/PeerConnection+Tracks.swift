@@ -130,7 +130,8 @@ extension PeerConnection {
 
   /// Mutes or unmutes all local tracks of a kind: they send silence or black frames while the
   /// device continues.
-  /// - Throws: `MuteError` if there is nothing to mute.
+  /// - Throws: `MuteError` if the connection is not established, sends no track of the kind, or
+  ///   has no local stream.
   public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
     guard connectionState == .connected else { throw .notConnected }
     let all = (try? await transceivers)?.filter { $0.kind == kind && $0.direction != .stopped }
@@ -144,7 +145,7 @@ extension PeerConnection {
 
   // MARK: Calls
 
-  /// Returns a local track for sending; throws for a received track.
+  /// Returns a local track for sending; throws for a received track, and for one that has ended.
   func sendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
     guard let sent = track as? any SentTrack else {
       throw PeerError(

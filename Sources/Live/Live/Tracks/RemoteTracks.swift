@@ -12,9 +12,9 @@ public final class RemoteAudioTrack: MediaStreamTrack {
 
   init(_ core: RemoteTrackCore) { self.core = core }
 
-  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier, which the peer states in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Audio or video frames.
+  /// Always audio.
   public var kind: MediaKind { .audio }
   /// Whether nothing currently arrives from the peer (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
@@ -71,9 +71,9 @@ public final class RemoteVideoTrack: MediaStreamTrack {
 
   init(_ core: RemoteTrackCore) { self.core = core }
 
-  /// The track's identifier; the peer sees it in the `msid` of descriptions (RFC 8830).
+  /// The track's identifier, which the peer states in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Audio or video frames.
+  /// Always video.
   public var kind: MediaKind { .video }
   /// Whether nothing currently arrives from the peer (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }

@@ -220,7 +220,6 @@ final class TrackRegistry: Sendable {
     detach { _ in true }
   }
 
-  /// Notifies the delegate.
   private func notify(_ event: PeerConnectionEvent) {
     guard let (connection, delegate) = audience else { return }
     switch event {

@@ -26,7 +26,7 @@ final class HostedGuest: Sendable {
   private struct Place {
     var transceiver: UInt32
     var kind: MediaKind
-    /// The media sent in it; nil if the section is free.
+    /// The media sent in the section; nil if the section is free.
     var media: UInt32?
     let fit: VideoFit
   }

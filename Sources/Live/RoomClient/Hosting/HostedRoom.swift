@@ -23,11 +23,10 @@ struct HostedRoom {
     /// The videos subscribed to, and those that are paused.
     var wanted: Set<UInt32> = []
     var paused: Set<UInt32> = []
-    /// The selected profiles.
+    /// The selected profiles by the videos' numbers.
     var profiles: [UInt32: VideoProfile] = [:]
   }
 
-  /// A notice to a participant.
   struct Notice {
     var to: String
     var notice: RoomNotice

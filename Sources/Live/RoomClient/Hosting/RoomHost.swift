@@ -31,7 +31,6 @@ package actor RoomHost {
     self.options = options
   }
 
-  /// The WebSocket subprotocols.
   package static var subprotocols: [String] { [RoomRequest.subprotocol] }
 
   /// Returns a token for a key and a secret, `{"token", "expiresIn"}`, or a refusal.
@@ -67,7 +66,7 @@ package actor RoomHost {
     for guest in all {
       guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
     }
-    // Concurrently: a participant that does not read delays only this, for a second.
+    // Concurrently, so that participants that do not read delay the end by one second in all.
     await withTaskGroup(of: Void.self) { group in
       for guest in all { group.addTask { await guest.flush() } }
     }

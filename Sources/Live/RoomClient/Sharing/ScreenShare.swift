@@ -50,7 +50,7 @@ public final class ScreenShare: Sendable {
   /// Creates the sharing process's end.
   /// - Parameter appGroup: the folder that both processes use; nil for the folder that the room put
   ///   into the environment.
-  /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is none.
+  /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is no folder.
   public init(appGroup: String? = nil) throws(ExtensionErrorCode) {
     guard let folder = appGroup ?? ProcessInfo.processInfo.environment[ScreenShare.variable] else {
       throw .broadcastFailed

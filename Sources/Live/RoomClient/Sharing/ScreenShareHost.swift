@@ -11,8 +11,8 @@ import Tape
 public struct ScreenShareProgram: Hashable, Sendable {
   /// The executable's path; nil if something else starts the program.
   public var executable: String?
-  /// The program's arguments; it finds the socket through the environment variable
-  /// `RETAKE_SCREEN_SHARE`.
+  /// The program's arguments, which need not name the socket: the program finds it through the
+  /// environment variable `RETAKE_SCREEN_SHARE`.
   public var arguments: [String]
 
   /// Names a program and its arguments.
@@ -212,7 +212,7 @@ extension Room {
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
   ) async throws(RoomError) {
-    // The room answers immediately.
+    // There is nothing to await: the room answers immediately.
     try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
   }
 

@@ -28,10 +28,10 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     var head: HTTPResponseHead
     var way: ProxiedBody
     var collected = ByteBuffer()
-    /// Whether its head was sent to the client.
+    /// Whether the response's head was sent to the client.
     var isBegun = false
     var isComplete = false
-    /// Whether signaling in a part of it is being replaced.
+    /// Whether signaling in a part of the response is being replaced.
     var isRewriting = false
   }
 
@@ -203,8 +203,8 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
       fields.add(name: "Transfer-Encoding", value: "chunked")
     }
     if request.headers.contains(name: "upgrade") {
-      // The server has refused the upgrade; it gets the request again, because the client needs its
-      // reason.
+      // The server has refused the upgrade. Send it the request again, because the client needs the
+      // server's reason.
       fields.add(name: "Connection", value: "Upgrade")
       fields.add(name: "Upgrade", value: request.headers.first(name: "upgrade") ?? "")
       fields.remove(name: "sec-websocket-extensions")

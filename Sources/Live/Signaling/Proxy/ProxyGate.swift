@@ -254,7 +254,7 @@ package struct ProxiedMessage: Sendable {
   package var transport: String
   /// The message's request, such as `POST /whip`.
   package var place: String
-  /// The media type; nil if it has none.
+  /// The media type; nil if none is stated.
   package var type: String?
   package var bytes: [UInt8]
 

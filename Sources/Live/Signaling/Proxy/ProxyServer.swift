@@ -302,8 +302,8 @@ struct ProxySockets: Sendable {
   }
 }
 
-/// The server's WebSocket for a connection whose upgrade is under way; one that is never fetched is
-/// closed with its connection.
+/// The server's WebSocket for a connection whose upgrade is under way, closed with that connection
+/// unless it is fetched.
 private final class ProxyOpened: Sendable {
   private let socket = Mutex<WebSocket?>(nil)
 

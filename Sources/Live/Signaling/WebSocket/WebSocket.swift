@@ -261,7 +261,6 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
-/// A WebSocket's limits.
 package struct WebSocketLimits: Hashable, Sendable {
   /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20

@@ -275,7 +275,6 @@ final class WebSocketHandler: ChannelDuplexHandler {
   }
 }
 
-/// A command to a WebSocket.
 enum WebSocketCommand: Sendable {
   case message(SignalingFrame)
   case close(WebSocketCloseCode, String)

@@ -123,7 +123,7 @@ struct WebSocketUpgrading: Sendable {
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // A client is waiting, as it does for a response.
+    // A client is waiting, as for a response, so this task goes ahead of background work.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

@@ -169,7 +169,7 @@ public final class AVAudioSession: Sendable {
   }
 }
 
-/// A data source of a microphone or output, in place of AVFoundation's class; none exist here.
+/// A data source of a microphone or output, in place of AVFoundation's class; there are none here.
 public final class AVAudioSessionDataSourceDescription: Sendable {
   /// The display name.
   public let dataSourceName: String

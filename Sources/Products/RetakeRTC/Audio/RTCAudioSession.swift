@@ -307,7 +307,8 @@ public final class RTCAudioSession: Sendable {
   }
 
   /// Applies a mode: sets category, mode, options and port at once.
-  /// - Throws: `RTCAudioSessionError`: the device rejected one of them; those after it are not set.
+  /// - Throws: `RTCAudioSessionError` if the device rejects one of these settings; the settings
+  ///   after it stay unchanged.
   package func apply(_ mode: AudioModeChoice, options: AVAudioSession.CategoryOptions) throws {
     try call(.applyMode(mode.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }

@@ -34,7 +34,8 @@ public enum RTCBundlePolicy: Int, Sendable {
   }
 }
 
-/// Whether RTCP must share RTP's port, numbered as in the Objective-C header; it always does.
+/// The policy for RTCP on RTP's port, numbered as in the Objective-C header, without effect: RTCP
+/// always shares that port.
 public enum RTCRtcpMuxPolicy: Int, Sendable {
   /// RTCP may have its own port if the peer insists.
   case negotiate

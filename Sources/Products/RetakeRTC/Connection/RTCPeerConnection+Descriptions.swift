@@ -179,8 +179,8 @@ extension RTCPeerConnection {
   }
 }
 
-// Records the application's signaling without its help: the descriptions and candidates that it
-// receives from here and those that it passes in.
+// Records the application's signaling: the descriptions and candidates that the application
+// receives from here, and those that it passes in.
 extension PeerConnection {
   fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }

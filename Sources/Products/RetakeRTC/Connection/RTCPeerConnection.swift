@@ -73,7 +73,7 @@ public final class RTCPeerConnection: Sendable {
   /// Sets new servers and a new policy for the next gathering: after an ICE restart, or the first
   /// one.
   /// - Returns: false if something changed that can no longer change, or the configuration is not
-  ///   supported.
+  ///   supported, or if the connection is closed.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
     let (new, old) = (configuration.values, state.withLock { $0.values })
     guard new.changesServersAlone(from: old), let native = configuration.native else {
@@ -88,7 +88,8 @@ public final class RTCPeerConnection: Sendable {
 
   /// Sets the bitrate limits for all video in bits per second, and the current estimate; nil leaves
   /// a value unchanged.
-  /// - Returns: false if the values are not in ascending order or are negative.
+  /// - Returns: false if the values are not in ascending order or are negative, or if the
+  ///   connection is closed.
   public func setBweMinBitrateBps(
     _ minBitrateBps: NSNumber?, currentBitrateBps: NSNumber?, maxBitrateBps: NSNumber?
   ) -> Bool {
@@ -247,7 +248,7 @@ extension RTCPeerConnection {
 
   /// Sends all tracks of a stream, or none if one of them cannot be sent.
   ///
-  /// Tracks added to or removed from the stream later are followed.
+  /// Tracks added to the stream later are sent as well, and removed ones no longer.
   public func add(_ stream: RTCMediaStream) {
     let tracks = stream.localTracks
     let described = tracks.compactMap { track in

@@ -162,7 +162,7 @@ public enum RTCIceConnectionState: Int, Sendable {
   case new
   /// Candidate pairs are being checked.
   case checking
-  /// A pair works; others may still be checked.
+  /// A pair works; other pairs may still be checked.
   case connected
   /// A pair works and all checks have finished.
   case completed

@@ -147,7 +147,7 @@ struct Pacer {
   /// A queued packet.
   enum Item {
     case part(ssrc: UInt32, PayloadPart)
-    /// A sequence number of the stream to retransmit.
+    /// A packet to retransmit, by the sequence number in its stream.
     case resend(ssrc: UInt32, sequence: UInt16)
   }
 

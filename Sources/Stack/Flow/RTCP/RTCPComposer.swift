@@ -132,7 +132,7 @@ struct RoundTripMeter {
   mutating func measure(lastReport: UInt32, delay: UInt32, arrival: UInt32) -> Interval? {
     guard lastReport != 0 else { return nil }
     let units = arrival &- lastReport &- delay
-    // Rounding may make it slightly negative.
+    // Rounding may make the difference slightly negative.
     let isNothing = Int32(bitPattern: units) <= 0 && Int32(bitPattern: units) > -65
     let length = Interval(compactUnits: isNothing ? 1 : units)
     guard length < Self.longest else { return nil }

@@ -3,12 +3,12 @@ import Wire
 
 /// One RTCP block as stored in the take.
 package struct RTCPRecord: Hashable, Sendable {
-  /// Whether it was received rather than sent.
+  /// Whether the block was received rather than sent.
   package var isInbound: Bool
   /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or the numbers
   /// of packet type and format as `pt-fmt`.
   package var type: String
-  /// The media SSRC it concerns, or else the sender's.
+  /// The media SSRC that the block concerns, or else the sender's.
   package var ssrc: UInt32
   /// The fields as compact JSON with keys in a fixed order.
   package var fields: String

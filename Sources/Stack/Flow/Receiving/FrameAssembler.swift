@@ -22,7 +22,7 @@ struct FrameAssembler {
     var isKey = false
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
-    /// Whether it was lost and recovered by retransmission or FEC.
+    /// Whether the packet was lost and recovered by retransmission or FEC.
     var isRepaired = false
   }
 
@@ -191,7 +191,8 @@ struct FrameAssembler {
 
   // MARK: - Assembly
 
-  /// Follows the packets that are now connected to their frame's start.
+  /// Connects packets from `first` on to their frame's start; returns the frames that this
+  /// completes.
   private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
     var videoFrames: [AssembledFrame] = []
     var sequence = first

@@ -60,7 +60,8 @@ struct FrameReception {
         assembler.pass(through: blocked - 1)
         continue
       }
-      // No packet before it is missing any more, so the frame it waits for will never be complete.
+      // No packet before the blocked frame is missing any more, so the frame that it waits for will
+      // never be complete.
       guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
       assembler.abandon(through: blocked - 1)
     }

@@ -15,7 +15,7 @@ struct ReceiveStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  /// The simulcast layer that its packets name (RFC 8852), if any.
+  /// The simulcast layer that the stream's packets name (RFC 8852), if any.
   let rid: String?
   private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters

@@ -16,7 +16,7 @@ package struct StreamReception {
     package var header: RTPHeader
     package var bytes: [UInt8]
     package var codec: FlowSection.Codec
-    /// Whether it was wrapped in RED, so that FEC may protect it.
+    /// Whether the packet was wrapped in RED, so that FEC may protect it.
     package var isInRED: Bool
     /// The FEC payload, if the packet has no media.
     package var correction: [UInt8]?
@@ -79,7 +79,7 @@ package struct StreamReception {
       awaitsBeginning: repairsFully, at: now)
   }
 
-  /// The SSRC of its retransmissions, if known.
+  /// The SSRC of the stream's retransmissions, if known.
   package var rtxSSRC: UInt32? {
     get { stream.rtxSSRC }
     set { stream.learn(rtxSSRC: newValue) }

@@ -311,11 +311,11 @@ struct SectionNaming {
 
 /// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
-  /// The result for a request.
+  /// How a request is classified.
   enum Verdict {
-    /// It repeats a request in case that was lost (RFC 5104 section 4.3.1.2).
+    /// A repetition, in case the first request was lost (RFC 5104 section 4.3.1.2).
     case repeated
-    /// It follows the previous one so closely that the same key frame serves both.
+    /// A request so soon after the previous one that the same key frame serves both.
     case served
     case passedOn
   }
@@ -348,7 +348,7 @@ struct PacketHistory {
     var part: PayloadPart
     /// The complete packet, kept only if it must be repeated byte for byte.
     var packet: [UInt8]?
-    /// When it was last retransmitted.
+    /// When the packet was last retransmitted.
     var resentAt: Instant?
   }
 

@@ -236,7 +236,8 @@ struct SendTally {
 
   // MARK: Packets
 
-  /// Counts a packet; both sizes are in bytes.
+  /// Counts a packet sent for the first time; `payload` is the part of its `size` without headers,
+  /// in bytes.
   mutating func countPacket(_ size: Int, payload: Int, delay: Interval) {
     mediaPackets &+= 1
     mediaOctets &+= UInt32(truncatingIfNeeded: payload)

@@ -50,7 +50,7 @@ struct CandidatePair {
     }
   }
 
-  /// Whether its connection must be opened before it can be checked.
+  /// Whether the pair's connection must be opened before the pair can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
   /// The lower type preference of the two ends; decides whether another pair is much better.
@@ -288,9 +288,9 @@ struct CheckRound {
   struct Check {
     let transaction: STUNTransactionID
     let sentAt: Instant
-    /// Whether it included USE-CANDIDATE.
+    /// Whether the request included USE-CANDIDATE.
     let nominates: Bool
-    /// The role it claimed.
+    /// The role that the request claimed.
     let role: ICERole
   }
 
@@ -298,7 +298,7 @@ struct CheckRound {
   ///
   /// Each request of the peer causes another, so both send up to 30 a second.
   static let checksMaximum = 128
-  /// In takes whose agents do not await slow paths.
+  /// The maximum in takes whose agents do not await slow paths.
   static let fewChecksMaximum = 16
   /// How many sends in a row the system may refuse.
   private static let refusalsMaximum = 3

@@ -4,7 +4,7 @@ import Wire
 struct CheckProgress {
   /// The properties of the selected pair that determine the state.
   struct Path {
-    /// Whether it belongs to the current ICE generation.
+    /// Whether the path belongs to the current ICE generation.
     let isPresent: Bool
     let isSilent: Bool
   }

@@ -306,7 +306,8 @@ extension ICEAgent {
     admit(message, local, remote, fragment: String(fragment), in: addressed)
   }
 
-  /// Handles an answered check: one for an earlier generation, an early one, or one to act on.
+  /// Handles an authenticated check: counts it if it belongs to an earlier generation, stores it if
+  /// it arrived before the peer's credentials, and otherwise acts on it.
   private mutating func admit(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress, fragment: String,
     in addressed: ICEGeneration

@@ -36,7 +36,8 @@ struct Nomination {
       !checklist.contains(where: \.nomination.isNominating)
     else { return nil }
     if let current = checklist.index(id: pairID), checklist[current].state == .succeeded {
-      // Replace it only with a much better pair, so that the peer does not have to flap.
+      // Replace the nominated pair only with a much better one, so that the selection does not
+      // flap.
       guard candidate != current, checklist[candidate].directness > checklist[current].directness
       else { return nil }
       let due = (nominatedAt ?? now) + ICETiming.nominationHold

@@ -85,7 +85,7 @@ struct LocalSockets {
     let generation: UInt32
     let asked: IPAddress
     let localPreference: UInt16
-    /// Whether it accepts TCP connections; otherwise it receives datagrams.
+    /// Whether the socket accepts TCP connections; otherwise it receives datagrams.
     let isListener: Bool
     fileprivate(set) var address: SocketAddress?
   }

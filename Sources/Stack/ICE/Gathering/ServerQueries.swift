@@ -6,7 +6,7 @@ struct ServerList {
   struct Server {
     let server: ICEServer
     fileprivate(set) var addresses: [IPAddress]?
-    /// The request id of resolving its name.
+    /// The id of the request that resolves the server's name.
     fileprivate var nameID: UInt32?
   }
 
@@ -134,7 +134,8 @@ struct ServerQueries {
     return all[index].nextAttempt != nil
   }
 
-  /// Records a refused send; after three the request is given up, and true is returned.
+  /// Records a refused send, the third of which ends a request; returns whether a pending request
+  /// ended.
   @discardableResult
   mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     var isOver = false

@@ -47,7 +47,7 @@ package struct DNSMessage: Hashable, Sendable {
     package var value: Value
     /// The number of seconds that the record may be cached; 0 revokes it.
     package var lifetime: UInt32
-    /// Whether no other records of its type exist (RFC 6762 section 10.2).
+    /// Whether the name has no other records of this type (RFC 6762 section 10.2).
     package var isUnique: Bool
 
     package init(name: String, value: Value, lifetime: UInt32, isUnique: Bool = true) {

@@ -101,7 +101,7 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
 package struct STUNErrorCode: Hashable, Sendable {
   /// 300 to 699.
   package var code: UInt16
-  /// The reason phrase, for people.
+  /// The reason phrase, for display.
   package var reason: String
 
   package init(code: UInt16, reason: String) {

@@ -162,7 +162,7 @@ extension STUNMessage {
     return value(attribute).uint32(at: 0)
   }
 
-  /// Whether it contains USE-CANDIDATE (RFC 8445 section 7.1.2).
+  /// Whether the message contains USE-CANDIDATE (RFC 8445 section 7.1.2).
   package var usesCandidate: Bool { attribute(.useCandidate) != nil }
 
   /// The tie-breaker of ICE-CONTROLLING (RFC 8445 section 7.1.3).

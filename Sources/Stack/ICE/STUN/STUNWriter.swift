@@ -25,7 +25,7 @@ package struct STUNWriter {
     writer.uint64(transactionID.low)
   }
 
-  /// Adds an attribute; it is left out if the message would become too large.
+  /// Adds an attribute, unless the message would become too large.
   package mutating func attribute(_ type: STUNAttributeType, _ value: [UInt8]) {
     guard value.count + writer.count + 4 <= STUNWriter.lengthMaximum else { return }
     writer.uint16(type.rawValue)

@@ -22,7 +22,7 @@ struct Allocation {
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, and whether it is still pending.
+  /// Whether the allocation exists, whether it is not created yet, and whether it has ended.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -90,7 +90,7 @@ struct Permissions {
     let ip: IPAddress
     var isGranted = false
     var isRefused = false
-    /// When to refresh it if it is in use.
+    /// When to refresh the permission if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
     /// Data waiting for the server's consent.
@@ -119,7 +119,8 @@ struct Permissions {
     return true
   }
 
-  /// Records data sent to an address; it waits until the server has given permission.
+  /// Decides about data for an address: it can be sent now, it waits until the server permits the
+  /// address, or the server has refused the address.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -205,7 +206,7 @@ struct Channels {
     return deadline
   }
 
-  /// Returns whether a channel to a peer may be added: it has none, and there is room.
+  /// Returns whether a channel to a peer may be added: the peer has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }

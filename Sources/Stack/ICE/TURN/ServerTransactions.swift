@@ -16,12 +16,12 @@ struct ServerTransactions {
     fileprivate let bytes: [UInt8]
     /// The number of times that the request was sent.
     fileprivate var attempts = 1
-    /// When to send it again or give up.
+    /// When to send the request again or give up.
     fileprivate var dueAt: Instant
     /// The number of times that the request was repeated with new authentication values.
     let renewals: Int
 
-    /// Whether it may be repeated once more with new authentication values.
+    /// Whether the request may be repeated once more with new authentication values.
     var mayRenew: Bool { renewals < ServerTransactions.renewalsMaximum }
   }
 

@@ -303,7 +303,7 @@ public enum SignalingState: String, Hashable, Sendable {
 
 /// A refused call, with the exception that W3C prescribes, if any.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The exceptions: those W3C prescribes, and one more.
+  /// The names of exceptions: those that W3C prescribes, and one more.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"

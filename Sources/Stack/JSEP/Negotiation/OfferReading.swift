@@ -175,8 +175,9 @@ struct OfferReading {
   /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
   /// Sections in a BUNDLE group share a transport; a section in no group has its own.
-  /// - Throws: also if an acceptable section needs a separate port for RTCP: the W3C rtcpMuxPolicy
-  ///   is `require` (RFC 9429 section 5.8.3).
+  /// - Throws: `JSEPError` if an acceptable section needs a separate port for RTCP, because the W3C
+  ///   rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3), or if a transport lacks ICE credentials
+  ///   or fingerprints.
   init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
     throws(JSEPError)
   {

@@ -15,7 +15,7 @@ struct Bundling {
 
   let policy: BundlePolicy
   private(set) var peer = Peer.unknown
-  /// The bundle's transport, or else the first section's; it always exists.
+  /// The bundle's transport, or else the first section's, which always exists.
   private(set) var shared = 0
   /// The next transport number.
   private var next = 1

@@ -260,10 +260,9 @@ package enum DataSection {
 
   /// Returns a local section.
   /// - Parameters:
-  ///   - formats: the formats of the peer's section; they determine its form, which the local
-  ///     section copies.
-  ///   - isLeftToBundle: whether a peer without BUNDLE must reject the section (RFC 9143
-  ///     section 6).
+  ///   - formats: the formats of the peer's section, whose form the local section copies.
+  ///   - isLeftToBundle: whether a peer without BUNDLE must reject the section (RFC 9143 section
+  ///     6).
   static func section(
     mid: String?, profile: String, formats: [String], transport own: LocalTransport,
     setup: SetupRole, isLeftToBundle: Bool = false

@@ -3,8 +3,9 @@ import Wire
 
 /// Maps m-sections to the transports of a relay's leg, over all descriptions of a connection.
 ///
-/// Sections of one BUNDLE group share a transport (RFC 9143 section 7.1); it is numbered by the
-/// first section that used it, and keeps that number when the group loses that section.
+/// Sections of one BUNDLE group share a transport (RFC 9143 section 7.1). The transport is
+/// numbered by the first section that used it, and keeps that number when the group loses that
+/// section.
 package struct RelayedSections: Hashable, Sendable {
   private var placements: [Int: Int] = [:]
 

@@ -91,7 +91,8 @@ package struct TemporalPattern: Hashable, Sendable {
   private let steps: [Step]
   private var place = 0
 
-  /// - Parameter count: the number of layers, 2 or 3; each doubles the frame rate.
+  /// - Parameter count: the number of layers, 2 or 3; each one above the base doubles the frame
+  ///   rate.
   package init(count: Int) {
     let base = Step(layer: 0, refersToMiddle: false, isKept: true)
     let top = UInt8(max(1, count - 1))

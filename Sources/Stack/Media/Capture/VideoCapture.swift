@@ -275,7 +275,7 @@ struct CaptureEncoder {
 
   mutating func close() { encoder = nil }
 
-  /// Creates the encoder for the first frame's size; it adapts to later sizes.
+  /// Creates the encoder for the first frame's size, if there is none; it adapts to later sizes.
   /// - Returns: whether it needs pixels.
   mutating func open(
     width: Int, height: Int, framesPerSecond: Int

@@ -138,7 +138,7 @@ extension I420Buffer {
 package struct VP8BitstreamHeader: Hashable, Sendable {
   /// Whether a decoder can start with the frame.
   package var isKey: Bool
-  /// The size in pixels; 0 unless it is a key frame.
+  /// The size in pixels; 0 unless the frame is a key frame.
   package var width: Int
   package var height: Int
   /// The quantiser index `y_ac_qi`, 0 to 127 (RFC 6386 section 9.6).

@@ -209,7 +209,7 @@ final class LibraryVPXEncoder: VideoEncoding {
   }
 
   private func control() throws(CodecError) {
-    // A key frame may use half of the optimal buffer; in percent of an average frame.
+    // The limit for key frames is half of the optimal buffer, in percent of an average frame.
     let intraPercent = max(300, 600 * min(settings.framesPerSecond, 240) / 20)
     let statuses = unsafe [
       vpx_codec_control_VP8E_SET_CPUUSED(

@@ -269,7 +269,8 @@ extension I420Buffer {
   }
 }
 
-/// Supplies black frames in place of others; caches the last size.
+/// Supplies black frames in place of others; caches the last one, and makes another only if the
+/// size changes.
 package struct Blackout: Sendable {
   private var videoFrame: I420Buffer?
 

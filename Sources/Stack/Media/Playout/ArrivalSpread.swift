@@ -1,6 +1,6 @@
 package import Wire
 
-/// Measures how much later than the fastest recent frames others arrived.
+/// Measures how much later frames arrive than the fastest recent ones.
 ///
 /// A frame's transit is its arrival minus its media time, both relative to the first frame. If a
 /// frame is to be played at its media time plus the minimum transit plus a delay, it arrives in

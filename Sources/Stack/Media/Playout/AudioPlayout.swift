@@ -38,7 +38,7 @@ package struct AudioPlayout: Machine {
   /// When the next block is played; nil while the track is silent.
   package private(set) var nextTick: Instant?
   private var ssrc: UInt32?
-  /// The codec of the last packet played; it also conceals missing ones.
+  /// The codec of the last packet played, whose decoder also conceals missing packets.
   private var codec = CodecName.opus
   /// 48 kHz ticks, in which all times here are counted, per tick of the stream's clock.
   private var ticks: Int64 = 1

@@ -166,8 +166,8 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     lastShown = now
   }
 
-  /// Counts a gap; it is a freeze if it is at least three times the average and exceeds it by 150
-  /// ms.
+  /// Counts a gap between shown frames: a pause if it is long, or a freeze if it is at least three
+  /// times the average and exceeds the average by 150 ms.
   private mutating func countGap(_ gap: Interval) {
     totalInterFrameDelay = totalInterFrameDelay + gap
     totalSquaredInterFrameDelay += gap.seconds * gap.seconds

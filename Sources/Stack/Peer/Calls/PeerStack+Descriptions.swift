@@ -59,7 +59,7 @@ extension PeerStack {
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
     // A remote offer makes this end controlled, unless a completed negotiation has settled the
-    // role. A first local offer that collided and was rolled back has not.
+    // role. A first local offer that collided and was rolled back does not settle it.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))

@@ -81,7 +81,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
     }
   }
 
-  /// Links parameters to the call that read them; they can be set once.
+  /// Identifies the call that read the parameters, so that they can be set only once.
   public var transactionId: String
   /// The encodings: one, or one per simulcast layer.
   public var encodings: [RTPEncoding]

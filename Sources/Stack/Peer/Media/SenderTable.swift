@@ -70,7 +70,7 @@ struct SenderTable {
   }
 
   /// Sets the encodings of a transceiver whose layers a remote offer determines, or restores the
-  /// previous ones.
+  /// default one if there are no layers.
   /// - Parameter rids: the layers; empty for a single stream.
   /// - Returns: whether anything changed.
   mutating func follow(_ rids: [String], of transceiver: UInt32, _ kind: MediaKind) -> Bool {

@@ -75,7 +75,7 @@ struct SendingTrack: Machine {
 
   private(set) var source: MediaSource?
   /// The number of times that the source was replaced; each attached source has its own
-  /// media-source.
+  /// `media-source` object in stats.
   private(set) var attachment = 0
   private(set) var isEnabled = true
   /// The stream that receives the frames.

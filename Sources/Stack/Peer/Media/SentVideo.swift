@@ -254,7 +254,6 @@ struct SentVideo {
     drive(.bitrate(bitrate), at: now)
   }
 
-  /// Applies an encoding's limits.
   mutating func limit(to encoding: RTPEncoding, at now: Instant) {
     choice?.start.encoding = encoding
     drive(limits(within: encoding), at: now)

@@ -195,7 +195,8 @@ extension StatsBuilder {
     set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
     set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
-    // The time from a sample's packet to the sample: waiting and decoding.
+    // From a packet's arrival to its decoded samples: the time in the jitter buffer and in the
+    // decoder.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
     set("totalSamplesReceived", counters.totalSamplesReceived)
     set("concealedSamples", counters.concealedSamples)
@@ -239,7 +240,7 @@ extension StatsBuilder {
       set("powerEfficientDecoder", false)
     }
     set("totalDecodeTime", decoding)
-    // The time from a frame's first packet to its display: waiting and decoding.
+    // From a frame's first packet to its display: the time in the jitter buffer and in the decoder.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
     set("qpSum", counters.qpSum)
     addRhythm(counters)

@@ -62,7 +62,7 @@ package struct TrafficLedger {
   /// The maximum number of pairs; traffic on others counts only in the totals.
   private static let pairsMaximum = 256
 
-  /// Adds a pair unless it is known already.
+  /// Adds a pair unless it is known already or there are too many.
   mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })

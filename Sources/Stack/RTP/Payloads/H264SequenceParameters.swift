@@ -82,9 +82,10 @@ package struct H264SequenceParameters: Hashable, Sendable {
 
 /// A slice header's start (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
-  /// Whether it is the first slice of its frame; slices arrive in order.
+  /// Whether the slice is the first of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool
-  /// Whether it is a B slice: it also refers to later frames, which are then decoded before it.
+  /// Whether the slice is a B slice, which also refers to later frames; these are decoded before
+  /// it.
   package var isBidirectional: Bool
 
   /// Parses the start of a unit including its header.

@@ -221,11 +221,11 @@ package struct PayloadSplit: Hashable, Sendable {
 package struct VideoPacket: Hashable, Sendable {
   /// Whether a packet is the first of its frame.
   package enum Beginning: Hashable, Sendable {
-    /// It continues a frame.
+    /// The packet continues a frame.
     case no
-    /// It is the first if the previous packet ended a frame.
+    /// The packet is the first if the previous one ended a frame.
     case possible
-    /// It is the first, unless the previous packet belongs to the same frame.
+    /// The packet is the first, unless the previous one belongs to the same frame.
     case certain
   }
 
@@ -245,7 +245,7 @@ package struct VideoPacket: Hashable, Sendable {
     /// Temporal layer and TL0PICIDX; a sync frame depends only on the base layer (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).
     case layer(temporal: UInt8, base: UInt8, isSync: Bool)
-    /// The frames it depends on, as distances back (RFC 9628 section 4.2).
+    /// The frames that this one depends on, as distances back (RFC 9628 section 4.2).
     case pictures([UInt8])
   }
 
@@ -288,7 +288,7 @@ package struct VideoPacket: Hashable, Sendable {
         temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
     }
     guard descriptor.beginsFrame else { return }
-    // An SFU may drop lower layers that nothing depends on.
+    // A picture may lack its lower layers: an SFU may drop those that nothing depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible
     guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false

@@ -73,7 +73,7 @@ package struct VP8Descriptor: Hashable, Sendable {
 /// A VP8 frame's first bytes (RFC 6386 section 9.1).
 package struct VP8FrameHeader: Hashable, Sendable {
   package var isKey: Bool
-  /// The size in pixels; 0 unless it is a key frame.
+  /// The size in pixels; 0 unless the frame is a key frame.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
 
@@ -124,7 +124,7 @@ package struct VP9Descriptor: Hashable, Sendable {
   package var layer: Layer?
   /// TL0PICIDX; only in non-flexible mode.
   package var baseLayerIndex: UInt8?
-  /// The frames it depends on, as distances back: at most three, 7 bits each.
+  /// The frames that this one depends on, as distances back: at most three, 7 bits each.
   package var references: [UInt8] = []
   /// The layers and the frame pattern; present in packets that start a key frame.
   package var structure: VP9ScalabilityStructure?
@@ -198,7 +198,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
   package struct GroupPicture: Hashable, Sendable {
     package var temporal: UInt8
     package var isSwitchingPoint: Bool
-    /// The frames it depends on, as distances back: at most three.
+    /// The pictures that this one depends on, as distances back: at most three.
     package var references: [UInt8]
 
     package init(temporal: UInt8, isSwitchingPoint: Bool, references: [UInt8]) {

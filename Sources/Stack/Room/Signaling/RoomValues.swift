@@ -1,6 +1,6 @@
 package import Wire
 
-/// Which room to join, as whom, and in which direction media flows.
+/// The room to join, the local participant, and the direction of media.
 package struct RoomJoin: Hashable, Sendable, Codable {
   /// The room's name or number, or the channel on a Sora server.
   package var room: String

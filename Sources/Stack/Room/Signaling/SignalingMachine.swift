@@ -102,7 +102,7 @@ extension SignalingProtocols {
 
 // MARK: - SignalingInput
 
-/// What every protocol's machine receives, so that a room can drive any of them.
+/// An input that every protocol's machine accepts, so that a room can drive any of them.
 package enum SignalingInput: Hashable, Sendable, Codable {
   /// The machine's deadline was reached.
   case deadline
@@ -113,7 +113,7 @@ package enum SignalingInput: Hashable, Sendable, Codable {
   case connection(ConnectionID, ConnectionReport)
 }
 
-/// What happens on a WebSocket to the server.
+/// An event of a WebSocket to the server.
 package enum TransportEvent: Hashable, Sendable, Codable {
   /// The transport opened, with the subprotocol that the server chose.
   case opened(subprotocol: String?)
@@ -126,7 +126,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   case failed(String)
 }
 
-/// What the room wants, in terms that every protocol can translate.
+/// A request of the room, in terms that every protocol can translate.
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
@@ -158,7 +158,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case leave
 }
 
-/// What a peer connection reports to the machine that signals for it.
+/// A report of a peer connection to the machine that signals for it.
 package enum ConnectionReport: Hashable, Sendable, Codable {
   /// The requested offer or answer, already set as local description; `media` lists the sections of
   /// local media.
@@ -184,7 +184,7 @@ package enum PeerState: String, Hashable, Sendable, Codable {
 
 // MARK: - SignalingOutput
 
-/// What every protocol's machine requests from the room, and reports to it.
+/// A request or a report of any protocol's machine to the room.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
@@ -195,7 +195,7 @@ package enum SignalingOutput: Hashable, Sendable, Codable {
   case event(SignalingEvent)
 }
 
-/// What a machine asks of a WebSocket.
+/// A request of a machine to a WebSocket.
 package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
@@ -204,7 +204,8 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   case close(code: UInt16, reason: String)
 }
 
-/// What a machine asks of a peer connection; descriptions and candidates return as reports.
+/// A request of a machine to a peer connection, which returns descriptions and candidates as
+/// reports.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
   /// Opens the connection.
   ///
@@ -249,7 +250,7 @@ package struct ICEServers: Hashable, Sendable, Codable {
   }
 }
 
-/// What a protocol's machine has learned from the server, in terms common to all protocols.
+/// An event that the server caused, in terms common to all protocols.
 package enum SignalingEvent: Hashable, Sendable, Codable {
   case progress(JoinStage)
   /// The room was joined; lists the participants present and their media.

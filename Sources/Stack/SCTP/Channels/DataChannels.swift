@@ -124,7 +124,7 @@ package enum DataChannelRefusal: Hashable, Sendable {
 
 /// The outcome of a message from the peer.
 enum Delivery {
-  /// It was delivered, stored or acted on.
+  /// The message was delivered, stored or acted on.
   case taken
   case useless
   case failed(SCTPFailure)

@@ -2,11 +2,12 @@ import Wire
 
 /// The decision about a packet.
 enum PacketAdmission {
-  /// It belongs to the association: read its chunks.
+  /// The packet belongs to the association: read its chunks.
   case chunks
-  /// It was stored until the start, or dropped.
+  /// The packet was stored until the start, or dropped.
   case nothing
-  /// It belongs to another association and is answered with a chunk under its own tag.
+  /// The packet belongs to another association and is answered with a chunk under that
+  /// association's tag.
   case answer(ControlChunk, tag: UInt32)
 }
 

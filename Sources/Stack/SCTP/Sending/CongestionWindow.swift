@@ -128,7 +128,7 @@ struct RoundTrip {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Ends the timed chunk's measurement; it counts if the chunk was sent only once (rule C5).
+  /// Ends the timed chunk's measurement, which counts only if the chunk was sent once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }

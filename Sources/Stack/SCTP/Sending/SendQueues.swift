@@ -7,8 +7,8 @@ struct OutgoingMessage {
   var payloadProtocol: PayloadProtocol
   var ordered: Bool
   var limits: MessageLimits
-  /// The number of its bytes that count as buffered: 0 for messages about the channel and for empty
-  /// messages.
+  /// The number of the message's bytes that count as buffered: 0 for messages about the channel and
+  /// for empty messages.
   var buffered: UInt64
   /// The message's number within the association, assigned by the queue.
   var number: UInt64 = 0
@@ -23,7 +23,6 @@ extension OutgoingMessage {
   }
 }
 
-/// A change in a channel's queue.
 struct QueueChange: Hashable {
   /// The channel's place.
   var place: Int
@@ -216,7 +215,7 @@ struct SendQueues {
   /// Counts a channel's first message as abandoned.
   mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
 
-  /// Ends a channel's turn; it gets another one if it has more to send.
+  /// Ends a channel's turn, and schedules the next one if the channel has more to send.
   ///
   /// - Returns: whether it has nothing more to send.
   mutating func endTurn(_ place: Int) -> Bool {

@@ -10,7 +10,7 @@ enum SendStep {
 }
 
 enum AcknowledgementOutcome {
-  /// Truncated, or older than the last one.
+  /// The SACK is truncated, or older than the last one.
   case useless
   case failed(SCTPFailure)
   case applied(AcknowledgementEffects)
@@ -156,14 +156,14 @@ struct Sender {
 
   /// Returns whether the congestion window allows a chunk (RFC 9260 section 6.1, rule B).
   private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
-    // The packet that reaches the window is filled; it exceeds the window by less than a packet.
+    // A packet begun within the window is filled, even if it then exceeds the window.
     if space.hasData, size <= space.room { return true }
     // After a timeout one packet may be sent, however small its chunks are.
     return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
   }
 
-  /// Returns whether the peer has room for a chunk; one may always be in flight (RFC 9260
-  /// section 6.1, rule A).
+  /// Returns whether the peer has room for a chunk; a single chunk may always be in flight (RFC
+  /// 9260 section 6.1, rule A).
   private func fitsPeer(_ size: Int) -> Bool {
     sent.flight == 0 || sent.flight + size <= peerWindow
   }

@@ -43,9 +43,9 @@ struct SentChunk {
 
 /// Limits on retransmitting a message (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
-  /// When it is abandoned.
+  /// When the message is abandoned.
   var expiry: Instant?
-  /// The maximum number of retransmissions of each of its chunks.
+  /// The maximum number of retransmissions of each of the message's chunks.
   var retransmissions: Int?
 
   /// Whether the message is never abandoned.

@@ -4,7 +4,6 @@ import Wire
 
 /// The state that WHIP and WHEP share: unanswered requests and outputs.
 struct HTTPDesk: SignalingDesk {
-  /// A request's purpose.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
   }

@@ -2,7 +2,7 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHIP client (RFC 9725) as a room without other participants; it publishes once.
+/// A WHIP client (RFC 9725) as a room without other participants, in which media is published once.
 package struct WHIPMachine: SignalingMachine {
   package static let name = "whip"
   static let participant = "self"
