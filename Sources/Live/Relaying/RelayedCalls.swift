@@ -1,10 +1,10 @@
 import ICE
-package import JSEP
+import JSEP
 package import Live
-package import Peer
+import Peer
 package import SDP
 import Secure
-package import Wire
+import Wire
 
 /// A side of a relay.
 package enum RelaySide: Int, Sendable {
