@@ -34,9 +34,11 @@ export RETAKE_QUICK_TESTS = 1
 # Whole modules are compiled at once, so that a module's imports are read once and not for each
 # batch of files; with threads, because there would be only one object file otherwise. The interface
 # for importers is emitted along the way, not by a second compiler that reads the module again.
+# SwiftPM asks for batches in debug builds; unless that is taken back, the compiler warns at each
+# module that it makes none.
 # LLVM's verifier takes a twentieth of the compile time, and lld is the faster linker.
-COMPILING = -whole-module-optimization -num-threads 2 -no-emit-module-separately-wmo \
-	-Xfrontend -disable-llvm-verify -use-ld=lld
+COMPILING = -whole-module-optimization -disable-batch-mode -num-threads 2 \
+	-no-emit-module-separately-wmo -Xfrontend -disable-llvm-verify -use-ld=lld
 # Without an editor index, in which SwiftPM would look for tests: Tests/Runner runs them instead.
 BUILD = swift build --disable-index-store $(addprefix -Xswiftc ,$(COMPILING))
 TESTS = $(BUILD) --build-tests

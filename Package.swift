@@ -38,6 +38,24 @@ func tests(
     swiftSettings: settings)
 }
 
+/// A target below `Tests` that tests and programs share.
+func support(
+  _ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude,
+    swiftSettings: settings)
+}
+
+/// An executable: `retake` itself, or a developers' program.
+func program(
+  _ name: String, in path: String, _ dependencies: [Target.Dependency], exclude: [String] = []
+) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: path, exclude: exclude,
+    swiftSettings: settings)
+}
+
 func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
@@ -59,6 +77,8 @@ let nio: [Target.Dependency] = [
   .product(name: "NIOHTTP1", package: "swift-nio"),
   .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
+let arguments: Target.Dependency = .product(
+  name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
   name: "retake",
@@ -268,39 +288,26 @@ let package = Package(
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
         "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
-        "Reenactment", "Room", "RoomClient",
-        "Stats", "CProcess",
-        "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
-        "Peer", "RTP", "SCTP", "Secure",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Reenactment", "Room", "RoomClient", "Stats", "CProcess", "Export", "Importing", "CEdit",
+        "CPcap", "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", arguments,
       ]),
     // The program. Its name differs from the product's, because a file system may not distinguish
     // retake from Retake.
-    .executableTarget(
-      name: "RetakeMain", dependencies: ["RetakeCommand"], path: "Sources/Command/RetakeMain",
-      swiftSettings: settings),
+    program("RetakeMain", in: "Sources/Command/RetakeMain", ["RetakeCommand"]),
 
     // A developers' program: measurements, compared with what libraries alone need.
-    .executableTarget(
-      name: "Benchmarks",
-      dependencies: [
+    program(
+      "Benchmarks", in: "Sources/Command/Benchmarks",
+      [
         "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
         "Replay", "Importing", "Lab", "Live", "Signaling", "CallRecording", "RetakeCommand", "CYUV",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Sources/Command/Benchmarks", swiftSettings: settings),
+        arguments,
+      ]),
 
     // The capabilities of five client SDKs, each with its test and the change that breaks it; a
     // developers' program next to the command prints them.
-    .target(
-      name: "SDKTable", dependencies: ["Wire"], path: "Tests/SDKTable", exclude: ["Program"],
-      swiftSettings: settings),
-    .executableTarget(
-      name: "sdk-table",
-      dependencies: [
-        "SDKTable", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Tests/SDKTable/Program", swiftSettings: settings),
+    support("SDKTable", ["Wire"], exclude: ["Program"]),
+    program("sdk-table", in: "Tests/SDKTable/Program", ["SDKTable", arguments]),
 
     tests("TidyTests", ["SDKTable"]),
     tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
@@ -342,12 +349,12 @@ let package = Package(
         "RetakeRTC", "RoomServers",
       ]),
     // Room servers and a device with a microphone, for tests of clients.
-    .target(
-      name: "RoomServers",
-      dependencies: [
+    support(
+      "RoomServers",
+      [
         "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "Room", "Signaling", "Live",
         "RoomClient",
-      ], path: "Tests/RoomServers", swiftSettings: settings),
+      ]),
     // With an application's settings, so that it compiles the code in the articles as they show it.
     .testTarget(
       name: "RetakeSoraTests",
@@ -411,9 +418,9 @@ let package = Package(
     tests("SDPTests", ["Wire", "SDP", "Seeded"], exclude: ["Samples"]),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP", "Seeded"]),
     // Random numbers from a seed.
-    .target(name: "Seeded", path: "Tests/Seeded", swiftSettings: settings),
+    support("Seeded"),
     // tshark's output for a capture, for tests that compare with it.
-    .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
+    support("TsharkTables"),
     tests(
       "ObserverTests", ["Wire", "ICE", "Secure", "RTP", "SDP", "Observer", "TsharkTables"],
       exclude: ["Samples"]),
@@ -424,37 +431,28 @@ let package = Package(
         "Signaling", "Tape", "Replay", "Importing", "Seeded",
       ]),
     // Not a test bundle: calls that start and end for minutes, against a recorder of its own.
-    .executableTarget(
-      name: "soak",
-      dependencies: [
-        "Wire", "JSEP", "SDP", "Live", "Media", "Peer", "Signaling",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      path: "Tests/Soak", swiftSettings: settings),
+    program(
+      "soak", in: "Tests/Soak",
+      ["Wire", "JSEP", "SDP", "Live", "Media", "Peer", "Signaling", arguments]),
     // A developers' program: runs altered takes through every verb that reads takes.
-    .executableTarget(
-      name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
-      path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),
+    program(
+      "altered", in: "Tests/Altered", ["RetakeCommand", "Tape", "Wire", "CProcess"],
+      exclude: ["serve.py"]),
     // Calls with one fault each, in virtual time: for the tests of rules and for `findings`.
-    .target(
-      name: "FaultyCalls",
-      dependencies: [
-        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape", "Lab",
-      ],
-      path: "Tests/FaultyCalls", swiftSettings: settings),
+    support(
+      "FaultyCalls",
+      ["Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape", "Lab"]),
     // A developers' program: generates calls with known faults and judges the findings in them.
-    .executableTarget(
-      name: "findings",
-      dependencies: ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"],
-      path: "Tests/Findings", swiftSettings: settings),
+    program(
+      "findings", in: "Tests/Findings",
+      ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"]),
     // Tests of commands that run within the test process.
     tests(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
         "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP", "Peer",
-        "Replay", "Queries", "Lab",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Replay", "Queries", "Lab", arguments,
       ]),
     // Runs the executable, which is built with the tests. It does not depend on it, so that the
     // largest test module need not wait for the last of the others.

@@ -81,7 +81,7 @@ struct MediaOpener {
   private(set) var protection = Protection.unknown
   /// The number of packets examined without a result.
   private(set) var looks = 0
-  private(set) var waiting = WaitingPackets()
+  var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
   private var attempts = [0, 0]
   private var clearMedia = ClearMedia()
@@ -94,10 +94,6 @@ struct MediaOpener {
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
   // MARK: Waiting packets
-
-  mutating func hold(_ packet: WaitingPacket) { waiting.append(packet) }
-
-  mutating func popWaiting() -> WaitingPacket? { waiting.popFirst() }
 
   mutating func removeWaiting() -> WaitingPackets {
     defer { waiting = WaitingPackets() }

@@ -96,10 +96,10 @@ extension Observer {
         return deliver(packet, index, isClear: false)
       }
       keys.hold(bytes: packet.bytes.count)
-      transports[index].media.hold(packet)
+      transports[index].media.waiting.append(packet)
       while transports[index].media.waiting.count > settings.waitingPacketsMaximum
         || keys.holdsTooMuch,
-        let oldest = transports[index].media.popWaiting()
+        let oldest = transports[index].media.waiting.popFirst()
       {
         keys.release(bytes: oldest.bytes.count)
         countUnseen(.waitingOverflow, transport: index + 1)
@@ -154,7 +154,7 @@ extension Observer {
         isOver || transports[index].media.protection == .clear
         || transports[index].media.hasKeys(packet.from)
       guard isReady else {
-        transports[index].media.hold(packet)
+        transports[index].media.waiting.append(packet)
         continue
       }
       keys.release(bytes: packet.bytes.count)

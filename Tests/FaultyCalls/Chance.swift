@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Random choices that are the same for the same seed.
 package struct Chance {

@@ -1,8 +1,8 @@
-package import JSEP
+import JSEP
 package import Lab
-package import Media
+import Media
 package import Peer
-package import SCTP
+import SCTP
 package import Tape
 package import Wire
 

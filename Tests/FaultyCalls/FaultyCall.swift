@@ -1,6 +1,6 @@
 import JSEP
-package import Lab
-package import Media
+import Lab
+import Media
 import Peer
 import SDP
 package import Tape

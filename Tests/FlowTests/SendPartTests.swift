@@ -102,23 +102,23 @@ struct SendPartTests {
 
   @Test func significantTargetChangesAreReportedToEncoders() {
     var rate = RateControl()
-    rate.setLimits(start: 500_000, maximum: 1_000_000)
+    rate.congestion.setLimits(start: 500_000, maximum: 1_000_000)
     var reported = [rate.announce(at: .zero)]
-    rate.setLimits(start: 510_000, maximum: 1_000_000)
+    rate.congestion.setLimits(start: 510_000, maximum: 1_000_000)
     reported.append(rate.announce(at: at(1000)))
-    rate.setLimits(start: 600_000, maximum: 1_000_000)
+    rate.congestion.setLimits(start: 600_000, maximum: 1_000_000)
     reported.append(rate.announce(at: at(149)))
     reported.append(rate.announce(at: at(150)))
     #expect(reported == [500_000, nil, nil, 600_000])
     // Retransmissions reduce the encoders' share.
-    rate.spend(bytes: 12_500, at: at(1000))
+    rate.resends.spend(bytes: 12_500, at: at(1000))
     #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)
   }
 
   @Test func onlyNumberedPacketsConsumeTransportWideNumbers() {
     var rate = RateControl()
     #expect(rate.nextSequence == 0)
-    rate.earn(bytes: 100)
+    rate.resends.earn(bytes: 100)
     rate.sendNumbered(100, at: .zero)
     #expect(rate.nextSequence == 1)
     for _ in 0..<0x1_0000 { rate.sendNumbered(1, at: .zero) }

@@ -173,7 +173,8 @@ struct ConnectTests {
     let meeting = VirtualMeeting.nearby(seed: 7)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
-    meeting.names["5ab1.local"] = try #require(IPAddress("192.0.2.2"))
+    let address = try #require(IPAddress("192.0.2.2"))
+    meeting.names["5ab1.local"] = address
     // This side's first check must work without the peer's help.
     meeting.network.passes = { from, _ in
       from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from }

@@ -85,7 +85,8 @@ struct GatheringTests {
       ICEServer(host: .name($0), port: 19302)
     }
     let a = meeting.addEnd(["10.0.0.2", "127.0.0.1"], servers: servers, nat: "192.0.2.1")
-    meeting.names["stun.example.org"] = try #require(IPAddress("203.0.113.1"))
+    let address = try #require(IPAddress("203.0.113.1"))
+    meeting.names["stun.example.org"] = address
     a.gather()
     meeting.run(for: .seconds(1))
     // Loopback does not reach a remote server.

@@ -108,7 +108,7 @@ import Wire
   @Test func aParticipantHasOneNumberOverAllConnections() throws {
     let scenario = try Scenario(meeting)
     let take = try TakeFile.openForQueries(scenario.path)
-    var people = try take.prepare(
+    let people = try take.prepare(
       "SELECT participant, id, name, local, left_ns IS NOT NULL FROM participant")
     var found: [String] = []
     while try people.step() {
@@ -117,7 +117,7 @@ import Wire
           + "\(people.integer(4))")
     }
     #expect(found == ["1 me Me 1 1", "2 anna Anna 0 1"])
-    var tracks = try take.prepare(
+    let tracks = try take.prepare(
       "SELECT participant, peer, track, direction, kind, to_ns > from_ns FROM participant_track")
     found = []
     while try tracks.step() {

@@ -24,7 +24,7 @@ struct AliasTests {
     let serve = try read(
       RecordServe.self, "record", "serve", option, "relay", "--ice-server",
       "turn:a:b@192.0.2.1")
-    #expect("\(serve.options.icePolicy)" == "relay")
+    #expect("\(serve.options.session.icePolicy)" == "relay")
   }
 
   @Test(arguments: ["--mdns-candidates", "--ice-names"])

@@ -40,7 +40,8 @@ struct PictureTests {
         imageBuffer: CVPixelBuffer(
           width: 640, height: 480, pixelFormat: kCVPixelFormatType_420YpCbCr8Planar, bytes: bytes),
         presentationTimeNs: Int64(number))
-      view.core.renderFrame(try #require(captured.videoFrame))
+      let frame = try #require(captured.videoFrame)
+      view.core.renderFrame(frame)
       times.append(begin.duration(to: clock.now))
     }
     // Copying its 460,800 bytes once takes longer.

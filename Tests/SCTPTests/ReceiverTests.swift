@@ -134,7 +134,7 @@ struct ReceiverTests {
   /// In every order, with fragmented messages interleaved.
   @Test(arguments: 0..<40 as Range<UInt8>)
   func unorderedMessagesAreReassembledInAnyOrder(_ seed: UInt8) {
-    var random = Entropy(seed: [seed]).stream("order")
+    let random = Entropy(seed: [seed]).stream("order")
     var receiver = receiver(first: 0, window: 1 << 20)
     var chunks: [Crafted.Chunk] = []
     var expected: [[UInt8]] = []

@@ -22,8 +22,8 @@ extension RowSwitch {
       becomes: "state.controlsGain"),
     .value(
       "PX9", "SessionControl.swift", "policy.inputRequest == .whenSending", becomes: "true"),
-    .value("PX10", "CaptureMixer.swift", "units.count == 1", becomes: "!units.isEmpty"),
-    .without("PX3.counters", "CaptureMixer.swift", "counters.drops += 1"),
+    .value("PX10", "AudioSessionMachine.swift", "units.count == 1", becomes: "!units.isEmpty"),
+    .without("PX3.counters", "AudioSessionMachine.swift", "counters.drops += 1"),
     .value(
       "PX5.playing", "PlayoutQueue.swift", "sum.map { Int16(clamping: $0) }",
       becomes: "sum.map { _ in 0 }", by: "PlayoutTests/blocksOfTracksAreMixedInOrder"),

@@ -33,9 +33,9 @@ enum Layers {
   static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
     let target = try Pattern(
       // A name, then everything up to the next line that starts a target, a comment or the end.
-      #"(?:module|shim|(?<!\.)library|\.target|\.executableTarget)"#
+      #"(?:module|shim|(?<!\.)library|support|program)"#
         + #"\(\s*(?:name: )?"(?:\w+/)*([\w-]+)",?"#
-        + #"([^\n]*(?:\n(?!    (?:module|shim|library|tests|\.|//|\]))[^\n]*)*)"#,
+        + #"([^\n]*(?:\n(?!    (?:module|shim|library|support|program|tests|\.|//|\]))[^\n]*)*)"#,
       "target")
     let name = try Pattern(#""(\w+)""#, "name")
     return target.matches(in: manifest.text).map { match in

@@ -5,7 +5,7 @@ struct DueQueueTests {
   /// Compares the queue with a linear search.
   @Test(arguments: 0..<8 as Range<UInt64>)
   func theQueueMatchesALinearSearch(_ seed: UInt64) {
-    var random = Entropy(seed: [UInt8(seed)]).stream("dues")
+    let random = Entropy(seed: [UInt8(seed)]).stream("dues")
     func below(_ bound: UInt64) -> Int { Int(random.integer(below: bound)) }
     var dues = [Instant?](repeating: nil, count: 50)
     var queue = DueQueue()

@@ -355,7 +355,7 @@ struct BenchFolderCommand: ParsableCommand {
       let source = folder.appendingPathComponent("call-\(number % Self.calls).take").path
       if number < Self.calls {
         announce("a call of \(seconds) s, \(number + 1) of \(Self.calls)")
-        try reading { () throws(TapeError) in
+        _ = try reading { () throws(TapeError) in
           try BenchCall(
             senders: [0, 1], seconds: seconds, lossPerMille: UInt64(number % 4) * 20
           ).run([BenchCall.Recording(path: path)])

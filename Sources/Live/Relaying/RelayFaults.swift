@@ -2,7 +2,7 @@ import Dispatch
 import Peer
 import SDP
 import Synchronization
-package import Wire
+import Wire
 
 /// A fault between a relay's legs, and the packets that it affects.
 ///

@@ -1,10 +1,10 @@
 import ICE
-package import JSEP
+import JSEP
 package import Live
-package import Peer
+import Peer
 package import SDP
 import Secure
-package import Wire
+import Wire
 
 package enum RelaySide: Int, Sendable {
   /// The client that connects to the relay's address, such as a page.

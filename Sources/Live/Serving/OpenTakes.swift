@@ -35,18 +35,14 @@ actor OpenTakes {
     var rows: [Int64]
   }
 
-  /// Takes and folders from the command line.
-  private let paths: [String]
+  private let served: ServedTakes
   private var sessions: [Session] = []
   private var sessionCount = 0
   private var lists: [PacketList] = []
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
-  /// Catalogue entries by path, and when each was read.
-  private var catalogued:
-    [String: (stamp: TakeStamp, at: ContinuousClock.Instant, entry: PageCatalogue)] = [:]
-  private var isReadingCatalogue = false
+  private let catalogued: ServedCatalogue
   private let work = FileWork(4)
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
@@ -54,14 +50,6 @@ actor OpenTakes {
   /// How many pages stay open; after that the oldest has to read its take again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
-  private static let takeMaximum = 5_000
-  /// How many takes are read before the first result is shown, and how many times a page waits 50
-  /// ms for it.
-  private static let takesAtOnce = 100
-  private static let patienceTicks = 30
-  /// A take counts as growing for this long after its last write; a recorder writes ten times a
-  /// second.
-  private static let liveSeconds = 5.0
 
   /// The longest series that is sent at once; longer ones are first drawn from their overview.
   private let shortMaximum: Int
@@ -70,119 +58,21 @@ actor OpenTakes {
   init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
     throws(TapeError)
   {
-    self.paths = paths
+    served = try ServedTakes(paths: paths)
+    catalogued = ServedCatalogue(served, work)
     self.queries = queries
     self.shortMaximum = shortMaximum
-    for path in paths where !Self.isFolder(path) {
-      guard FileBytes.kind(of: path) != nil else {
-        throw TapeError(
-          path: path, place: "", reason: "there is no such file or folder", kind: .missing)
-      }
-      _ = try TakeFile.open(path)
-    }
-  }
-
-  private static func isFolder(_ path: String) -> Bool {
-    FileBytes.kind(of: path) == .folder
   }
 
   // MARK: Takes
 
-  /// Returns the catalogue; its `isFolder` is false for a single take, which leaves nothing to
-  /// choose.
-  ///
-  /// Takes that are not in it yet are read meanwhile and included in the next answer.
-  func catalogue() async -> String {
-    let files = files()
-    let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
-    if !isOne { await readCatalogue() }
-    let entries = files.map { name, path in
-      catalogued[path]?.entry.json(name: name, isLive: isLive(path))
-        ?? PageCatalogue.waiting(name: name)
-    }
-    let title = paths.map { FileBytes.name(of: $0) }.joined(separator: ", ")
-    return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
-      + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
-  }
-
-  /// All takes with the names that the page shows, in the order of their folders.
-  private func files() -> [(name: String, path: String)] {
-    // A repeated name is replaced by the path.
-    var seen: Set<String> = []
-    return list.entries.map { entry in
-      (seen.insert(entry.name).inserted ? entry.name : entry.path, entry.path)
-    }
-  }
-
-  private var list: TakeList { TakeList(present: paths, limit: Self.takeMaximum) }
-
-  /// Starts reading new takes into the catalogue, and waits briefly for the result.
-  private func readCatalogue() async {
-    let list = list
-    let isNew = list.entries.contains { entry in
-      guard let known = catalogued[entry.path] else { return true }
-      // A growing take looks new each time, so recent entries are kept.
-      let isRecent = ContinuousClock.now - known.at < .seconds(Self.liveSeconds)
-      return !isRecent && known.stamp != TakeStamp(path: entry.path)
-    }
-    if isNew, !isReadingCatalogue {
-      isReadingCatalogue = true
-      Task { await self.readParts(of: list) }
-    }
-    for _ in 0..<Self.patienceTicks where isReadingCatalogue {
-      try? await Task.sleep(for: .milliseconds(50))
-    }
-  }
-
-  /// Reads the takes in batches, so that the first can be shown before the last are read.
-  private func readParts(of list: TakeList) async {
-    defer { isReadingCatalogue = false }
-    // Takes that grow look new each time, so limit the number of rounds.
-    for _ in 0...(list.entries.count / Self.takesAtOnce) {
-      let part = await work.run { () -> CataloguePiece in
-        let stamps = list.entries.map { ($0.path, TakeStamp(path: $0.path)) }
-        do throws(TapeError) {
-          let catalogue = try TakeCatalogue(list, jobs: 2, readMaximum: Self.takesAtOnce)
-          return CataloguePiece(
-            stamps: stamps, entries: try PageCatalogue.entries(catalogue),
-            isWhole: catalogue.waitingCount == 0)
-        } catch {
-          let entry = PageCatalogue(failure: error)
-          return CataloguePiece(
-            stamps: stamps,
-            entries: Dictionary(stamps.map { ($0.0, entry) }, uniquingKeysWith: { $1 }),
-            isWhole: true)
-        }
-      }
-      guard let part else { return }
-      for (path, stamp) in part.stamps {
-        guard let entry = part.entries[path] else { continue }
-        catalogued[path] = (stamp, .now, entry)
-      }
-      if part.isWhole { return }
-    }
-  }
-
-  /// One batch of the catalogue.
-  private struct CataloguePiece: Sendable {
-    var stamps: [(path: String, stamp: TakeStamp)]
-    var entries: [String: PageCatalogue]
-    var isWhole: Bool
-  }
+  func catalogue() async -> String { await catalogued.json() }
 
   private func checked(_ name: String) throws(Refusal) -> String {
-    guard let file = files().first(where: { $0.name == name }) else {
+    guard let file = served.files.first(where: { $0.name == name }) else {
       throw Refusal("there is no take \(name.prefix(200)) here", isUnknown: true)
     }
     return file.path
-  }
-
-  private func isLive(_ path: String) -> Bool {
-    [path + "-wal", path].contains { path in
-      let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-      let changed = attributes?[.modificationDate] as? Date
-      return changed.map { -$0.timeIntervalSinceNow < Self.liveSeconds } ?? false
-    }
   }
 
   /// Reads takes while this actor answers other requests.
@@ -219,8 +109,8 @@ actor OpenTakes {
 
   /// Reads a single take before a page asks for it: browsers need a while to start.
   func readAhead() {
-    guard paths.count == 1, !Self.isFolder(paths[0]), !isLive(paths[0]) else { return }
-    _ = firstReading(of: paths[0], FileStamp(path: paths[0]))
+    guard let path = served.only, !ServedTakes.isLive(path) else { return }
+    _ = firstReading(of: path, FileStamp(path: path))
   }
 
   private func firstReading(of path: String, _ stamp: FileStamp)
@@ -239,7 +129,7 @@ actor OpenTakes {
     let path = try checked(name)
     let stamp = FileStamp(path: path)
     let result = await firstReading(of: path, stamp).value
-    if isLive(path) { readings.forget(stamp) }
+    if ServedTakes.isLive(path) { readings.forget(stamp) }
     let first = try value(of: result)
     sessionCount += 1
     if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
@@ -288,7 +178,7 @@ actor OpenTakes {
   ) -> [UInt8] {
     var members = [
       ("form", "\"served\""), ("session", String(number)),
-      ("isLive", isLive(path) ? "true" : "false"),
+      ("isLive", ServedTakes.isLive(path) ? "true" : "false"),
     ]
     if let media { members.append(("media", media)) }
     let object = reading.object(with: members)

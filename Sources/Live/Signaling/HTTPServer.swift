@@ -105,16 +105,7 @@ public final class HTTPServer: Sendable {
       rules: access, listenedName: host, spareToken: BearerToken.random(),
       isSecure: identity != nil)
     let memory = HTTPMemory(maximum: limits.waitingBytes)
-    let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .serverChannelOption(.backlog, value: 512)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(
-            AcceptRest(notice: notice), position: .first)
-        }
-      }
-      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+    let bootstrap = ServerBootstrap.accepting(notice)
       .childChannelInitializer { channel in
         connections.admit(channel)
           ? configure(
@@ -337,5 +328,21 @@ final class AcceptRest: ChannelInboundHandler {
         channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
       }
     }
+  }
+}
+
+extension ServerBootstrap {
+  /// Returns a server of small messages, which pauses when no further connection can be accepted.
+  static func accepting(_ notice: @escaping @Sendable (String) -> Void) -> ServerBootstrap {
+    ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(.backlog, value: 512)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptRest(notice: notice), position: .first)
+        }
+      }
+      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
   }
 }

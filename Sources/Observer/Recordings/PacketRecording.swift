@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// RTP and RTCP stored without the network around them, as in server recordings and browser logs.
 ///

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The supported formats of other stacks' reports.
 package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {

@@ -57,8 +57,8 @@ package struct MediaFlow: Machine {
       senders.configure(agreement.sections)
       receivers.configure(agreement, into: &outbox)
     case .bitrateLimits(let start, let maximum, let minimum):
-      rate.setLimits(start: start, maximum: maximum, minimum: minimum)
-    case .estimate(let bitrate): rate.setEstimate(bitrate)
+      rate.congestion.setLimits(start: start, maximum: maximum, minimum: minimum)
+    case .estimate(let bitrate): rate.congestion.setEstimate(bitrate)
     case .writable(let isWritable): setWritable(isWritable, into: &outbox)
     case .rtp(let bytes, let arrival, let ecn):
       receiveRTP(bytes, arrival: arrival, ecn: ecn, at: now, into: &outbox)
@@ -147,7 +147,7 @@ package struct MediaFlow: Machine {
       case .part(let ssrc, let part):
         guard let index = senders.index(of: ssrc) else { continue }
         length = transmit(part, index, at: now, into: &outbox)
-        rate.earn(bytes: length)
+        rate.resends.earn(bytes: length)
       case .resend(let ssrc, let sequence):
         guard let index = senders.index(of: ssrc) else { continue }
         length = retransmit(sequence, index, at: now, into: &outbox)
@@ -174,7 +174,7 @@ package struct MediaFlow: Machine {
         of: sequence, index, transportSequence: rate.nextSequence,
         sendTime: wallClock.absoluteSendTime(at: now))
     else { return 0 }
-    rate.spend(bytes: packet.count, at: now)
+    rate.resends.spend(bytes: packet.count, at: now)
     let isNumbered = senders.all[index].agreement.isTransportWide && !isRepeated
     return put(packet, isNumbered: isNumbered, at: now, into: &outbox)
   }
@@ -292,8 +292,8 @@ package struct MediaFlow: Machine {
       for entry in request.entries {
         demandKeyframe(of: entry.ssrc, number: entry.number, at: now, into: &outbox)
       }
-    case .maximumBitrate(let limit): rate.receive(maximumBitrate: limit.bitrate, at: now)
-    case .transportFeedback(let feedback): rate.receive(feedback, at: now)
+    case .maximumBitrate(let limit): rate.congestion.receive(maximumBitrate: limit.bitrate, at: now)
+    case .transportFeedback(let feedback): rate.congestion.receive(feedback, at: now)
     case .extendedReport, .sourceDescription, .other: break
     }
   }
@@ -310,7 +310,7 @@ package struct MediaFlow: Machine {
       guard block.ssrc == senders.all[index].ssrc else { continue }
       outbox.append(.lossReported(mid: senders.all[index].mid, block.fractionLost))
       if senders.all[index].kind == .video {
-        rate.receive(fractionLost: block.fractionLost, at: now)
+        rate.congestion.receive(fractionLost: block.fractionLost, at: now)
       }
     }
   }

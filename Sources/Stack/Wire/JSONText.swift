@@ -69,7 +69,7 @@ package struct JSONText: Hashable, Sendable {
     var value = value
     let start = bytes.count
     bytes.append(UInt8(ascii: "\""))
-    let isPlain = unsafe value.withUTF8 { characters in
+    let isPlain = value.withUTF8 { characters in
       guard unsafe characters.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) else {
         return false
       }

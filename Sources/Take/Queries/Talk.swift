@@ -1,4 +1,4 @@
-package import Tape
+import Tape
 import Wire
 
 /// A conversation's statistics: speaking times, overlaps, silences and interruptions.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CallRecording
 import FoundationEssentials
 import Importing
 import Media
@@ -114,7 +115,7 @@ struct ImportCommand: ParsableCommand {
         notes.append(CaptureSummary.noSecrets(CommandReading.oneLine(path)))
       }
     }
-    if RecordOptions.isFolder(out) {
+    if TakeNames.isFolder(out) {
       notes.forEach { printError("retake: \($0)") }
       return try importCalls(settings)
     }
@@ -134,7 +135,7 @@ struct ImportCommand: ParsableCommand {
   /// Returns the path of the one take to write; in a folder, the take is named after the file.
   private func onlyTake() throws -> String {
     var path = out
-    if RecordOptions.isFolder(out) {
+    if TakeNames.isFolder(out) {
       if case .failure(let code) = NewFile.makeFolder(out) {
         throw CommandFailure(
           .inputOutput, "\(CommandReading.oneLine(out)): the folder cannot be made: \(code)")

@@ -90,8 +90,8 @@ struct RecordCall: AsyncParsableCommand {
         }
       }
       if answered != nil {
-        let progress = Progress("recording", seconds: options.seconds)
-        await stop.wait(seconds: options.seconds) {
+        let progress = Progress("recording", seconds: options.session.seconds)
+        await stop.wait(seconds: options.session.seconds) {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
             group.addTask { await progress.run { peer.progress } }

@@ -65,7 +65,7 @@ struct RecordDemo: AsyncParsableCommand {
   private static let usualRate = 30
 
   func validate() throws {
-    if isVirtual, let seconds = options.seconds, seconds > Self.virtualLimit {
+    if isVirtual, let seconds = options.session.seconds, seconds > Self.virtualLimit {
       throw ValidationError(
         "--seconds takes from 0.001 to \(Int(Self.virtualLimit)) seconds on the virtual network, "
           + "which --loss, --delay, --jitter and --seed mean.")
@@ -83,7 +83,7 @@ struct RecordDemo: AsyncParsableCommand {
   private static let virtualLimit = 86_400.0
 
   private static let labels = ["caller", "callee"]
-  private var seconds: Double { options.seconds ?? 6 }
+  private var seconds: Double { options.session.seconds ?? 6 }
   private var isVirtual: Bool { loss != nil || delay != nil || jitter != nil || seed != nil }
 
   private var tracks: [(kind: MediaKind, source: MediaSource)] {
@@ -106,7 +106,7 @@ struct RecordDemo: AsyncParsableCommand {
 
   private func recordLive(_ path: String) async throws {
     var sessionOptions = options.sessionOptions(take: path, ring: options.ringPlan())
-    if options.bind.isEmpty {
+    if options.session.bind.isEmpty {
       sessionOptions.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
     }
     let stop = StopSignal()
@@ -223,7 +223,8 @@ struct RecordDemo: AsyncParsableCommand {
       }
       return try RecordedVirtualCall(
         path: path, seed: seed ?? 1, links: [link, link], labels: Self.labels,
-        label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
+        label: options.session.label, tags: options.session.tagging.tags,
+        keepsMedia: !options.session.omitsMedia,
         configurations: [configuration, configuration])
     }
     // The take or the ring records the steps, so the call need not retain them.

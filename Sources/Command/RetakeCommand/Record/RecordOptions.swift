@@ -18,6 +18,98 @@ struct RecordOptions: ParsableArguments {
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
+  @OptionGroup var session: SessionRecordingOptions
+
+  @Option(
+    name: .customLong("video-codec"),
+    help: """
+      The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
+      only recorded, and echoed with --send echo.
+      """)
+  var videoCodec: VideoCodecChoice?
+
+  @Option(
+    name: .customLong("bundle-policy"),
+    help: """
+      What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
+      sections, balanced one for the first section of each kind, max-compat one for each.
+      """)
+  // Differs from PeerConfiguration's W3C default: GStreamer refuses bundles whose sections have
+  // separate credentials, as in RFC 9429 section 5.2.1, and all peers support bundling.
+  var bundlePolicy = BundlePolicy.maxBundle
+
+  @Flag(
+    name: [.customLong("mdns-candidates"), .customLong("ice-names")],
+    help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
+  var hidesAddresses = false
+
+  @OptionGroup var ring: RingOptions
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  @Flag(help: "Print JSON for programs at the end.")
+  var json = false
+
+  /// - Parameter ring: retains the last seconds of the session instead of recording the take.
+  func sessionOptions(take: String?, ring: RingPlan? = nil) -> Session.Options {
+    session.options(take: take, ring: ring)
+  }
+
+  /// The recorded peers' configuration.
+  var peerConfiguration: PeerConfiguration {
+    var configuration = session.peerConfiguration
+    configuration.bundlePolicy = bundlePolicy
+    configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
+    configuration.codecs = videoCodec?.offered
+    return configuration
+  }
+
+  /// Whether `--out` names a folder.
+  var isFolder: Bool { TakeNames.isFolder(out) }
+
+  func recording(_ ring: RingPlan? = nil) -> CallRecordingOptions {
+    CallRecordingOptions(
+      out: out, peer: peerConfiguration, videoCodec: videoCodec,
+      session: { sessionOptions(take: $0, ring: ring) },
+      takePath: { prefix throws(TapeError) in
+        do {
+          return try newTakePath(prefix: prefix)
+        } catch {
+          let reason = (error as? CommandFailure)?.message ?? "\(error)"
+          throw TapeError(path: "", place: "", reason: reason, kind: .failed)
+        }
+      })
+  }
+
+  /// Returns a new take's path; in a folder, its name has the time and a free number.
+  func newTakePath(prefix: String) throws -> String {
+    try Self.newTakePath(out, prefix: prefix, overwrite)
+  }
+
+  /// Returns a new take's path according to `--out`.
+  static func newTakePath(
+    _ out: String?, prefix: String, _ overwrite: OverwriteOption
+  ) throws -> String {
+    if let out, !TakeNames.isFolder(out) {
+      try overwrite.clear(out)
+      guard FileBytes.kind(of: out) == nil else {
+        throw CommandFailure(WholeFile.Failure(path: out, code: EEXIST))
+      }
+      return out
+    }
+    do throws(TapeError) {
+      return try TakeNames.free(in: out, prefix: prefix)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(error); choose another --out")
+    }
+  }
+}
+
+// MARK: - SessionRecordingOptions
+
+/// Options of every recording in which Retake has connections: how long it lasts, what the take
+/// holds, and how the connections find their peers.
+struct SessionRecordingOptions: ParsableArguments {
   @Option(
     help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
@@ -56,14 +148,6 @@ struct RecordOptions: ParsableArguments {
   var icePolicy = ICETransportPolicy.all
 
   @Option(
-    name: .customLong("video-codec"),
-    help: """
-      The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
-      only recorded, and echoed with --send echo.
-      """)
-  var videoCodec: VideoCodecChoice?
-
-  @Option(
     name: .customLong("ice-tcp"),
     help: """
       Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
@@ -71,45 +155,16 @@ struct RecordOptions: ParsableArguments {
       """)
   var iceTCP: ICETCPPolicy?
 
-  @Option(
-    name: .customLong("bundle-policy"),
-    help: """
-      What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
-      sections, balanced one for the first section of each kind, max-compat one for each.
-      """)
-  // Differs from PeerConfiguration's W3C default: GStreamer refuses bundles whose sections have
-  // separate credentials, as in RFC 9429 section 5.2.1, and all peers support bundling.
-  var bundlePolicy = BundlePolicy.maxBundle
-
-  @Flag(
-    name: [.customLong("mdns-candidates"), .customLong("ice-names")],
-    help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
-  var hidesAddresses = false
-
-  @OptionGroup var ring: RingOptions
-
-  @OptionGroup var overwrite: OverwriteOption
-
-  @Flag(help: "Print JSON for programs at the end.")
-  var json = false
-
-  /// Refuses the policy `relay` if no TURN server is given, or if none is used, as with TCP only.
-  static func check(
-    _ policy: ICETransportPolicy, _ tcp: ICETCPPolicy?, _ servers: [ICEServerChoice]
-  ) throws {
-    guard policy == .relay else { return }
-    if tcp == .only {
+  func validate() throws {
+    // Only TURN servers have candidates of this kind.
+    if icePolicy == .relay, iceTCP == .only {
       throw ValidationError(
         "--ice-transport-policy relay needs a server and --ice-tcp only uses none: leave one out.")
     }
-    guard servers.contains(where: { $0.server.username != nil }) else {
+    if icePolicy == .relay, !iceServers.contains(where: { $0.server.username != nil }) {
       throw ValidationError(
         "--ice-transport-policy relay needs a TURN server: add --ice-server turn:...")
     }
-  }
-
-  func validate() throws {
-    try Self.check(icePolicy, iceTCP, iceServers)
     let present = LocalInterface.all().map(\.address)
     for address in bind where !address.isUnspecified && !present.contains(address) {
       let names = present.map(\.description).joined(separator: ", ")
@@ -117,8 +172,17 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
+  /// The connections' configuration.
+  var peerConfiguration: PeerConfiguration {
+    var configuration = PeerConfiguration()
+    configuration.iceServers = iceServers.map(\.server)
+    configuration.iceTransportPolicy = icePolicy
+    configuration.iceTCP = iceTCP
+    return configuration
+  }
+
   /// - Parameter ring: retains the last seconds of the session instead of recording the take.
-  func sessionOptions(take: String?, ring: RingPlan? = nil) -> Session.Options {
+  func options(take: String?, ring: RingPlan? = nil) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
     options.label = label
@@ -129,59 +193,13 @@ struct RecordOptions: ParsableArguments {
     return options
   }
 
-  /// The recorded peers' configuration.
-  var peerConfiguration: PeerConfiguration {
-    var configuration = PeerConfiguration()
-    configuration.iceServers = iceServers.map(\.server)
-    configuration.iceTransportPolicy = icePolicy
-    configuration.iceTCP = iceTCP
-    configuration.bundlePolicy = bundlePolicy
-    configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
-    configuration.codecs = videoCodec?.offered
-    return configuration
-  }
-
-  /// Whether `--out` names a folder.
-  var isFolder: Bool { Self.isFolder(out) }
-
-  /// Returns whether a path names a folder: an existing one, or a path that ends in a slash.
-  static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
-
-  func recording(_ ring: RingPlan? = nil) -> CallRecordingOptions {
-    CallRecordingOptions(
-      out: out, peer: peerConfiguration, videoCodec: videoCodec,
-      session: { sessionOptions(take: $0, ring: ring) },
-      takePath: { prefix throws(TapeError) in
-        do {
-          return try newTakePath(prefix: prefix)
-        } catch {
-          let reason = (error as? CommandFailure)?.message ?? "\(error)"
-          throw TapeError(path: "", place: "", reason: reason, kind: .failed)
-        }
-      })
-  }
-
-  /// Returns a new take's path; in a folder, its name has the time and a free number.
-  func newTakePath(prefix: String) throws -> String {
-    try Self.newTakePath(out, prefix: prefix, overwrite)
-  }
-
-  /// Returns a new take's path according to `--out`.
-  static func newTakePath(
-    _ out: String?, prefix: String, _ overwrite: OverwriteOption
-  ) throws -> String {
-    if let out, !isFolder(out) {
-      try overwrite.clear(out)
-      guard FileBytes.kind(of: out) == nil else {
-        throw CommandFailure(WholeFile.Failure(path: out, code: EEXIST))
-      }
-      return out
-    }
-    do throws(TapeError) {
-      return try TakeNames.free(in: out, prefix: prefix)
-    } catch {
-      throw CommandFailure(.inputOutput, "\(error); choose another --out")
-    }
+  /// The settings of takes that a ring writes.
+  var importSettings: ImportSettings {
+    var settings = ImportSettings()
+    settings.label = label
+    settings.tags = tagging.tags
+    settings.keepsMedia = !omitsMedia
+    return settings
   }
 }
 

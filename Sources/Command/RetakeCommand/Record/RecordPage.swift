@@ -151,7 +151,7 @@ struct RecordPage: AsyncParsableCommand {
 
   func run() async throws {
     let (out, overwrite) = (out, overwrite)
-    let isSingle = out != nil && !RecordOptions.isFolder(out)
+    let isSingle = out != nil && !TakeNames.isFolder(out)
     if isSingle {
       // Report a bad path now, not when the first page connects.
       _ = try RecordOptions.newTakePath(out, prefix: "page", overwrite)
@@ -171,7 +171,7 @@ struct RecordPage: AsyncParsableCommand {
       },
       notice: { printError("retake: \($0)") })
     let token = listening.token ?? .random()
-    let scheme = listening.certificate == nil ? "ws" : "wss"
+    let scheme = listening.address.certificate == nil ? "ws" : "wss"
     let server = try await listening.server(
       sockets: service.routes,
       access: { access in

@@ -120,7 +120,7 @@ struct RecordPcap: AsyncParsableCommand {
     guard let summary = try await work.value else {
       return try await recording.ringReport().show(json: json)
     }
-    guard RecordOptions.isFolder(out), summary.calls > 1 else {
+    guard TakeNames.isFolder(out), summary.calls > 1 else {
       return try json
         ? Output.json(CanonicalJSON.text(summary), in: JSONForm()) : Output.line(summary.words)
     }

@@ -134,8 +134,8 @@ struct RecordRelay: AsyncParsableCommand {
     settings.rules = try rules()
     settings.callsMaximum = calls
     settings.connectionLimit = .seconds(connectSeconds)
-    settings.near = paths.configuration
-    settings.far = paths.configuration
+    settings.near = paths.session.peerConfiguration
+    settings.far = paths.session.peerConfiguration
     let given = fault.flatMap(\.all)
     let watched = try faultFile.map { try FaultFile($0) }
     let path = try RecordOptions.newTakePath(paths.out, prefix: "relay", paths.overwrite)
@@ -162,7 +162,7 @@ struct RecordRelay: AsyncParsableCommand {
     await relay.calls.set(given + (watched?.faults ?? []))
     printError("the relay to \(upstream) is \(proxy.url): give it to the application instead")
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
-    await stop.wait(seconds: paths.seconds) {
+    await stop.wait(seconds: paths.session.seconds) {
       guard var file = watched else { return await Self.never() }
       while (try? await Task.sleep(for: .seconds(1))) != nil {
         switch file.news() {
@@ -220,88 +220,20 @@ struct RelayPathOptions: ParsableArguments {
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
-  @Option(
-    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
-    transform: Taking.seconds(0.001...1_000_000))
-  var seconds: Double?
-
-  @Option(help: "Free text stored in the take.", transform: Taking.text())
-  var label = ""
-
-  @OptionGroup var tagging: TagOption
-
-  @Flag(
-    name: .customLong("no-media-copy"),
-    help: "Do not store unencrypted copies of the encoded media beside the packets.")
-  var omitsMedia = false
-
-  @Option(
-    help: """
-      A local address that the legs may use; may be given several times. Default: all but \
-      loopback, or loopback if there is no other.
-      """,
-    transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
-  var bind: [IPAddress] = []
-
-  @Option(
-    name: .customLong("ice-server"),
-    help: """
-      A STUN or TURN server for both legs as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], \
-      also with ?transport=tcp, or turns:; may be given several times. \(Taking.secretForm)
-      """,
-    transform: Taking.secret(Taking.value(ICEServerChoice.wanted)))
-  var iceServers: [ICEServerChoice] = []
-
-  @Option(
-    name: .customLong("ice-tcp"),
-    help: """
-      Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
-      only.
-      """)
-  var iceTCP: ICETCPPolicy?
-
-  @Option(
-    name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
-    help: "Which candidates the legs use: all, or relay for only those of TURN servers.")
-  var icePolicy = ICETransportPolicy.all
+  @OptionGroup var session: SessionRecordingOptions
 
   @OptionGroup var ring: RingOptions
 
   @OptionGroup var overwrite: OverwriteOption
 
   func validate() throws {
-    try RecordOptions.check(icePolicy, iceTCP, iceServers)
-    let present = LocalInterface.all().map(\.address)
-    for address in bind where !address.isUnspecified && !present.contains(address) {
-      let names = present.map(\.description).joined(separator: ", ")
-      throw ValidationError("--bind \(address): this machine has no such address, only \(names).")
-    }
     if let out, TakeNames.isFolder(out) {
       throw ValidationError("--out \(out): a relay writes one take of all calls, so name a file.")
     }
   }
 
-  var configuration: PeerConfiguration {
-    var configuration = PeerConfiguration()
-    configuration.iceServers = iceServers.map(\.server)
-    configuration.iceTransportPolicy = icePolicy
-    configuration.iceTCP = iceTCP
-    return configuration
-  }
-
   func sessionOptions(take: String) -> Session.Options {
-    var options = Session.Options()
-    options.takePath = take
-    options.label = label
-    options.tags = tagging.tags
-    options.keepsMedia = !omitsMedia
-    options.bind = bind.isEmpty ? .automatic : .addresses(bind)
-    var settings = ImportSettings()
-    settings.label = label
-    settings.tags = tagging.tags
-    settings.keepsMedia = !omitsMedia
-    if let plan = ring.plan(settings) { options.sink = PeerRing(plan.recorder(take: take)) }
-    return options
+    session.options(take: take, ring: ring.plan(session.importSettings))
   }
 }
 
@@ -311,14 +243,7 @@ struct RelayPathOptions: ParsableArguments {
 ///
 /// There is no token, because the application would not send one.
 struct RelayListenOptions: ParsableArguments {
-  @Option(
-    help: """
-      The address and port to listen on; port 0 finds a free one. Default: \(Self.usualAddress).
-      """,
-    transform: Taking.value(ListenAddress.wanted))
-  var listen = Self.usualAddress
-
-  private static let usualAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+  @OptionGroup var address: ServerOptions
 
   @Option(
     name: .customLong("allow-host"),
@@ -338,31 +263,14 @@ struct RelayListenOptions: ParsableArguments {
     transform: Taking.value(OriginChoice.wanted))
   var allowedOrigins: [OriginChoice] = []
 
-  @Option(
-    help: "A certificate in PEM: the relay then speaks HTTPS and WSS; needs --key.",
-    completion: .file(), transform: Taking.path)
-  var certificate: String?
-
-  @Option(
-    help: "The private key of --certificate in PEM.", completion: .file(), transform: Taking.path)
-  var key: String?
-
-  func validate() throws {
-    if (certificate == nil) != (key == nil) {
-      throw ValidationError("--certificate and --key belong together: give both or none.")
-    }
-  }
-
   func settings(upstream: String, authorities: String?) -> ProxyServer.Settings {
     var settings = ProxyServer.Settings(upstream: upstream)
-    settings.host = listen.host
-    settings.port = listen.port
+    settings.host = address.listen.host
+    settings.port = address.listen.port
     settings.hosts = allowedHosts.map(\.name)
     settings.origins = allowedOrigins.map(\.text)
     settings.authorities = authorities
-    if let certificate, let key {
-      settings.identity = TLSIdentity(certificate: certificate, key: key)
-    }
+    settings.identity = address.identity
     return settings
   }
 }

@@ -156,7 +156,7 @@ struct RecordServe: AsyncParsableCommand {
     }
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
     let endsWithCall = once
-    await stop.wait(seconds: options.seconds) {
+    await stop.wait(seconds: options.session.seconds) {
       for await _ in service.endedCalls where endsWithCall { return }
     }
     if hasRooms { await service.record(guests: await rooms.close()) }
@@ -200,14 +200,7 @@ struct RecordServe: AsyncParsableCommand {
 
 /// The listening address and access rules, for all commands that listen.
 struct ListenOptions: ParsableArguments {
-  @Option(
-    help: """
-      The address and port to listen on; port 0 finds a free one. Default: \(Self.usualAddress).
-      """,
-    transform: Taking.value(ListenAddress.wanted))
-  var listen = Self.usualAddress
-
-  private static let usualAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+  @OptionGroup var address: ServerOptions
 
   @Option(
     help: """
@@ -237,26 +230,6 @@ struct ListenOptions: ParsableArguments {
     transform: Taking.value(OriginChoice.wanted))
   var allowedOrigins: [OriginChoice] = []
 
-  @Option(
-    help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.",
-    completion: .file(), transform: Taking.path)
-  var certificate: String?
-
-  @Option(
-    help: "The private key of --certificate in PEM.", completion: .file(), transform: Taking.path)
-  var key: String?
-
-  func validate() throws {
-    if (certificate == nil) != (key == nil) {
-      throw ValidationError("--certificate and --key belong together: give both or none.")
-    }
-  }
-
-  private var identity: TLSIdentity? {
-    guard let certificate, let key else { return nil }
-    return TLSIdentity(certificate: certificate, key: key)
-  }
-
   /// Starts listening, or throws a command failure.
   ///
   /// - Parameters:
@@ -271,11 +244,45 @@ struct ListenOptions: ParsableArguments {
     adjust(&access)
     do throws(HTTPError) {
       return try await HTTPServer.listen(
-        host: listen.host, port: listen.port, access: access, identity: identity, sockets: sockets,
-        notice: { printError($0) }, handler: handler)
+        host: address.listen.host, port: address.listen.port, access: access,
+        identity: address.identity, sockets: sockets, notice: { printError($0) }, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
+  }
+}
+
+// MARK: - ServerOptions
+
+/// The listening address and its certificate, for servers and relays.
+struct ServerOptions: ParsableArguments {
+  @Option(
+    help: """
+      The address and port to listen on; port 0 finds a free one. Default: \(Self.usualAddress).
+      """,
+    transform: Taking.value(ListenAddress.wanted))
+  var listen = Self.usualAddress
+
+  private static let usualAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+
+  @Option(
+    help: "A certificate in PEM, to be reached over HTTPS and WSS; needs --key.",
+    completion: .file(), transform: Taking.path)
+  var certificate: String?
+
+  @Option(
+    help: "The private key of --certificate in PEM.", completion: .file(), transform: Taking.path)
+  var key: String?
+
+  func validate() throws {
+    if (certificate == nil) != (key == nil) {
+      throw ValidationError("--certificate and --key belong together: give both or none.")
+    }
+  }
+
+  var identity: TLSIdentity? {
+    guard let certificate, let key else { return nil }
+    return TLSIdentity(certificate: certificate, key: key)
   }
 }
 

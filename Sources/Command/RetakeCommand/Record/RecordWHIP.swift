@@ -150,8 +150,8 @@ struct SessionRecording {
         try await call.begin(trickles: session.trickle)
       }
       if begun != nil, await !call.hasFailed {
-        let progress = Progress("recording", seconds: options.seconds)
-        await stop.wait(seconds: options.seconds) {
+        let progress = Progress("recording", seconds: options.session.seconds)
+        await stop.wait(seconds: options.session.seconds) {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
             group.addTask { await progress.run { peer.progress } }

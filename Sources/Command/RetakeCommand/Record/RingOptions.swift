@@ -137,10 +137,6 @@ struct RingOptions: ParsableArguments {
 extension RecordOptions {
   /// Creates the plan of a flight recorder for endpoints; nil without `--ring`.
   func ringPlan(isVirtual: Bool = false) -> RingPlan? {
-    var take = ImportSettings()
-    take.label = label
-    take.tags = tagging.tags
-    take.keepsMedia = !omitsMedia
-    return ring.plan(take, isVirtual: isVirtual) { $0.isSynchronous = isVirtual }
+    ring.plan(session.importSettings, isVirtual: isVirtual) { $0.isSynchronous = isVirtual }
   }
 }

@@ -318,7 +318,7 @@ private struct ReenactmentRun {
       notice: { printError("retake: \($0)") })
     // The token of the listening server; random until the server listens.
     let token = Mutex(BearerToken.random())
-    let scheme = command.listening.certificate == nil ? "ws" : "wss"
+    let scheme = command.listening.address.certificate == nil ? "ws" : "wss"
     let routes = ReenactmentRoutes(service)
     let server = try await command.listening.server(
       sockets: pages.routes,

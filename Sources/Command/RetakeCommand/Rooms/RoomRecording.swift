@@ -28,7 +28,7 @@ struct RoomRecording {
   func run() async throws {
     let stop = StopSignal()
     let ring = options.ringPlan()
-    let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
+    let deadline = options.session.seconds.map { ContinuousClock.now + .seconds($0) }
     let visitor = RoomVisitor(readsCommands: room.commands)
     let failures = SendFailures.onTerminal()
     let plan = try room.devicePlan()

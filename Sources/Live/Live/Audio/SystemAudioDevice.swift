@@ -139,7 +139,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
       return .ok
     } catch {
       stop()
-      return .failed(code: (error as? SystemError)?.code ?? ENOENT)
+      return .failed(code: error.code)
     }
   }
 

@@ -1,6 +1,6 @@
 public import ICE
 public import JSEP
-public import Media
+import Media
 public import Peer
 import RTP
 public import SCTP

@@ -106,16 +106,7 @@ package final class ProxyServer: Sendable {
       memory: HTTPMemory(maximum: settings.limits.waitingBytes), numbers: ProxyNumbers(),
       notice: notice, rewrite: rewrite)
     let identity = settings.identity
-    let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .serverChannelOption(.backlog, value: 512)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(
-            AcceptRest(notice: notice), position: .first)
-        }
-      }
-      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+    let bootstrap = ServerBootstrap.accepting(notice)
       .childChannelOption(.socketOption(.so_keepalive), value: 1)
       .childChannelInitializer { channel in
         guard connections.admit(channel) else { return channel.close() }

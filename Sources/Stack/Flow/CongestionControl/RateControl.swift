@@ -8,8 +8,8 @@ struct RateControl {
   /// The minimum time between announcements of the target.
   private static let targetSpacing = Interval.milliseconds(150)
 
-  private(set) var congestion = AdaptiveBitrate()
-  private var resends = ResendBudget()
+  var congestion = AdaptiveBitrate()
+  var resends = ResendBudget()
   private var transportSequence: Int64 = 0
   private var announced: (bitrate: UInt64, at: Instant)?
 
@@ -18,44 +18,15 @@ struct RateControl {
 
   var nextSequence: UInt16 { UInt16(truncatingIfNeeded: transportSequence) }
 
-  // MARK: Packets
-
   /// Records a packet with the next transport-wide sequence number.
   mutating func sendNumbered(_ bytes: Int, at now: Instant) {
     congestion.packetSent(transportSequence, bytes: bytes, at: now)
     transportSequence += 1
   }
 
-  /// Credits the retransmission budget with a video packet sent for the first time.
-  mutating func earn(bytes: Int) { resends.earn(bytes: bytes) }
-
   mutating func mayResend(at now: Instant) -> Bool {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
-
-  mutating func spend(bytes: Int, at now: Instant) { resends.spend(bytes: bytes, at: now) }
-
-  // MARK: Feedback
-
-  mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
-    congestion.setLimits(start: start, maximum: maximum, minimum: minimum)
-  }
-
-  mutating func setEstimate(_ bitrate: UInt64) { congestion.setEstimate(bitrate) }
-
-  mutating func receive(_ feedback: TransportFeedback, at now: Instant) {
-    congestion.receive(feedback, at: now)
-  }
-
-  mutating func receive(maximumBitrate: UInt64, at now: Instant) {
-    congestion.receive(maximumBitrate: maximumBitrate, at: now)
-  }
-
-  mutating func receive(fractionLost: UInt8, at now: Instant) {
-    congestion.receive(fractionLost: fractionLost, at: now)
-  }
-
-  // MARK: Encoders
 
   /// Returns the target for encoders if it changed by more than a twentieth or reached a bound.
   mutating func announce(at now: Instant) -> UInt64? {

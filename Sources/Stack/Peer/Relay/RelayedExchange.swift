@@ -1,6 +1,6 @@
 import JSEP
 import SDP
-package import Wire
+import Wire
 
 /// A decrypted packet on its way from one leg of a relay to the other.
 package struct RelayedPacket: Sendable {

@@ -1,11 +1,11 @@
 import Dispatch
 import FoundationEssentials
 import Glibc
-package import Observer
+import Observer
 import Queries
-package import Replay
+import Replay
 import Synchronization
-package import Tape
+import Tape
 package import Wire
 
 /// The reason for writing a take from a ring.

@@ -1,7 +1,7 @@
 import DequeModule
 package import Observer
 import Tape
-package import Wire
+import Wire
 
 /// What pages report, as a flight recorder receives it.
 package enum RingReport: Sendable {

@@ -1,5 +1,5 @@
 import ICE
-package import Observer
+import Observer
 package import Wire
 
 /// The packets in one direction of a path that have left the ring but are needed to read the rest:

@@ -1,34 +1,6 @@
 import Stats
-package import Tape
+import Tape
 import Wire
-
-/// Settings for reading takes into a catalogue.
-package struct CatalogueReading: Sendable {
-  /// Selects the part of a take for findings and speakers; returning nil skips the take.
-  package typealias Selection = @Sendable (_ take: String) -> TakeSelection?
-  /// Explains findings, by index, by replaying a take with changes.
-  package typealias Explanation =
-    @Sendable (_ take: String, [Finding]) throws(TapeError) -> [Int: String]
-
-  let rules: [FindingRule]
-  let selection: Selection?
-  let explanation: Explanation?
-  /// Whether the rows are those that a catalogue stores, without a selection or other rules.
-  let isUsual: Bool
-
-  /// Whether takes may be skipped.
-  package var isPart: Bool { selection != nil }
-
-  /// Creates settings; by default, entire takes are read with this version's rules.
-  package init(
-    rules: [FindingRule]? = nil, selection: Selection? = nil, explanation: Explanation? = nil
-  ) {
-    self.rules = rules ?? FindingRule.all
-    self.selection = selection
-    self.explanation = explanation
-    isUsual = rules == nil && selection == nil && explanation == nil
-  }
-}
 
 /// A take's rows in a catalogue.
 ///
@@ -85,7 +57,7 @@ struct CatalogueEntry: Sendable {
     }
     do throws(TapeError) {
       if reading.isUsual { try readRelations(path, connection) }
-      try readSpeakers(try SpeakerTimeline(path: path, connection, part))
+      readSpeakers(try SpeakerTimeline(path: path, connection, part))
       let info = try TakeInfo(path: path, connection, countsRows: true)
       var findings = try TakeFindings(path: path, connection, part, reading.rules)
       if let explanation = reading.explanation {

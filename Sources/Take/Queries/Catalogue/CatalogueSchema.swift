@@ -1,4 +1,4 @@
-package import Tape
+import Tape
 import Wire
 
 /// The tables that queries on a catalogue can name.

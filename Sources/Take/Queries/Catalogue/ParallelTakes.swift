@@ -1,6 +1,6 @@
 import Dispatch
 import Synchronization
-package import Tape
+import Tape
 
 /// Parallel work on many takes, with results in the order of the takes.
 package enum ParallelTakes {

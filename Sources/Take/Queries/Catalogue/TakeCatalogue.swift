@@ -134,3 +134,33 @@ package final class TakeCatalogue {
       .replacing(CatalogueEntry.placeholder, with: inside(take))
   }
 }
+
+// MARK: - CatalogueReading
+
+/// Settings for reading takes into a catalogue.
+package struct CatalogueReading: Sendable {
+  /// Selects the part of a take for findings and speakers; returning nil skips the take.
+  package typealias Selection = @Sendable (_ take: String) -> TakeSelection?
+  /// Explains findings, by index, by replaying a take with changes.
+  package typealias Explanation =
+    @Sendable (_ take: String, [Finding]) throws(TapeError) -> [Int: String]
+
+  let rules: [FindingRule]
+  let selection: Selection?
+  let explanation: Explanation?
+  /// Whether the rows are those that a catalogue stores, without a selection or other rules.
+  let isUsual: Bool
+
+  /// Whether takes may be skipped.
+  package var isPart: Bool { selection != nil }
+
+  /// Creates settings; by default, entire takes are read with this version's rules.
+  package init(
+    rules: [FindingRule]? = nil, selection: Selection? = nil, explanation: Explanation? = nil
+  ) {
+    self.rules = rules ?? FindingRule.all
+    self.selection = selection
+    self.explanation = explanation
+    isUsual = rules == nil && selection == nil && explanation == nil
+  }
+}

@@ -1,4 +1,4 @@
-package import Tape
+import Tape
 import Wire
 
 /// The parts that rules examine of a session description that a peer sent or received.

@@ -175,7 +175,7 @@ package struct Minimiser {
     }
     return Summary(
       path: path, output: output, steps: short.step, recordedSteps: try stepCount(path),
-      bytes: size(output), recordedBytes: size(path), divergence: short)
+      bytes: FileBytes.size(of: output), recordedBytes: FileBytes.size(of: path), divergence: short)
   }
 
   private static func divergence(
@@ -219,9 +219,5 @@ package struct Minimiser {
     } catch {
       throw .unreadable(error)
     }
-  }
-
-  private static func size(_ path: String) -> Int {
-    FileBytes.size(of: path)
   }
 }

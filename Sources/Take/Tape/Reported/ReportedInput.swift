@@ -1,4 +1,4 @@
-package import Observer
+import Observer
 package import Wire
 
 extension MachineKind {

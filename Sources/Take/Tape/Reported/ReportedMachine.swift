@@ -1,4 +1,4 @@
-package import Observer
+import Observer
 package import Wire
 
 /// Turns another stack's reports into rows.

@@ -140,3 +140,46 @@ extension SignalingFailure {
   static let noEndpoint = SignalingFailure(
     .unreachable, "no address of an endpoint is given", isCritical: true)
 }
+
+// MARK: - SessionMachine
+
+/// A WHIP or WHEP client: both step alike, and differ in what they do with intents, reports and
+/// responses.
+protocol SessionMachine: SignalingMachine {
+  var link: SessionLink { get set }
+  var isOver: Bool { get }
+  var connection: ConnectionID? { get }
+
+  mutating func handle(_ intent: RoomIntent)
+  mutating func handle(_ report: ConnectionReport)
+  mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose)
+  /// - Parameter status: the response's status; nil if there was no response.
+  mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String, _ status: Int?)
+}
+
+extension SessionMachine {
+  mutating func stepSession(
+    _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
+  ) {
+    // There are no events after the end.
+    guard !isOver else { return }
+    link.desk.begin(at: now)
+    switch input {
+    case .deadline:
+      for news in link.expire() where !isOver { handle(news) }
+      link.retry()
+    case .response(let id, let result): if let news = link.desk.handle(id, result) { handle(news) }
+    case .intent(let intent): handle(intent)
+    case .connection(let id, let report): if id == connection { handle(report) }
+    case .transport: break
+    }
+    link.desk.end(into: &outbox)
+  }
+
+  private mutating func handle(_ news: HTTPDesk.News) {
+    switch news {
+    case .answered(let purpose, let response): handle(response, purpose)
+    case .failed(let purpose, let reason): fail(purpose, reason, nil)
+    }
+  }
+}

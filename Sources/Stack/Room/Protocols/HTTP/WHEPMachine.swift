@@ -4,7 +4,7 @@ package import Wire
 
 /// A WHEP client (draft-ietf-wish-whep) as a room with one other participant, `stream`, whose media
 /// is present once the server accepts.
-package struct WHEPMachine: SignalingMachine {
+package struct WHEPMachine: SessionMachine {
   package static let name = "whep"
   static let owner = "stream"
 
@@ -12,10 +12,10 @@ package struct WHEPMachine: SignalingMachine {
     case idle, asking, offering, opening, answering, open, leaving, over
   }
 
-  private var link: SessionLink
+  var link: SessionLink
   private var phase = Phase.idle
   private var roster = Roster()
-  private var connection: ConnectionID?
+  private(set) var connection: ConnectionID?
   private var assigned: [MediaID] = []
   /// Whether the current offer restarts ICE.
   private var isRestarting = false
@@ -25,6 +25,8 @@ package struct WHEPMachine: SignalingMachine {
   }
 
   package var abilities: SignalingAbilities { [] }
+
+  var isOver: Bool { phase == .over }
 
   package var deadline: Instant? { phase == .over ? nil : link.deadline }
 
@@ -38,27 +40,12 @@ package struct WHEPMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // There are no events after the end.
-    guard phase != .over else { return }
-    link.desk.begin(at: now)
-    switch input {
-    case .deadline: pass()
-    case .response(let id, let result): if let news = link.desk.handle(id, result) { handle(news) }
-    case .intent(let intent): handle(intent)
-    case .connection(let id, let report): if id == connection { handle(report) }
-    case .transport: break
-    }
-    link.desk.end(into: &outbox)
-  }
-
-  private mutating func pass() {
-    for news in link.expire() where phase != .over { handle(news) }
-    link.retry()
+    stepSession(input, at: now, into: &outbox)
   }
 
   // MARK: Intents
 
-  private mutating func handle(_ intent: RoomIntent) {
+  mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -80,7 +67,7 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: Connection
 
-  private mutating func handle(_ report: ConnectionReport) {
+  mutating func handle(_ report: ConnectionReport) {
     switch report {
     case .description(let description, _): handle(description)
     case .refused(let error):
@@ -108,14 +95,7 @@ package struct WHEPMachine: SignalingMachine {
 
   // MARK: Server
 
-  private mutating func handle(_ news: HTTPDesk.News) {
-    switch news {
-    case .answered(let purpose, let response): handle(response, purpose)
-    case .failed(let purpose, let reason): fail(purpose, reason, nil)
-    }
-  }
-
-  private mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
+  mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
     switch purpose {
     case .options:
       phase = .offering
@@ -181,7 +161,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  private mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String, _ status: Int?) {
+  mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String, _ status: Int?) {
     switch purpose {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open, .answer:

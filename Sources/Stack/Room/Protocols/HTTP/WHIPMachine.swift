@@ -3,13 +3,13 @@ import SDP
 package import Wire
 
 /// A WHIP client (RFC 9725) as a room without other participants, in which media is published once.
-package struct WHIPMachine: SignalingMachine {
+package struct WHIPMachine: SessionMachine {
   package static let name = "whip"
   static let participant = "self"
 
   private enum Phase: String { case idle, asking, joined, leaving, over }
 
-  private var link: SessionLink
+  var link: SessionLink
   private var phase = Phase.idle
   private var publication = Publication()
   private var servers = ICEServers()
@@ -20,6 +20,9 @@ package struct WHIPMachine: SignalingMachine {
   }
 
   package var abilities: SignalingAbilities { [] }
+
+  var isOver: Bool { phase == .over }
+  var connection: ConnectionID? { publication.connection }
 
   package var deadline: Instant? { phase == .over ? nil : link.deadline }
 
@@ -33,27 +36,12 @@ package struct WHIPMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // There are no events after the end.
-    guard phase != .over else { return }
-    link.desk.begin(at: now)
-    switch input {
-    case .deadline: pass()
-    case .response(let id, let result): if let news = link.desk.handle(id, result) { handle(news) }
-    case .intent(let intent): handle(intent)
-    case .connection(let id, let report): if id == publication.connection { handle(report) }
-    case .transport: break
-    }
-    link.desk.end(into: &outbox)
-  }
-
-  private mutating func pass() {
-    for news in link.expire() where phase != .over { handle(news) }
-    link.retry()
+    stepSession(input, at: now, into: &outbox)
   }
 
   // MARK: Intents
 
-  private mutating func handle(_ intent: RoomIntent) {
+  mutating func handle(_ intent: RoomIntent) {
     switch intent {
     case .join(let join):
       guard phase == .idle else { return }
@@ -94,23 +82,18 @@ package struct WHIPMachine: SignalingMachine {
   }
 
   private mutating func makeOffer() {
-    guard let restartsICE = publication.begin() else { return }
-    let connection = publication.connection ?? link.desk.openConnection(.up, servers)
-    publication.connection = connection
-    link.desk.request(connection, .makeOffer(iceRestart: restartsICE))
+    publication.requestOffer(&link.desk) { [servers] in $0.openConnection(.up, servers) }
   }
 
   // MARK: Connection
 
-  private mutating func handle(_ report: ConnectionReport) {
+  mutating func handle(_ report: ConnectionReport) {
     switch report {
     case .description(let description, let places) where description.type == .offer:
       guard publication.offer(places) else { return }
       if link.isOpen { link.restart(description.sdp) } else { link.open(description.sdp) }
     case .refused(let error):
-      let code: RoomErrorCode =
-        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      link.desk.emit(publication.fail(SignalingFailure(code, error.message)))
+      link.desk.emit(publication.fail(publication.failure(of: error)))
     case .candidate(let candidate): link.add(candidate)
     default: break
     }
@@ -118,14 +101,7 @@ package struct WHIPMachine: SignalingMachine {
 
   // MARK: Server
 
-  private mutating func handle(_ news: HTTPDesk.News) {
-    switch news {
-    case .answered(let purpose, let response): handle(response, purpose)
-    case .failed(let purpose, let reason): fail(purpose, reason)
-    }
-  }
-
-  private mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
+  mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose) {
     switch purpose {
     case .options:
       if response.isGood { servers = ICEServers(response.iceServers) }
@@ -161,9 +137,7 @@ package struct WHIPMachine: SignalingMachine {
       settle()
       link.sendCandidates()
     } catch {
-      link.desk.emit(
-        publication.fail(SignalingFailure(.publishFailed, error.reason, serverCode: error.status)))
-      closeConnection()
+      fail(.open, error.reason, error.status)
     }
   }
 
@@ -177,16 +151,17 @@ package struct WHIPMachine: SignalingMachine {
     link.desk.emit(events)
   }
 
-  private mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String) {
+  mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String, _ status: Int?) {
     switch purpose {
     case .options: end(SignalingFailure(.unreachable, reason, isCritical: true))
     case .open:
-      link.desk.emit(publication.fail(SignalingFailure(.publishFailed, reason)))
+      link.desk.emit(
+        publication.fail(SignalingFailure(.publishFailed, reason, serverCode: status)))
       closeConnection()
     case .candidates: link.handleCandidates(nil)
     case .restart:
       link.restartFailed()
-      link.desk.emit(publication.fail(SignalingFailure(.pathLost, reason)))
+      link.desk.emit(publication.fail(SignalingFailure(.pathLost, reason, serverCode: status)))
     case .close: if phase == .leaving { end(nil) }
     case .answer: break
     }
@@ -201,9 +176,7 @@ package struct WHIPMachine: SignalingMachine {
 
   private mutating func closeConnection() {
     link.reset()
-    let connection = publication.connection
-    link.desk.emit(publication.close())
-    if let connection { link.desk.request(connection, .close) }
+    publication.close(&link.desk)
   }
 
   private mutating func leave() {

@@ -5,17 +5,16 @@ import Wire
 /// A room of the audiobridge plugin: a single connection with the mixed audio of all others.
 ///
 /// All participants' audio is assigned to its one section. Option: `pin`.
-struct JanusAudioBridge: JanusPlugin {
+struct JanusAudioBridge: JanusMixPlugin {
   static let name = "audiobridge"
   /// The key of each participant's only media.
   private static let key = "audio"
 
-  private var mix = JanusMix()
+  var mix = JanusMix()
 
   init(options: [String: String]) {}
 
   var abilities: SignalingAbilities { [.mediaUpdates, .audioSelection, .audioOnly] }
-  var status: [(name: String, value: String)] { mix.status }
 
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
     guard role == .main else { return }
@@ -122,31 +121,22 @@ struct JanusAudioBridge: JanusPlugin {
       .publish, .members(("request", "configure"), ("muted", .flag(!mix.isActive))), offer)
   }
 
-  mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
-
-  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    mix.abandon(failure, &desk)
-  }
-
-  mutating func reset(_ desk: inout JanusDesk) {
-    mix.reset(&desk)
-  }
+  mutating func reset(_ desk: inout JanusDesk) { mix.close(&desk) }
 }
 
 // MARK: - JanusEchoTest
 
 /// The echotest plugin as a room: a participant named `echo` publishes whatever the local
 /// participant publishes.
-struct JanusEchoTest: JanusPlugin {
+struct JanusEchoTest: JanusMixPlugin {
   static let name = "echotest"
   static let echo = "echo"
 
-  private var mix = JanusMix()
+  var mix = JanusMix()
 
   init(options: [String: String]) {}
 
   var abilities: SignalingAbilities { [] }
-  var status: [(name: String, value: String)] { mix.status }
 
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
     guard role == .main, !desk.isEntered else { return }
@@ -194,19 +184,28 @@ struct JanusEchoTest: JanusPlugin {
     desk.ask(.publish, .members(("audio", true), ("video", true)), offer)
   }
 
-  mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
-
-  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    mix.abandon(failure, &desk)
-  }
-
   mutating func reset(_ desk: inout JanusDesk) {
-    mix.reset(&desk)
+    mix.close(&desk)
     desk.emit(desk.roster.set([], of: Self.echo))
   }
 }
 
 // MARK: - JanusMix
+
+/// A plugin with a single connection.
+protocol JanusMixPlugin: JanusPlugin {
+  var mix: JanusMix { get set }
+}
+
+extension JanusMixPlugin {
+  var status: [(name: String, value: String)] { mix.status }
+
+  mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
+
+  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    mix.abandon(failure, &desk)
+  }
+}
 
 /// The single connection of a plugin that sends and receives in the same sections.
 struct JanusMix: Sendable {
@@ -246,11 +245,8 @@ struct JanusMix: Sendable {
   }
 
   private mutating func offer(_ desk: inout JanusDesk) {
-    guard desk.isEntered, let restartsICE = publication.begin() else { return }
-    let role: ConnectionRole = desk.join.role == .down ? .down : .both
-    let connection = publication.connection ?? desk.connect(role)
-    publication.connection = connection
-    desk.request(connection, .makeOffer(iceRestart: restartsICE))
+    guard desk.isEntered else { return }
+    publication.requestOffer(&desk) { $0.connect($0.join.role == .down ? .down : .both) }
   }
 
   /// Handles a report from the connection; returns an offer for the plugin to send.
@@ -261,10 +257,7 @@ struct JanusMix: Sendable {
     switch report {
     case .description(let offer, let places) where offer.type == .offer:
       return publication.offer(places) ? offer : nil
-    case .refused(let error):
-      let code: RoomErrorCode =
-        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      fail(SignalingFailure(code, error.message), &desk)
+    case .refused(let error): fail(publication.failure(of: error), &desk)
     case .candidate(let candidate): desk.trickle(candidate, to: .main)
     default: break
     }
@@ -337,15 +330,13 @@ struct JanusMix: Sendable {
     if publication.isDue { offer(&desk) }
   }
 
-  mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
-
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
     desk.emit(publication.finish(failure))
   }
 
-  private mutating func close(_ desk: inout JanusDesk) {
+  mutating func close(_ desk: inout JanusDesk) {
     let connection = publication.connection
-    desk.emit(publication.close())
+    desk.emit(publication.forget())
     desk.emit(assigned.map { .unassigned($0) })
     assigned = []
     if let connection { desk.request(connection, .close) }

@@ -149,7 +149,7 @@ struct JanusDescription: Hashable, Sendable {
 // MARK: - JanusDesk
 
 /// The state that the plugins share: the session, the participants and outputs.
-struct JanusDesk: SignalingDesk {
+struct JanusDesk: PublishingDesk {
   var session: JanusSession
   var roster = Roster()
   var join = RoomJoin(room: "")

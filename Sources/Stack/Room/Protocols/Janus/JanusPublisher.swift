@@ -3,28 +3,16 @@ import SDP
 import Wire
 
 /// Local media in a videoroom: its connection and what has been published.
-struct JanusPublisher: Sendable {
+struct JanusPublisher: Publisher {
   private let options: [String: String]
-  private var publication = Publication()
-  private var isPublished = false
+  var publication = Publication()
+  var isPublished = false
 
   init(options: [String: String]) { self.options = options }
-
-  var status: [(name: String, value: String)] { publication.status }
 
   func media(in mid: String) -> LocalMediaID? { publication.media(in: mid) }
 
   // MARK: Intents
-
-  mutating func publish(_ request: PublicationRequest, _ desk: inout JanusDesk) {
-    publication.add(request)
-    offer(&desk)
-  }
-
-  mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout JanusDesk) {
-    publication.remove(action, media)
-    offer(&desk)
-  }
 
   mutating func update(_ media: LocalMediaInfo, _ desk: inout JanusDesk) {
     guard let before = publication.update(media), publication.mid(of: media.id) != nil else {
@@ -49,50 +37,11 @@ struct JanusPublisher: Sendable {
         ("descriptions", describes ? .list([description]) : nil)))
   }
 
-  mutating func restart(_ connection: ConnectionID, _ desk: inout JanusDesk) {
-    guard connection == publication.connection else { return }
-    publication.restartICE()
-    offer(&desk)
+  func askStop(_ desk: inout JanusDesk) {
+    desk.ask(.unpublish, .members(("request", "unpublish")))
   }
 
-  private mutating func offer(_ desk: inout JanusDesk) {
-    guard desk.isEntered else { return }
-    if publication.wanted.isEmpty, publication.phase == .idle { return stop(&desk) }
-    guard let restartsICE = publication.begin() else { return }
-    let connection = publication.connection ?? desk.connect(.up)
-    publication.connection = connection
-    desk.request(connection, .makeOffer(iceRestart: restartsICE))
-  }
-
-  /// Unpublishes everything.
-  private mutating func stop(_ desk: inout JanusDesk) {
-    if isPublished {
-      desk.ask(.unpublish, .members(("request", "unpublish")))
-    } else {
-      desk.emit(publication.finish(nil))
-      close(&desk)
-    }
-  }
-
-  // MARK: Connection
-
-  mutating func handle(
-    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
-  ) {
-    guard connection == publication.connection else { return }
-    switch report {
-    case .description(let offer, let places) where offer.type == .offer:
-      if publication.offer(places) { send(offer, places, &desk) }
-    case .refused(let error):
-      let code: RoomErrorCode =
-        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      fail(SignalingFailure(code, error.message), &desk)
-    case .candidate(let candidate): desk.trickle(candidate, to: .main)
-    default: break
-    }
-  }
-
-  private func send(
+  func send(
     _ offer: SessionDescription, _ places: [LocalMediaPlace], _ desk: inout JanusDesk
   ) {
     let descriptions = places.compactMap { place in
@@ -111,6 +60,10 @@ struct JanusPublisher: Sendable {
       offer)
   }
 
+  func send(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
+    desk.trickle(candidate, to: .main)
+  }
+
   // MARK: Server
 
   mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
@@ -126,11 +79,8 @@ struct JanusPublisher: Sendable {
     case (.publish, .failed(let code, let reason)):
       fail(SignalingFailure(.publishFailed, janus: code, reason), &desk)
     case (.unpublish, .failed(let code, let reason)):
-      desk.emit(publication.finish(SignalingFailure(.unpublishFailed, janus: code, reason)))
-      close(&desk)
-    case (.unpublish, .data):
-      desk.emit(publication.finish(nil))
-      close(&desk)
+      stopped(SignalingFailure(.unpublishFailed, janus: code, reason), &desk)
+    case (.unpublish, .data): stopped(nil, &desk)
     case (.configure, .failed(let code, let reason)):
       desk.emit(.failed(SignalingFailure(.updateFailed, janus: code, reason)))
     default: break
@@ -146,19 +96,6 @@ struct JanusPublisher: Sendable {
       configure(media, switches: true, describes: false, &desk)
     }
     if publication.isDue { offer(&desk) }
-  }
-
-  private mutating func fail(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    guard publication.phase != .idle else { return }
-    desk.emit(publication.fail(failure))
-    if publication.isEmpty { close(&desk) }
-    if publication.isDue { offer(&desk) }
-  }
-
-  mutating func handle(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {
-    if let connection = publication.connection {
-      desk.request(connection, .addCandidate(candidate))
-    }
   }
 
   /// Publishes again on another connection after the server hung up.
@@ -184,17 +121,9 @@ struct JanusPublisher: Sendable {
     if publication.isDue { offer(&desk) }
   }
 
-  mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
-
-  mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
-    desk.emit(publication.finish(failure))
-  }
-
-  private mutating func close(_ desk: inout JanusDesk) {
+  mutating func close(_ desk: inout JanusDesk) {
     isPublished = false
-    let connection = publication.connection
-    desk.emit(publication.close())
-    if let connection { desk.request(connection, .close) }
+    publication.close(&desk)
   }
 }
 

@@ -297,7 +297,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   private mutating func settle(_ purpose: RoomDesk.Purpose, _ fault: RoomFault?) {
     switch purpose {
     case .offer: up.settle(fault, &desk)
-    case .stop: up.stopped(fault, &desk)
+    case .stop: up.stopped(fault.map { SignalingFailure($0.code, $0.message) }, &desk)
     case .subscription:
       if let fault { desk.emit(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
     case .action(let action, let usual, let media):
@@ -323,7 +323,7 @@ extension Roster.Offer {
 
 /// The state that the parts of a client of Retake's own rooms share: the transport, the
 /// participants and outputs.
-struct RoomDesk: SignalingDesk {
+struct RoomDesk: PublishingDesk {
   /// The request that a server's answer belongs to.
   enum Purpose: Hashable, Sendable {
     case offer, stop, subscription

@@ -3,23 +3,11 @@ import SDP
 import Wire
 
 /// The sending side in one of Retake's own rooms.
-struct RoomUplink: Sendable {
-  private var publication = Publication()
+struct RoomUplink: Publisher {
+  var publication = Publication()
+  var isPublished = false
   /// The server's numbers for local media.
   private var numbers: [RoomLocalNumber] = []
-  private var isPublished = false
-
-  var status: [(name: String, value: String)] { publication.status }
-
-  mutating func publish(_ request: PublicationRequest, _ desk: inout RoomDesk) {
-    publication.add(request)
-    offer(&desk)
-  }
-
-  mutating func unpublish(_ action: ActionID, _ media: [LocalMediaID], _ desk: inout RoomDesk) {
-    publication.remove(action, media)
-    offer(&desk)
-  }
 
   mutating func update(_ media: LocalMediaInfo, _ desk: inout RoomDesk) {
     guard publication.update(media) != nil,
@@ -32,49 +20,20 @@ struct RoomUplink: Sendable {
           isAlwaysOn: media.isAlwaysOn, extraValue: media.extraValue)))
   }
 
-  mutating func restart(_ connection: ConnectionID, _ desk: inout RoomDesk) {
-    guard connection == publication.connection else { return }
-    publication.restartICE()
-    offer(&desk)
-  }
-
-  private mutating func offer(_ desk: inout RoomDesk) {
-    guard desk.isEntered else { return }
-    if publication.wanted.isEmpty, publication.phase == .idle { return stop(&desk) }
-    guard let restartsICE = publication.begin() else { return }
-    let connection = publication.connection ?? desk.connect(.up)
-    publication.connection = connection
-    desk.request(connection, .makeOffer(iceRestart: restartsICE))
-  }
-
-  private mutating func stop(_ desk: inout RoomDesk) {
-    if isPublished {
-      desk.ask(.stop) { .stop(request: $0) }
-    } else {
-      desk.emit(publication.finish(nil))
-      close(&desk)
-    }
-  }
-
-  mutating func handle(
-    _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout RoomDesk
+  func send(
+    _ offer: SessionDescription, _ places: [LocalMediaPlace], _ desk: inout RoomDesk
   ) {
-    guard connection == publication.connection else { return }
-    switch report {
-    case .description(let offer, let places) where offer.type == .offer:
-      guard publication.offer(places) else { return }
-      let media = places.compactMap { place in
-        publication.info(of: place.media).map { RoomLocalMedia($0, mid: place.mid) }
-      }
-      desk.ask(.offer) { .offer(request: $0, sdp: offer.sdp, media: media) }
-    case .refused(let error):
-      let code: RoomErrorCode =
-        publication.phase == .offering ? .offerFailed : .remoteDescriptionFailed
-      fail(SignalingFailure(code, error.message), &desk)
-    case .candidate(let candidate): desk.send(.candidate(.up, candidate))
-    default: break
+    let media = places.compactMap { place in
+      publication.info(of: place.media).map { RoomLocalMedia($0, mid: place.mid) }
     }
+    desk.ask(.offer) { .offer(request: $0, sdp: offer.sdp, media: media) }
   }
+
+  func send(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
+    desk.send(.candidate(.up, candidate))
+  }
+
+  func askStop(_ desk: inout RoomDesk) { desk.ask(.stop) { .stop(request: $0) } }
 
   /// Handles the server's answer to the current offer.
   mutating func handle(answer sdp: String, _ desk: inout RoomDesk) {
@@ -88,12 +47,6 @@ struct RoomUplink: Sendable {
     numbers += locals.prefix(Roster.mediaMaximum)
   }
 
-  mutating func handle(_ candidate: CandidateInit?, _ desk: inout RoomDesk) {
-    if let connection = publication.connection {
-      desk.request(connection, .addCandidate(candidate))
-    }
-  }
-
   mutating func handle(_ layers: [SendLayer], mid: String, _ desk: inout RoomDesk) {
     if let connection = publication.connection {
       desk.request(connection, .setLayers(mid: mid, layers))
@@ -105,18 +58,6 @@ struct RoomUplink: Sendable {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
     if publication.isDue { offer(&desk) }
-  }
-
-  private mutating func fail(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
-    guard publication.phase != .idle else { return }
-    desk.emit(publication.fail(failure))
-    if publication.isEmpty { close(&desk) }
-    if publication.isDue { offer(&desk) }
-  }
-
-  mutating func stopped(_ fault: RoomFault?, _ desk: inout RoomDesk) {
-    desk.emit(publication.finish(fault.map { SignalingFailure($0.code, $0.message) }))
-    close(&desk)
   }
 
   /// Records that a moderator switched local media off or on.
@@ -133,17 +74,10 @@ struct RoomUplink: Sendable {
     if publication.isDue || (!publication.wanted.isEmpty && !isPublished) { offer(&desk) }
   }
 
-  /// Fails all actions because the room has ended.
-  mutating func abandon(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
-    desk.emit(publication.finish(failure))
-  }
-
   mutating func close(_ desk: inout RoomDesk) {
     isPublished = false
     numbers = []
-    let connection = publication.connection
-    desk.emit(publication.close())
-    if let connection { desk.request(connection, .close) }
+    publication.close(&desk)
   }
 }
 

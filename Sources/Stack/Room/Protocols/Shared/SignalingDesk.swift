@@ -46,3 +46,11 @@ extension SignalingDesk {
     step.outputs.append(.connection(connection, request))
   }
 }
+
+/// The desk of a room that is entered before media is published.
+protocol PublishingDesk: SignalingDesk {
+  /// Whether the room has been entered on the current transport.
+  var isEntered: Bool { get }
+
+  mutating func connect(_ role: ConnectionRole) -> ConnectionID
+}

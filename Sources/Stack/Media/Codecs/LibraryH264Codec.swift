@@ -91,12 +91,9 @@
           repeating: 128,
           count: I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height))
         : videoFrame.samples
-      let status = unsafe samples.withUnsafeBufferPointer { buffer in
-        var picture = unsafe SSourcePicture(
-          i420: buffer, width: videoFrame.width, height: videoFrame.height)
-        unsafe picture.uiTimeStamp = presentationTime / 90
-        return unsafe calls.EncodeFrame?(encoder, &picture, frame) ?? -1
-      }
+      let status = unsafe copenh264_encode(
+        encoder, samples, Int32(videoFrame.width), Int32(videoFrame.height), presentationTime / 90,
+        frame)
       guard status == 0 else {
         throw CodecError(reason: "the H.264 encoder cannot encode: error \(status)")
       }
@@ -206,24 +203,95 @@
     }
   }
 
-  extension SSourcePicture {
-    /// Describes I420 samples in one array; OpenH264 only reads them.
-    ///
-    /// An odd last column or row is cut off, because H.264 needs complete chroma samples.
-    fileprivate init(i420 samples: UnsafeBufferPointer<UInt8>, width: Int, height: Int) {
-      unsafe self.init()
-      let chromaWidth = (width + 1) / 2
-      let chromaHeight = (height + 1) / 2
-      let luma = unsafe UnsafeMutablePointer(mutating: samples.baseAddress)
-      unsafe iColorFormat = Int32(videoFormatI420.rawValue)
-      unsafe iPicWidth = Int32(width & ~1)
-      unsafe iPicHeight = Int32(height & ~1)
-      unsafe pData.0 = luma
-      unsafe pData.1 = luma.map { unsafe $0 + width * height }
-      unsafe pData.2 = luma.map { unsafe $0 + width * height + chromaWidth * chromaHeight }
-      unsafe iStride.0 = Int32(width)
-      unsafe iStride.1 = Int32(chromaWidth)
-      unsafe iStride.2 = Int32(chromaWidth)
+  // MARK: - Decoder
+
+  /// An H.264 decoder using OpenH264 on the calling thread, without error concealment.
+  ///
+  /// Like the VP8 and VP9 decoders, it refuses frames at the start and after an error, until the
+  /// next key frame.
+  final class LibraryH264Decoder: VideoDecoding {
+    static var version: String {
+      var version = OpenH264Version()
+      unsafe WelsGetCodecVersionEx(&version)
+      return "openh264 \(version.uMajor).\(version.uMinor).\(version.uRevision)"
+    }
+
+    private let decoder: UnsafeMutablePointer<ISVCDecoder?>
+    private let calls: ISVCDecoderVtbl
+    private var needsKey = true
+
+    init() throws(CodecError) {
+      var made: UnsafeMutablePointer<ISVCDecoder?>?
+      guard unsafe WelsCreateDecoder(&made) == 0, let made = unsafe made,
+        let calls = unsafe made.pointee?.pointee
+      else { throw CodecError(reason: "cannot create an H.264 decoder") }
+      unsafe decoder = made
+      self.calls = calls
+      var quiet = Int32(WELS_LOG_QUIET)
+      _ = unsafe calls.SetOption?(decoder, DECODER_OPTION_TRACE_LEVEL, &quiet)
+      var parameters = SDecodingParam()
+      unsafe parameters.uiTargetDqLayer = .max
+      unsafe parameters.eEcActiveIdc = ERROR_CON_DISABLE
+      unsafe parameters.sVideoProperty.eVideoBsType = VIDEO_BITSTREAM_AVC
+      guard unsafe calls.Initialize?(decoder, &parameters) == 0 else {
+        throw CodecError(reason: "cannot set up an H.264 decoder")
+      }
+    }
+
+    deinit {
+      _ = unsafe calls.Uninitialize?(decoder)
+      unsafe WelsDestroyDecoder(decoder)
+    }
+
+    func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+      guard let look = CodecName.h264.codec?.look?(bytes.span.bytes), look.hasFrame else {
+        throw refused("no video frame is in the frame")
+      }
+      if needsKey && !look.isKey { throw refused("a key frame is awaited") }
+      if let (width, height) = look.size {
+        guard width > 0, height > 0, width * height <= LibraryVPXDecoder.mostPixels
+        else { throw refused("video frames of \(width) by \(height)") }
+      }
+      var planes:
+        (
+          UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?,
+          UnsafeMutablePointer<UInt8>?
+        ) = (nil, nil, nil)
+      var shown = SBufferInfo()
+      let state = unsafe withUnsafeMutablePointer(to: &planes) { planes in
+        unsafe planes.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 3) {
+          planes in
+          unsafe bytes.withUnsafeBufferPointer { buffer in
+            unsafe calls.DecodeFrameNoDelay?(
+              decoder, buffer.baseAddress, Int32(clamping: buffer.count), planes, &shown)
+          }
+        }
+      }
+      guard state == dsErrorFree else {
+        throw refused("state \(state?.rawValue ?? 0)")
+      }
+      let size = unsafe shown.UsrData.sSystemBuffer
+      guard shown.iBufferStatus == 1,
+        let videoFrame = unsafe I420Buffer(
+          copying: [planes.0, planes.1, planes.2],
+          strides: [Int(size.iStride.0), Int(size.iStride.1), Int(size.iStride.1)],
+          width: Int(size.iWidth), height: Int(size.iHeight))
+      else { throw refused("the frame is not for showing") }
+      needsKey = false
+      return DecodedVideo(videoFrame: videoFrame, quantiser: lastQuantiser)
+    }
+
+    /// The last frame's mean quantiser, 0 to 51.
+    private var lastQuantiser: UInt8 {
+      var statistics = SDecoderStatistics()
+      guard unsafe calls.GetOption?(decoder, DECODER_OPTION_GET_STATISTICS, &statistics) == 0
+      else { return 0 }
+      return UInt8(clamping: statistics.iAvgLumaQp)
+    }
+
+    private func refused(_ reason: String) -> CodecError {
+      needsKey = true
+      return CodecError(reason: "H.264 cannot decode: \(reason)")
     }
   }
 #endif
