@@ -28,7 +28,7 @@ struct Altered {
   var mustBeNoticed = false
 }
 
-/// Alters takes; a number determines how.
+/// Alters takes; a take's number determines how.
 struct Alterations {
   let bases: [String]
 

@@ -122,7 +122,7 @@ final class TerminalRun: Sendable {
     }
   }
 
-  /// Types, and returns how much had been shown by then.
+  /// Types `words`; returns how many characters had been shown by then.
   @discardableResult
   func type(_ words: String) -> Int {
     let before = screen.count
@@ -172,7 +172,8 @@ final class TerminalRun: Sendable {
 }
 
 extension String {
-  /// The lines that a terminal would show at the end; progress, on a busy machine, is replaced.
+  /// The lines that a terminal would show at the end; each progress line is overwritten by the
+  /// next.
   var terminalLines: [String] {
     replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
       .map { $0.components(separatedBy: "\r\u{1b}[K").last ?? "" }
