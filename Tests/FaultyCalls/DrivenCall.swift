@@ -42,7 +42,7 @@ package struct CallSetup {
       links[index].delay = .milliseconds(Int64(chance.within(8...55)))
       jitter[index] = chance.below(5)
       configurations[index].notices = PeerNotice.all
-      // As sessions set it.
+      // The values that sessions set for their peers.
       configurations[index].awaitsSlowPaths = true
       configurations[index].ignoresUnusedTransports = true
     }

@@ -8,7 +8,8 @@ package import Wire
 
 // Faults in media before it is sent.
 extension FaultyCall {
-  /// Prepares a fault of a source, an encoder or the negotiated media; returns whether it is one.
+  /// Prepares a fault of a source, an encoder or the negotiated media; returns false if the planned
+  /// fault is of another kind.
   mutating func prepareMedia() -> Bool {
     switch plan.kind {
     case .cameraStops, .cameraRepeats, .cameraBlack, .silentMicrophone, .clippedMicrophone,
