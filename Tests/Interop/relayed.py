@@ -309,8 +309,11 @@ _RECEIVED = """(async () => {
 
 
 async def visit_demo(program, folder, seconds, *options):
-    """Both tabs in the room for so long; the take, what each tab received, and the relay's words.
-    Options are those of the relay."""
+    """Makes a call between two tabs in the demo's room; returns the take, what each tab received,
+    and the relay's summary.
+
+    `options` are the relay's.
+    """
     site = recorded_others.Site()
     await site.start()
     site.script = f"<script>{recorded_others.FIND}</script>"
