@@ -53,7 +53,7 @@ struct StreamThinnerTests {
     #expect(sent.bits <= 60 * 500_000 + 2 * 500_000 + 80_000)
     #expect(sent.bits > 60 * 400_000)
     #expect(sent.key.count > 5)
-    // After a gap the next one is a key frame.
+    // The first frame after a gap is a key frame.
     for (one, next) in zip(sent.all, sent.all.dropFirst()) where next != one + 1 {
       #expect(next % 25 == 0)
     }

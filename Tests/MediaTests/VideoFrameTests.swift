@@ -29,7 +29,7 @@ struct VideoFrameTests {
     let frame = try frame(.i420, 64, 48)
     let videoFrame = frame.videoFrame()
     #expect(address(videoFrame.samples) == address(frame.buffer.bytes))
-    // And the other way round.
+    // Converted back, the samples are the same.
     let again = try VideoFrame(videoFrame, timestampNanoseconds: 0)
     #expect(address(again.buffer.bytes) == address(videoFrame.samples))
     #expect(address(again.upright.buffer.bytes) == address(videoFrame.samples))
