@@ -33,7 +33,7 @@ struct AudioCallTests {
 
   /// 60 ms, the duration that the session requests.
   private static let frames = 2_880
-  /// How many of those pass between two faults: nearly five seconds.
+  /// How many of these periods pass between two faults: nearly five seconds.
   private static let spacing = 83
   /// From one fault to the same one again, in milliseconds.
   private static let cycle = spacing * 60 * Fault.allCases.count

@@ -200,7 +200,7 @@ struct OutageReplayTests {
         #expect(times("dtls", "connected", of: peer, in: call).count == 1)
       }
     } judge: { take in
-      // Both are on the same pair again.
+      // Both peers are on the same pair again.
       let ends = "SELECT max(row), peer, local, remote FROM candidate_pair WHERE selected = 1"
       try expect(
         1,

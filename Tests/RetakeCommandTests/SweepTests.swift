@@ -215,7 +215,7 @@ struct SweepTests {
   private static func outcome(_ line: Line) -> Outcome {
     do {
       var command = try CommandReading.read(line.words)
-      // The one that answers queries limits the time and memory of its process, which this is.
+      // `answer-query` would limit the time and memory of this process.
       let isLive = ["record", "reenact", "open", "share-screen", "answer-query"]
         .contains(line.words[0])
       guard !isLive else { return Outcome() }

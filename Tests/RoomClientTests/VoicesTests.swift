@@ -143,7 +143,7 @@ import Testing
     }
     let listener = people[0]
     let always = people[1].id
-    // It is heard before it speaks.
+    // Always-on audio is received even before anyone speaks.
     try await until("the one that is always on") {
       listener.room.getAudioOccupants() == [always]
     }

@@ -148,7 +148,7 @@ struct EngineerQuestionTests {
     let found = try answer("froze the picture", call.path).filter { $0[0] == .integer(2) }
     let freeze = try #require(found.first, "no freeze")
     #expect((380...900).contains(number(freeze[1]) ?? 0), "\(freeze)")
-    // It could not be shown before its last packet arrived.
+    // The frame could not be shown before its last packet arrived.
     #expect((number(freeze[3]) ?? .infinity) <= (number(freeze[1]) ?? 0) + 0.001)
     let frame = try rows(
       "SELECT peer, direction, kind FROM frame WHERE row = "

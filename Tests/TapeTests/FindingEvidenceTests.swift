@@ -40,7 +40,7 @@ struct FindingEvidenceTests {
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)", blocks: 1_600) == ["silent-audio"])
     // A packet every 400 ms means a sender that does not transmit silence.
     #expect(try found("decoded", level: "127", blocks: 100, milliseconds: 400) == [])
-    // Muted.
+    // A track that the receiver muted is not reported.
     try folder.alter(
       path,
       """
@@ -221,7 +221,8 @@ struct FindingEvidenceTests {
     return found.detections.filter { names.contains($0.rule) }
   }
 
-  /// Makes reports every second; `packets` and `highest` are SQL of the second `i`.
+  /// Makes sender reports for the seconds 0 to 10; `packets` and `highest` are SQL expressions in
+  /// the second, `i`.
   private func reports(packets: String, highest: String) -> String {
     """
     \(numbers(0...10))
@@ -234,15 +235,15 @@ struct FindingEvidenceTests {
 
   @Test func observedMediaIsOneWayIfItsSenderContinues() throws {
     let arriving = "i * 50"
-    // It stops permanently, and its sender continues counting.
+    // The stream stops permanently while its sender continues counting.
     let dead = try seen(
       coming: "i < 250", more: reports(packets: "i * 50", highest: arriving))
     #expect(dead.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
-    // Its sender stopped: muted, or on hold.
+    // The sender stopped: it is muted, or on hold.
     let paused = try seen(
       coming: "i < 250", more: reports(packets: "min(i, 5) * 50", highest: arriving))
     #expect(paused.map(\.rule) == ["audio-paused"])
-    // It never arrived, although it was sent.
+    // The stream was sent, and no packet arrived.
     let never = try seen(coming: "0", more: reports(packets: "i * 50", highest: arriving))
     #expect(never.map(\.rule) == ["one-way-media"])
     // Three seconds are missing.

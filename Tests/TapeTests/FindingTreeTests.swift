@@ -86,7 +86,7 @@ struct FindingTreeTests {
       return try TakeFindings(path: path, rules: rules).findings.map(\.ids)
     }
     #expect(try found(3) == [["cause", "link", "symptom"]])
-    // Nine seconds later it is another finding.
+    // Nine seconds later, the symptom is a separate finding.
     #expect(try found(12) == [["cause", "link"], ["symptom"]])
   }
 

@@ -60,11 +60,11 @@ struct RowRuleTests {
     Case(
       "picture-coarse", bad: "110", good: "80",
       format(1, "out", "encoded") + frames(300, quantiser: "$X")),
-    // Small frames of about one size, or of sizes that a movement makes differ.
+    // Small frames of about the same size, or of sizes that vary as with movement.
     Case(
       "picture-still", bad: "40", good: "700",
       format(1, "in", "decoded") + frames(300, size: "1000 + i * 37 % $X", quantiser: "2")),
-    // 48 kbit/s, coarse or as fine as can be.
+    // Video at 48 kbit/s, coarsely or finely quantised.
     Case(
       "video-held-down", bad: "20", good: "4",
       format(1, "in", "decoded") + frames(300, size: "180 + i * 7 % 40", quantiser: "$X")),
@@ -83,7 +83,7 @@ struct RowRuleTests {
       "resolution-hunts", bad: "240", good: "150",
       format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)
         + frames(300, format: "iif(i < $X, 1 + i / 30 % 2, 1)")),
-    // Every other second has a third of its frames, or nine in ten.
+    // In every other second, a third of the frames, or nine tenths.
     Case(
       "frame-rate-unsteady", bad: "i % 3 = 0", good: "i % 10 <> 0",
       format(1, "in", "decoded") + frames(720, where: "i / 30 % 2 = 0 OR $X")),
@@ -101,7 +101,7 @@ struct RowRuleTests {
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
         VALUES (655360, 1, 1000000000, 'out', 'pli', 7, '{}');
       """ + format(1, "in", "decoded", key: 1) + frames(1, at: "$X")),
-    // Two holes of 0.6 and 0.8 s, or one.
+    // Two interruptions of 0.6 and 0.8 s, or one.
     Case(
       "audio-interrupted", bad: "1", good: "0",
       way + format(1, "in", "decoded", kind: "audio")

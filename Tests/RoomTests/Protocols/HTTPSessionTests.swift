@@ -72,7 +72,7 @@ struct HTTPSessionTests {
     #expect(patch.fields.contains(HTTPField("If-Match", "\"one\"")))
     let fragment = String(decoding: patch.body, as: UTF8.self)
     #expect(fragment.contains("a=candidate:1 1 udp") && fragment.contains("a=ice-ufrag:abcd"))
-    // The next ones wait for the answer, and are sent together.
+    // The next candidates wait for the answer, and are sent together.
     bench.report(
       1, .candidate(CandidateInit(candidate: "candidate:2 1 udp 1 192.0.2.2 9 typ host")))
     bench.report(1, .candidate(nil))
