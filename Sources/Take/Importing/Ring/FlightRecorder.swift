@@ -185,7 +185,7 @@ package final class FlightRecorder: Sendable {
 
   fileprivate func beginReports(_ ring: ReportRing) { state.withLock { $0.reports = ring } }
 
-  /// Retains what a page reports; searches the ring if that is due.
+  /// Retains what a page reports, and searches the ring if a search is due.
   package func append(_ report: RingReport, unixMilliseconds: Double) {
     let now = Int64(max(-9e12, min(unixMilliseconds, 9e12)) * 1e6)
     let isDue = state.withLock { state in
@@ -284,7 +284,7 @@ package final class FlightRecorder: Sendable {
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // What was before the ring was looked at before.
+      // Packets from before the ring were searched before.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {

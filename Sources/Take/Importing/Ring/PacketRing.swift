@@ -305,7 +305,7 @@ struct RingSnapshot: Sendable {
   var end: Int64
 }
 
-/// A stream of video of an owner.
+/// An owner's video stream.
 package struct RingStream: Sendable, Hashable {
   package var owner: UInt32
   package var ssrc: UInt32
@@ -355,7 +355,7 @@ struct RingPictures: Sendable {
     for (stream, frames) in streams where frames.lastAt < ringBegins { streams[stream] = nil }
   }
 
-  /// How many streams have no key frame between two times, although they have frames there.
+  /// Returns how many streams have frames but no key frame between two times.
   func withoutKeyFrame(from begin: Int64, to end: Int64) -> Int {
     streams.values.count { frames in
       frames.lastAt >= begin && !frames.keys.contains { $0 >= begin && $0 <= end }

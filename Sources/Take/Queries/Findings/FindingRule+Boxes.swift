@@ -276,7 +276,6 @@ extension FindingRule {
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
-    // The detection begins with the first loss after which no large packet arrived.
     let lost = all.filter { !$0.hasArrived }
     guard Double(lost.count) >= limits["least_lost"] else { return nil }
     let sizes = lost.map(\.size).sorted()
@@ -284,6 +283,7 @@ extension FindingRule {
     let least = sizes[sizes.count / 10]
     let sorted = all.sorted { ($0.at, $0.size) < ($1.at, $1.size) }
     let lastLarge = sorted.last { $0.hasArrived && $0.size >= least }?.at ?? .min
+    // The first loss after which no large packet arrived; the detection begins here.
     let firstLost = sorted.first { !$0.hasArrived && $0.size >= least && $0.at > lastLarge }?.at
     // The last packets sent may still be in flight.
     guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000

@@ -26,7 +26,7 @@ package struct TakeVerification: Sendable {
   package var outcome: Outcome
   /// The parts substituted from the recording or omitted, with reasons.
   ///
-  /// Other libraries produced it, so the test passes only in part.
+  /// Other libraries than this machine's produced these parts, so the test passes only in part.
   package var leftOut: [String] = []
   /// Further remarks.
   package var notes: [String] = []
