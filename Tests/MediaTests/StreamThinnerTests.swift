@@ -14,7 +14,7 @@ struct StreamThinnerTests {
   ///
   /// - Parameters:
   ///   - bytes: the size of a video frame; key frames have `keyBytes`.
-  ///   - references: whether only every second video frame is referred to.
+  ///   - hasFree: whether no other frame refers to every second one.
   private func film(
     _ thinner: inout StreamThinner, from second: Int = 0, seconds: Int, bytes: Int,
     keyBytes: Int? = nil, hasFree: Bool = false, limit: UInt64?

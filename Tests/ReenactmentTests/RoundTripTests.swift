@@ -23,7 +23,7 @@ struct RoundTripTests {
   private static let reference = RTCPPacket.extendedReport(
     ExtendedReport(ssrc: 7, receiverReferenceTime: time))
 
-  /// The report block of a sender that answers after 80 ms: 5243 parts of 1/65536 s.
+  /// Returns the report block of a sender that answers after 80 ms: 5243 parts of 1/65536 s.
   private static func block(_ report: UInt32) -> ReportBlock {
     ReportBlock(
       ssrc: 7, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0,

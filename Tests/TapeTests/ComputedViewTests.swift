@@ -240,7 +240,7 @@ private struct JumpingCall {
     rows[table, default: []].append("(\(values(step << 16)))")
   }
 
-  /// A packet of one end; `path` is 1 at the sender and 2 at the receiver.
+  /// Adds a packet of one end; `path` is 1 at the sender and 2 at the receiver.
   private mutating func addPacket(path: Int, ssrc: Int, type: Int, _ sequence: Int, _ time: Int) {
     let now = at + (path == 1 ? 0 : 20_000_000 + below(30_000_000))
     add("packet_store") { row in
@@ -285,7 +285,7 @@ private struct JumpingCall {
     for sequence in arrived { addPacket(path: 2, ssrc: 7, type: 96, sequence, time) }
   }
 
-  /// The statements that add a call to an empty take.
+  /// Returns the statements that add a call to an empty take.
   mutating func statements(frames: Int) -> String {
     // Both wrap within the first tenth of the frames.
     var (sequence, time) = (65_500, 4_294_967_000)

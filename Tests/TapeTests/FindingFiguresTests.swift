@@ -25,8 +25,8 @@ struct FindingFiguresTests {
 
   // MARK: Freezes
 
-  /// Each row of the view `freeze` is one detection, in one finding: of a freeze, or of a sender
-  /// that had nothing to send.
+  /// Expects each row of the view `freeze` to be one detection in one finding: of a freeze, or of a
+  /// sender that had nothing to send.
   private func expectEveryFreeze(_ path: String, sourceLocation: SourceLocation = #_sourceLocation)
     throws
   {

@@ -177,6 +177,8 @@ struct MediaPart {
 
   /// Decodes what another stack received; frames of a codec without a library are written
   /// undecoded.
+  ///
+  /// - Returns: true, as no part of such a take has to be replayed.
   private func writeReported(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {

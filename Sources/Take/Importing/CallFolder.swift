@@ -18,7 +18,7 @@ package struct CallFolder {
   private let capture: String
   private let folder: String
   private let settings: ImportSettings
-  /// Whether existing takes are replaced.
+  /// Whether an existing take is replaced or kept.
   private let present: WholeFile.Present
   private let reports: ImportReports
 

@@ -81,7 +81,7 @@ package enum TakeSchema {
       "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
   }
 
-  /// The size of all tables but those of bytes, `wire` and `media`.
+  /// Returns the size of all tables but those of bytes, `wire` and `media`.
   static func rowBytes(
     _ handle: OpaquePointer, _ statements: StatementStore?
   ) throws(SQLiteError) -> Int64 {

@@ -17,7 +17,7 @@ package struct RingTrigger: Sendable, Hashable {
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
 
-  /// A trigger for an explicit request, which always writes a take.
+  /// Returns a trigger for an explicit request, which always writes a take.
   package static func signal(_ name: String) -> RingTrigger { RingTrigger(key: "", words: name) }
 }
 
@@ -372,7 +372,7 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// The lock covers only the copy, because media waits for it.
+  /// Returns a copy of the ring; the lock covers nothing else, because media waits for it.
   private func snapshot() -> Snapshot {
     state.withLock { state in
       if let reports = state.reports {

@@ -334,7 +334,7 @@ struct RingPictures: Sendable {
     streams[stream] = frames
   }
 
-  /// The time from which packets are needed for pictures from the ring's beginning on.
+  /// Returns the time from which packets are needed for pictures from the ring's beginning on.
   func begin(ringBegins: Int64) -> Int64 {
     var begin = ringBegins
     for frames in streams.values where frames.lastAt >= ringBegins {
@@ -457,7 +457,7 @@ struct RingRecord {
 }
 
 extension RingPacket {
-  /// A datagram of a capture.
+  /// Copies a datagram from a capture.
   package init(_ datagram: CapturedDatagram, _ reader: borrowing CaptureReader) {
     self.init(
       at: datagram.unixNanoseconds, tuple: datagram.tuple,
@@ -465,7 +465,7 @@ extension RingPacket {
     (isTruncated, ecn) = (datagram.isTruncated, datagram.ecn)
   }
 
-  /// The next bytes of a connection in a capture.
+  /// Copies the next bytes of a connection from a capture.
   package init(_ piece: CapturedStreamPiece, _ reader: borrowing CaptureReader) {
     self.init(
       at: piece.unixNanoseconds, tuple: piece.tuple, bytes: [UInt8](reader.bytes(piece.payload)))

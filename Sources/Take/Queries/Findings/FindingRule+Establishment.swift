@@ -190,7 +190,7 @@ extension FindingRule {
     return found
   }
 
-  /// The times of transports' statistics in order, for peers whose own stack reported them.
+  /// Returns the times of transports' statistics in order, for peers whose own stack reported them.
   private static func sampleTimes(
     _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Int64: [Int64]] {
