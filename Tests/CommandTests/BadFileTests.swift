@@ -46,7 +46,7 @@ struct BadFileTests {
       let outcome = try await Tool.run(verb, path)
       #expect(outcome.status == 65 && outcome.errors.contains("not a file"), "\(outcome.errors)")
     }
-    // These accept a folder of takes under any name.
+    // These verbs accept a folder of takes under any name.
     for verb in [["info", path], ["speakers", path], ["sql", path, "SELECT * FROM packet"]] {
       let outcome = try await Tool.run(verb)
       #expect(outcome.status == 66 && outcome.errors.contains("there is no take in it"))

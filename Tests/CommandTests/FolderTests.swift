@@ -255,7 +255,7 @@ struct FolderTests {
       toFile: rules, atomically: true, encoding: .utf8)
     let off = try await takes.run("findings", takes.path, "--rules", rules)
     #expect(off.status == 0 && !off.output.contains("Packet loss from"), "\(off.output)")
-    // Other rules leave no catalogue behind.
+    // With other rules, no catalogue is written.
     #expect(!FileManager.default.fileExists(atPath: takes.catalogue))
     let part = try await takes.run("findings", takes.path, "--peer", "caller", "--to", "100ms")
     #expect(part.status == 0 && part.output.contains("Nothing seems wrong"), "\(part.output)")

@@ -44,7 +44,7 @@ extension LiveTests {
         let gathered = "machine = 'ice-gathering' AND to_state = 'complete'"
         #expect(try count(path, gathered, of: "state") == 2)
       }
-      // Both sides recorded the same messages.
+      // The two takes contain the same messages.
       let text = "SELECT type, message FROM signaling ORDER BY row"
       let words = try await [called, served].asyncMap {
         try await Tool.run("sql", $0, text, "--format", "csv").output

@@ -92,7 +92,7 @@ extension FaultyCall {
     switch plan.kind {
     case .bandwidthLine:
       words = "b=AS:\(rate) of the receiver"
-      // In the description that the culprit receives.
+      // Changes the description that the culprit receives.
       let number = setup.offerer == plan.culprit ? 1 : 0
       setup.edit = { place, sdp in
         place == number ? FaultyCall.limited(sdp, kilobits: rate) : sdp

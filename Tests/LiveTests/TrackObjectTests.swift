@@ -117,7 +117,7 @@ import Wire
     track.addSink(sink)
     let blocks = call.callee.counters.audioReceived
     await sink.wait { $0.audio.count >= 10 }
-    // Once per block, although the sink was added twice.
+    // The sink is called once per block, although it was added twice.
     #expect(sink.audio.count <= call.callee.counters.audioReceived - blocks + 1)
     #expect(!track.isMuted)
     #expect(sink.audio.last?.samples.contains { $0 != 0 } == true)

@@ -176,7 +176,7 @@ struct VideoFrameTests {
       for rotation in VideoRotation.allCases {
         let frame = try frame(format, 101, 37, rotation: rotation)
         let fast = frame.videoFrame().samples
-        // Only the C code.
+        // Allows only libyuv's C code.
         _ = MaskCpuFlags(1)
         let plain = frame.videoFrame().samples
         _ = MaskCpuFlags(-1)

@@ -214,7 +214,7 @@ struct PlayingTests {
     let origin =
       first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
     for (at, change) in zip(offers, changes) {
-      // Not before its time, and late only by what a busy machine costs.
+      // An offer is sent not before its time, and late only by what a busy machine costs.
       let delay = at - origin - change.distance.nanoseconds
       #expect((-20_000_000...2_000_000_000).contains(delay))
     }

@@ -328,7 +328,7 @@ struct FlightRecorderTests {
     #expect(
       retained([record(22), record(23), record(20), record(22), [0x80, 111, 0, 1], [0xff, 0]])
         == [0, 2, 3])
-    // Also inside TURN channel data.
+    // Handshake records inside TURN channel data are kept as well.
     let channel: [UInt8] = [0x40, 1, 0, 103] + record(22)
     #expect(retained([channel, [0x40, 1, 0, 4, 0x80, 111, 0, 1]]) == [0])
     // The total size is limited.

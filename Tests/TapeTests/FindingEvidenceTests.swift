@@ -147,7 +147,7 @@ struct FindingEvidenceTests {
     #expect(
       try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
     #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
-    // They arrived, and were not shown.
+    // All frames arrived, and most were not shown.
     #expect(try !video(seldom, "i").isEmpty)
   }
 
@@ -251,7 +251,7 @@ struct FindingEvidenceTests {
       coming: "i < 200 OR i > 350", more: reports(packets: "i * 50", highest: arriving))
     #expect(gap.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
     #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
-    // Nothing is wrong.
+    // Everything arrives, so there is no finding.
     #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
     // The remote peer's reports say that this peer's packets do not arrive.
     let deaf = try seen(

@@ -369,7 +369,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path).detections.filter {
       $0.rule == "speech-while-muted"
     }
-    // From 0.3 s of voice on, until a second after its end.
+    // The detection begins after 0.3 s of voice and ends a second after the voice.
     #expect(found.map(\.peer) == (notices == nil ? [] : [1]))
     for problem in found {
       let length = problem.toNanoseconds - problem.fromNanoseconds

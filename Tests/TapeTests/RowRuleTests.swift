@@ -83,7 +83,7 @@ struct RowRuleTests {
       "resolution-hunts", bad: "240", good: "150",
       format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)
         + frames(300, format: "iif(i < $X, 1 + i / 30 % 2, 1)")),
-    // In every other second, a third of the frames, or nine tenths.
+    // A third of the frames, or nine tenths of them, in every other second.
     Case(
       "frame-rate-unsteady", bad: "i % 3 = 0", good: "i % 10 <> 0",
       format(1, "in", "decoded") + frames(720, where: "i / 30 % 2 = 0 OR $X")),
@@ -138,7 +138,7 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'out',
           4800 * (1000 + i % 2 * $X) * (1000 + i % 2 * $X), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // From thirty frames a second to ten, or to twenty.
+    // The rate falls from thirty frames a second to ten, or to twenty.
     Case(
       "camera-slow", bad: "10", good: "20",
       """

@@ -392,8 +392,10 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Returns the joint impact of detections. Overlapping times count once, also those of several
-  /// streams: nobody misses media for longer than the call.
+  /// Returns the joint impact of detections.
+  ///
+  /// Overlapping times count once, also those of several streams: nobody misses media for longer
+  /// than the call.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {

@@ -137,8 +137,8 @@ extension FindingRule {
       if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
       guard !peer.isObserved else { continue }
       if let other = peer.other, facts.peer(other)?.isObserved == false {
-        // Both ends are in the take: compares the packets sent by this end with those received by
-        // the other.
+        // Both ends are in the take, so the packets sent by this end can be compared with those
+        // received by the other.
         let lost = facts.streams.filter {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }

@@ -59,7 +59,7 @@ package struct TakeFindings: Sendable {
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
-      // Some are found in tenths of a second, the last of which may reach beyond the end.
+      // Some detections are made in tenths of a second, the last of which may reach beyond the end.
       for place in detections.indices where detections[place].fromNanoseconds < facts.end {
         detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
       }

@@ -199,7 +199,7 @@ extension FindingRule {
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
       let seconds = Double(to &- from) / 1e9
-      // Only for peers with decrypted media.
+      // Whether the peer's media was decrypted.
       let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
       guard seconds > limits["least_s"],
         shown != nil || Double(stream.packets) >= 5 * seconds || isOpened

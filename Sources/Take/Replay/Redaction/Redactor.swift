@@ -196,7 +196,7 @@ package struct Redactor {
       case .identical: return replayer
       case .altered: return nil
       case .diverged(let divergence):
-        // On another processor, codecs produce other results.
+        // On another processor, codecs produce other results, which the recorded ones replace.
         guard
           let other = substitution.standingIn(
             for: divergence, in: path, header, by: toolchain)
@@ -228,7 +228,7 @@ package struct Redactor {
   private func newHeader(isFactsOnly: Bool) -> TakeHeader {
     var new = header
     new.label = text.value(header.label)
-    // In order, because what stands for a word may depend on the words before it.
+    // Replaces tags in order, because what stands for a word may depend on the words before it.
     let tags = header.tags.sorted { $0.key < $1.key }.map {
       (text.value($0.key), text.value($0.value, key: $0.key))
     }
