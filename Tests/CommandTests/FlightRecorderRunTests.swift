@@ -8,7 +8,6 @@ struct FlightRecorderRunTests {
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
-  /// Returns the takes in a folder.
   private func takes(_ folder: Folder) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
       .filter { !$0.hasPrefix(".") }.map(folder.file)

@@ -74,7 +74,6 @@ extension LiveTests {
       #expect(outcome.status == 0 && outcome.output.contains("there was no call"), "\(outcome)")
     }
 
-    /// Posts a text and returns the status and the body.
     private func post(_ url: String, _ body: String, _ type: String) async throws -> (
       status: String, body: String
     ) {

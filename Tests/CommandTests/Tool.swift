@@ -137,7 +137,6 @@ final class Run: Sendable {
   /// When the process ended, which a waiting test may learn much later; nil while it runs.
   var end: ContinuousClock.Instant? { endedAt.time.withLock { $0 } }
 
-  /// Sends a signal to the process.
   func send(_ signal: Int32) { kill(processIdentifier, signal) }
 
   /// Waits for the end of the process.

@@ -151,13 +151,13 @@ package final class DrivenCall {
     }
   }
 
-  /// Schedules an action, in milliseconds of the call.
+  /// Schedules an action at a time in milliseconds since the call began.
   package func at(_ milliseconds: Int, _ act: @escaping (DrivenCall) -> Void) {
     let at = Instant.zero + .milliseconds(Int64(milliseconds))
     actions.insert((at, act), at: actions.firstIndex { $0.at > at } ?? actions.endIndex)
   }
 
-  /// Runs the call up to an instant, in milliseconds of the call.
+  /// Runs the call up to a time in milliseconds since it began.
   package func run(until milliseconds: Int) {
     let end = Instant.zero + .milliseconds(Int64(milliseconds))
     while call.now < end {

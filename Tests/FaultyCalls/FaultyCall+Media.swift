@@ -179,7 +179,6 @@ extension DrivenCall {
     call.call(peer, .replaceSource(transceiver: track, source))
   }
 
-  /// Sets the content hint for a peer's video.
   package func hint(_ hint: ContentHint, of peer: Int) {
     guard let track = transceivers[peer][.video] else { return }
     call.call(peer, .setContentHint(transceiver: track, hint))
@@ -196,7 +195,6 @@ extension DrivenCall {
     negotiate(from: peer)
   }
 
-  /// Changes a track's encodings.
   func change(_ kind: MediaKind, of peer: Int, _ change: (inout [RTPEncoding]) -> Void) {
     guard let track = transceivers[peer][kind],
       case .parameters(var parameters) = call.call(peer, .getParameters(transceiver: track))

@@ -275,7 +275,6 @@ extension Value {
 }
 
 extension RowList {
-  /// Replaces one value.
   fileprivate mutating func replace(_ row: Int, _ column: Int, with value: Value) {
     rebuild { index, table, values in
       var values = values
@@ -284,7 +283,6 @@ extension RowList {
     }
   }
 
-  /// Replaces a row by `count` copies of it.
   fileprivate mutating func replace(_ row: Int, withCopies count: Int) {
     rebuild { index, table, values in
       Array(repeating: (table, values), count: index == row ? count : 1)

@@ -47,7 +47,6 @@ struct OutageReplayTests {
     try judge(try TakeFile.open(path))
   }
 
-  /// Expects a query to return a number.
   private func expect(_ number: Int64, _ query: String, in take: borrowing SQLiteConnection) throws
   {
     let found = try take.integer(query)

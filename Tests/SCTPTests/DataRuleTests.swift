@@ -227,9 +227,10 @@ struct DataRuleTests {
     }
     #expect(acknowledge(-1, [2, 2]) == [])
     #expect(acknowledge(-1, [2, 3]) == [])
-    // The third report for the first one; the first for the fourth.
+    // This is the third report that the first chunk is missing, and the first one for the fourth.
     #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
-    // The first one arrived: the second report for the fourth, though nothing after it is new.
+    // The first chunk arrived; this is the second report for the fourth, though nothing after it is
+    // new.
     #expect(acknowledge(2, [2, 2]) == [])
     #expect(acknowledge(2, [2, 3]).first == 3)
   }

@@ -15,18 +15,17 @@ enum NetworkScene: String, CaseIterable {
   // Scenes without faults.
   case good, wideBottleneck, littleJitter, shortStop, openRelay, slowAnswer, renegotiated
   case rightCredentials, lossWithRepair, shortSilence
-  // Signaling.
+  // Faults of signaling.
   case noAnswer, lateAnswer, refusedDescription, storm, openRestart, rejectedSection
   case unwantedMedia, remappedPayloadType, doubledLines, secondAnswer
-  // Setup.
+  // Faults of setup.
   case wrongFingerprint, lostFlights, deadAtFirst, wrongPassword, turnRefuses, turnIsGone
   case unknownName, behindNATs, noWay, noCandidates, relayOnly
-  // Network.
+  // Faults of the network.
   case narrowBottleneck, jitter, duplicates, lossWithoutRepair, heavyLoss, deadPath, deadOneWay
   case checksLost, oneStreamLost, reportsLost, ownStop, peerStop, heldUp, longerWay, churn
   case replayed, dataBehindLoss, skewedClock, reordered
 
-  /// Records the call and returns its take's path.
   func record(in folder: TakeFolder) throws -> String {
     let path = folder.file("\(rawValue).take")
     let recorded = try RecordedVirtualCall(

@@ -44,7 +44,6 @@ struct TalkTests {
     return path
   }
 
-  /// Returns a query's rows as text.
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""
     try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }

@@ -74,7 +74,6 @@ struct PacketFile {
     count += 1
   }
 
-  /// Flushes the buffer.
   func flush() throws(ExportFailure) { try file.flush() }
 
   /// Flushes the buffer and gives the file its final name.

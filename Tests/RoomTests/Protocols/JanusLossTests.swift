@@ -137,7 +137,8 @@ struct JanusLossTests {
       try bench.sent()["body"]?["streams"]?.json == #"[{"feed":7,"mid":"0"}]"#)
   }
 
-  /// All participants return at once: the present ones have published nothing yet.
+  /// After a restart, all participants return at once: those already in the room have published
+  /// nothing yet.
   @Test func mediaFromBeforeAServerRestartIsRemoved() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))

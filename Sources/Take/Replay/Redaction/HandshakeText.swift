@@ -132,7 +132,6 @@ enum HandshakeText {
       }
     }
 
-    /// The SRTP profile's name.
     var profileName: String {
       let known = SRTPProtection.allCases.first { $0.profile.rawValue == profile }
       return known?.rawValue ?? ""
