@@ -143,7 +143,7 @@ extension FaultyCall {
         return [(bytes, release - now)]
       }
     }
-    // For three seconds.
+    // Three seconds of audio packets.
     isTouched = { $0.box.touched >= 150 }
   }
 

@@ -124,7 +124,7 @@ import Wire
     for _ in 0..<20 { _ = try await call.caller.getStats() }
   }
 
-  // TW20: on every path from a source to a sender.
+  // TW20: a screen is reported on every path from a source to a sender.
   @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
     // The capturer starts after the track was added, or before.

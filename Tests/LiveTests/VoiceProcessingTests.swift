@@ -153,7 +153,7 @@ import Testing
       withExtendedLifetime(sink) {}
       return power(samples.withLock { $0.suffix(96_000) })
     }
-    // Selected by audio unit: `rioc`, the one without processing.
+    // The audio unit selects processing: `rioc` is the one without.
     let (processed, plain) = (try left(.voice), try left(.custom(0x7269_6f63)))
     #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }

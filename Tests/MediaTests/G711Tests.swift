@@ -95,7 +95,7 @@ struct G711Tests {
       played += concealment.block.samples
       _ = packet()
     }
-    // 10 ms are as loud as before; after 60 ms it is silent.
+    // The first 10 ms are as loud as before, and after 60 ms there is silence.
     #expect(energies[0] > energies[1] && energies[1] > energies[2])
     #expect(energies[4] == 0)
     for _ in 0..<3 { played += try decoder.decode(.payload(packet())).block.samples }

@@ -108,7 +108,7 @@ struct H264ReplayTests {
       "SELECT count(*) FROM stat WHERE type = 'outbound-rtp'"
         + " AND members ->> 'qualityLimitationReason' = 'bandwidth'")
     #expect(limitations ?? 0 > 5, "\(limitations ?? -1)")
-    // All except those offered before the connection existed.
+    // All frames count except those offered before the connection existed.
     let came = try take.integer(
       "SELECT max(members ->> 'frames') FROM stat WHERE type = 'media-source'")
     #expect(came ?? 0 > 490)

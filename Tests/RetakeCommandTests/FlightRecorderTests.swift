@@ -150,7 +150,7 @@ struct FlightRecorderTests {
         peer,
         .replaceSource(transceiver: 2, .pattern(width: 128, height: 96, framesPerSecond: 5)))
     }
-    // The pattern makes no further key frame.
+    // A test pattern causes no further key frame.
     flight.call.run(for: .seconds(30))
     flight.plan.writeAll(.signal("SIGUSR1"))
     let take = try #require(flight.takes.first)

@@ -206,7 +206,7 @@ struct ComputedViewTests {
           SELECT 1 FROM rtp WHERE rtp.direction = 'in' AND rtp.peer <> arrival.peer
             AND rtp.ssrc = arrival.ssrc AND rtp.sequence = arrival.sequence)
         """) == 0)
-    // Its times are as far apart as those measured at the other end, within a quarter of 1 ms.
+    // The reported times are as far apart as those measured at the other end, within 1 ms.
     #expect(
       try connection.integer(
         """

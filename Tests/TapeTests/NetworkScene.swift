@@ -269,7 +269,7 @@ enum NetworkScene: String, CaseIterable {
       filter(call) { bytes, _ in (bytes.first ?? 255) > 3 }
       recorded.run(for: .seconds(40))
     case .oneStreamLost:
-      // The first video stream that passes.
+      // The SSRC of the first video stream that passes; all its packets are lost.
       var lost: ArraySlice<UInt8>?
       filter(call) { bytes, source in
         guard source.port == 40_000, bytes.count > 300, bytes[0] >= 128 else {
