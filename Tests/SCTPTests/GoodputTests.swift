@@ -46,7 +46,8 @@ struct GoodputTests {
     return seeds.map(value).reduce(0, +) / Double(seeds.count)
   }
 
-  /// From half a megabit per second to ten; at two, bottleneck and losses allow about the same.
+  /// The rates go from half a megabit per second to ten; at two, bottleneck and losses allow
+  /// similar rates.
   @Test(arguments: [
     (60_000, 0.95), (125_000, 0.95), (250_000, 0.9), (500_000, 0.95), (1_250_000, 0.95),
   ])

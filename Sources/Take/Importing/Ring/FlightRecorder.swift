@@ -284,7 +284,7 @@ package final class FlightRecorder: Sendable {
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // Packets from before the ring were searched before.
+      // Earlier searches covered the packets from before the ring.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {

@@ -227,7 +227,7 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
-        // The latest one that begins before it is the nearest.
+        // Prefers a cause that overlaps the symptom, and then one that begins close to it.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }

@@ -75,7 +75,8 @@ package struct Redactor {
     let scan = RedactionScan(standIns, media: media)
     try produce(from: rows, scan, &reason)
     if try scan.leak(in: output) != nil {
-      // Somebody's name may be a part of a longer word.
+      // A replaced text is still there, perhaps as a part of a longer word: writes the take again
+      // without it.
       for name in [output, rows] { FileBytes.remove(name) }
       reason = known
       try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil) {

@@ -303,7 +303,7 @@ final class WireReader {
 
   private func move(to number: Int64) throws(SQLiteError) -> Bool {
     guard number != piece else { return isThere }
-    // Unknown while the statement may fail.
+    // No piece is known to be loaded if the statement fails.
     piece = -1
     pieces.reset()
     pieces.bind(number, at: 1)

@@ -45,7 +45,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Between the two calls, another process took it for a leftover and locked it briefly.
+      // Between the two calls, another process took the file for a leftover and locked it briefly.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
