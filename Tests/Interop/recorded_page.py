@@ -140,7 +140,6 @@ class Site:
         self.address = f"http://127.0.0.1:{port}"
 
     async def end(self):
-        """Stops serving."""
         await self._runner.cleanup()
 
     async def _respond(self, request):
@@ -210,7 +209,6 @@ class Browser:
         return cls(child, await Page.open(found.group(1)), found.group(1))
 
     async def end(self):
-        """Ends the browser."""
         await self.page.close()
         await self._child.end()
 
