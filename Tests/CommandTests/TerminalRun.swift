@@ -151,7 +151,6 @@ final class TerminalRun: Sendable {
     try await wait(for: answer, after: type(words))
   }
 
-  /// Sends a signal to the command.
   func send(_ signal: Int32) { kill(child, signal) }
 
   /// Waits for the end, pressing keys until then; returns the exit status, or minus the signal that

@@ -131,7 +131,6 @@ final class Run: Sendable {
   /// The process's standard error so far.
   var errors: String { (try? String(contentsOf: folder.url("err"), encoding: .utf8)) ?? "" }
 
-  /// Whether the process is still running.
   var isRunning: Bool { process.isRunning }
 
   /// When the process ended, which a waiting test may learn much later; nil while it runs.

@@ -123,7 +123,7 @@ class Relay:
 
     @classmethod
     async def start(cls, program, folder, upstream, *options, bind="127.0.0.1"):
-        """Starts it in front of a server; without an address to bind, Janus can reach it."""
+        """Starts a relay in front of a server; Janus can reach one without an address to bind."""
         (port,) = free_ports(1)
         take = folder / "relay.take"
         child = await Child.start(
@@ -142,7 +142,7 @@ class Relay:
         return self._child.output[-1]
 
     async def abandon(self):
-        """Ends it without checks."""
+        """Ends the relay without checks."""
         await self._child.end()
 
 

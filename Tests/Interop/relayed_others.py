@@ -44,7 +44,7 @@ _END = """(async (address, calls, bulk, video) => {""" + JOIN + """
   await isOpen;
 })"""
 
-# Sends that many bytes over the channel as fast as possible; returns megabytes per second.
+# Sends `bulk` bytes over the channel as fast as possible; returns megabytes per second.
 _SEND = """(async (bulk, size) => {
   const {channel} = window.end;
   const begin = performance.now();

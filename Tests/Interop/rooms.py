@@ -285,14 +285,14 @@ class Browsers:
             await peer.accept(reply["jsep"]["sdp"])
 
     async def leave(self):
-        """Ends them."""
+        """Ends the sessions and the browsers."""
         while self._open:
             peer, session = self._open.pop()
             await session.close()
             await peer.close()
 
     async def keep(self, now):
-        """Keeps their sessions alive."""
+        """Keeps the browsers' sessions alive."""
         if now - self._kept < _KEEP_SECONDS:
             return
         self._kept = now

@@ -99,7 +99,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  /// Returns what a take records about its senders' capturers, and the take.
+  /// Returns what a take records about its senders' capturers.
   private func notes(
     _ body: (FactoryCall) async throws -> Void
   ) async throws -> [String] {

@@ -22,7 +22,7 @@ struct H264ReplayTests {
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Offers encoded video frames for half a minute, one key frame in ten.
+  /// Sends ten encoded video frames per second, one of ten a key frame.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }

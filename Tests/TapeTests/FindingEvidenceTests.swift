@@ -106,8 +106,11 @@ struct FindingEvidenceTests {
     #expect(try found(connected, hasMedia: false) == [])
   }
 
-  /// Makes video of 30 frames per second, one packet each: which frames were shown, and the
-  /// received sequence numbers, as SQL of their number `i`.
+  /// Makes a take of received video with 30 frames per second, one packet each.
+  ///
+  /// - Parameters:
+  ///   - frames: an SQL condition on a frame's number `i`: whether it was shown.
+  ///   - packets: an SQL expression for the packet's sequence number; NULL if it was lost.
   private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
     try folder.alter(

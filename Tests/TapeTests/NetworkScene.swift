@@ -181,7 +181,7 @@ enum NetworkScene: String, CaseIterable {
     return lines.joined(separator: "\r\n")
   }
 
-  /// Loses the caller's handshake packets until a time.
+  /// Loses both ends' handshake packets for a time.
   private func loseHandshake(_ call: VirtualCall, until interval: Interval) {
     let end = call.now + interval
     filter(call) { [weak call] bytes, _ in

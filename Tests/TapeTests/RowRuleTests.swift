@@ -24,7 +24,7 @@ struct RowRuleTests {
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(limit - 1))"
   }
 
-  /// Returns a frame format row: a number, the direction, the outcome, and more.
+  /// Returns a statement that inserts a frame format.
   private static func format(
     _ number: Int, _ direction: String, _ outcome: String, kind: String = "video", ssrc: Int = 7,
     key: Int = 0, size: Int = 360
@@ -38,7 +38,8 @@ struct RowRuleTests {
     """
   }
 
-  /// Returns video frames, 30 per second, with the numbers `i` below a limit.
+  /// Returns a statement that inserts video frames with the numbers `i` below a limit, by default
+  /// 30 per second.
   private static func frames(
     _ limit: Int, format: String = "1", at: String = "i * 33333333", size: String = "1000",
     quantiser: String = "40", where holds: String = "1"

@@ -23,7 +23,7 @@ struct HTTPSessionTests {
         protocolName: Protocol.name, urls: ["https://live.example/whip/endpoint"]))
   }
 
-  /// Returns a WHIP client whose offer is at the server.
+  /// Returns a WHIP client that has posted its offer and waits for the answer.
   private static func offered() -> SignalingBench<WHIPMachine> {
     var bench = bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "", token: "t")))

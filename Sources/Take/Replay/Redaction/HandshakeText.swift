@@ -137,7 +137,7 @@ enum HandshakeText {
       return known?.rawValue ?? ""
     }
 
-    /// Learns from a datagram; returns false if it has no hello.
+    /// Learns from a datagram; returns whether a ServerHello completed what the ClientHello began.
     mutating func learn(_ datagram: [UInt8]) -> Bool {
       var isNew = false
       for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {
