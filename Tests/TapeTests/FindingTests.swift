@@ -225,7 +225,7 @@ struct FindingTests {
 
   @Test func aMissingKeyFrameIsReported() throws {
     let folder = try TakeFolder()
-    // A request every second, an answer after four.
+    // Two requests a second apart, and a key frame four seconds after the first.
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(
       path,

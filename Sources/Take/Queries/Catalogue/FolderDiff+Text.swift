@@ -1,6 +1,6 @@
 import Wire
 
-// Output for comparisons of folders.
+// Text and JSON output of comparisons of folders.
 extension FolderDiff {
   /// Returns the differences as tables.
   package func text(_ look: TableLook = TableLook()) -> String {
