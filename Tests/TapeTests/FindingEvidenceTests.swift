@@ -285,7 +285,7 @@ struct FindingEvidenceTests {
       ])
   }
 
-  /// Sequence numbers that restart at a lower value after ten seconds.
+  /// Sequence numbers that restart at a lower value after eight seconds.
   @Test func aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins() throws {
     let folder = try TakeFolder()
     let path = try video(folder, frames: "0", packets: "iif(i < 240, 9000 + i, i)")

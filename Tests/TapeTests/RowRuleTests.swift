@@ -79,7 +79,7 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'in',
           iif(i BETWEEN 100 AND 99 + $X, 0, 4800 * 250000), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // Seven changes of the size, or four.
+    // Eight changes of the size, or four.
     Case(
       "resolution-hunts", bad: "240", good: "150",
       format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)

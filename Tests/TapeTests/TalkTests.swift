@@ -60,7 +60,7 @@ struct TalkTests {
     #expect(talk.people.map(\.name) == ["anna", "ben"])
     #expect(talk.people.map(\.speakingNanoseconds) == [3_000_000_000, 1_000_000_000])
     #expect(talk.share(of: talk.people[0]) == 0.75)
-    // From 0 to 20 s, only one participant spoke.
+    // From 0 to 20 s, the two never speak at the same time.
     #expect(talk.silentNanoseconds == 16_000_000_000 && talk.overlapNanoseconds == 0)
   }
 
