@@ -28,7 +28,7 @@ struct Altered {
   var mustBeNoticed = false
 }
 
-/// Alters takes; a number determines how.
+/// Alters takes; a take's number determines how.
 struct Alterations {
   let bases: [String]
 
@@ -65,7 +65,7 @@ struct Alterations {
     let count = 1 + chance.below(16)
     let start = chance.below(bytes.count)
     for _ in 0..<count {
-      // Places are far apart, or all in one page.
+      // Half of the places are anywhere, and half are within 64 bytes.
       let place = chance.isOne(in: 2) ? chance.below(bytes.count) : start + chance.below(64)
       if place < bytes.count { bytes[place] ^= UInt8(1 << chance.below(8)) }
     }

@@ -77,8 +77,7 @@ struct VerbRun {
     ]
   }
 
-  /// The processor seconds that a verb may use, however busy the machine is, and the bytes of
-  /// memory that the process may use.
+  /// The processor seconds that a verb may use, however busy the machine is.
   private static let seconds: UInt32 = 20
   /// A verb that waits ten times as long without using the processor is stuck.
   private static let waiting = 10 * seconds
@@ -109,7 +108,7 @@ struct VerbRun {
     return outcome
   }
 
-  /// Runs the verbs from `start` on, and writes their statuses down.
+  /// Runs the verbs from `start` on, and appends their statuses to `report`.
   private func run(from start: Int, _ report: String) {
     let log = open(report, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)
     let null = open("/dev/null", O_RDWR)
@@ -136,7 +135,7 @@ struct VerbRun {
     }
   }
 
-  /// Ends the process after some seconds of the processor, or of waiting; 0 does not.
+  /// Limits this process's processor time, and its total time; 0 seconds means no limit.
   private static func limitTime(_ seconds: UInt32, _ waiting: UInt32) {
     var processor = itimerval()
     processor.it_value.tv_sec = Int(seconds)

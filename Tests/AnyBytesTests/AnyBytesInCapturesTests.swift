@@ -135,7 +135,8 @@ import Wire
     return samples
   }
 
-  /// Captures that start like Retake's own exports, with meaningless numbers in their headers.
+  /// Returns captures that start like Retake's own exports, with meaningless numbers in their
+  /// headers.
   private static func heads(of samples: [CaptureSample]) -> [CaptureSample] {
     let numbers = ["-1", "0", "4294967295", "9223372036854775807", "-9223372036854775808"]
     return numbers.map { number in

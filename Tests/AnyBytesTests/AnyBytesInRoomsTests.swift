@@ -83,7 +83,7 @@ import Wire
       do throws(JSONError) {
         let request = try RoomRequest(parsing: text)
         taken += 1
-        // A request that parses is written in its only form.
+        // A parsed request, written and parsed again, must stay the same.
         let again = try RoomRequest(parsing: request.text)
         if again != request { Issue.record("\(request.text) is read in two ways") }
       } catch {

@@ -48,7 +48,7 @@ struct CaptureDamage {
         lengthen(&sample.records[index].frame, sample.networkOffset)
       }
     case 13:
-      // A gap in the middle, or all packets at one time.
+      // All following packets arrive up to two seconds later, or up to 23 days.
       let step = Int64(below(4) == 0 ? below(2_000_000_000) : below(2000)) * 1_000_000
       for index in place..<sample.records.count {
         let at = sample.records[index].nanoseconds +| step
@@ -160,7 +160,7 @@ struct CaptureDamage {
       rest = damage.damaged([rest])
       frame = Array(frame[..<payload]) + rest
     case 8:
-      // A datagram longer than any network carries.
+      // Makes a datagram longer than most networks carry.
       guard frame.count > payload else { return }
       frame += [UInt8](repeating: UInt8(truncatingIfNeeded: below(256)), count: below(9000))
       lengthen(&frame, network)

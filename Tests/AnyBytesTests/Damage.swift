@@ -6,7 +6,6 @@ struct Damage {
 
   init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  /// Returns the next random number.
   mutating func next() -> UInt64 { random.next() }
 
   /// Returns a random number below `bound`, which must be above 0.

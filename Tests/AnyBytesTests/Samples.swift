@@ -84,7 +84,7 @@ enum Samples {
       let sent = waiting
       waiting = []
       for (number, packet) in sent.enumerated() {
-        // Some are lost, to cause gaps, retransmissions and forward TSNs.
+        // Drops some packets, to cause gaps, retransmissions and forward TSNs.
         if (number + round) % 11 == 7 { continue }
         if packet.to == 1 { packets.append(packet.bytes) }
         drive(packet.to, .packet(packet.bytes))

@@ -50,7 +50,7 @@ struct AudioModeTests {
   @Test(arguments: table)
   func aModePerformsItsOperations(_ row: Row) {
     #expect(row.mode.operations(current: row.current) == row.operations)
-    // The same with one session call.
+    // A session performs the same operations in one call.
     let session = VirtualAudioSession()
     session.locked(.setCategory(row.current, options: []))
     session.clear()

@@ -5,7 +5,7 @@ import Wire
 
 /// When the device is initialized, runs, and is released.
 struct AudioUnitTests {
-  /// What each state does for (may, runs); all other combinations change nothing.
+  /// The changes of each state, by whether the device may be used and whether it runs.
   private static let table: [(AudioUnitState, Bool, Bool, [AudioUnitChange])] = [
     (.uninitialized, false, false, []), (.uninitialized, false, true, []),
     (.uninitialized, true, false, [.initialize]),

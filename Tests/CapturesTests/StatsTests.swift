@@ -10,7 +10,7 @@ import Wire
 
 /// A replay to the same instant must report the same stats as the recording.
 struct StatsTests {
-  /// Observed peers never request stats: theirs are samples that every replay compares.
+  /// Observed peers never request stats; every replay compares their samples anyway.
   private static let endpoints = CapturesTests.takes.filter { !$0.hasPrefix("observed") }
 
   @Test(arguments: endpoints)
@@ -24,7 +24,7 @@ struct StatsTests {
     }
     let all = try StatSamples.instants(path: path)
     #expect(all.count >= 2)
-    // The first, a middle and the last one: each costs a replay.
+    // The first sample, a middle one and the last one, because each costs a replay.
     for place in Set([0, all.count / 2, all.count - 1]).sorted() {
       let sampled = all[place]
       let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)

@@ -62,7 +62,7 @@ def make(changes, rows):
         wanted[path.relative_to(ROOT)] = path.read_bytes()
     for change in changes:
         switch_line(wanted, change)
-    # A switch within another one's words is applied afterwards.
+    # Longer words first: a switch whose words are part of another switch is applied afterwards.
     switches = {}
     for row in rows:
         for switch in row.get("switches", []):

@@ -104,7 +104,7 @@ class Run:
             if "recorded an issue" in line and self.issue is None:
                 words = line.split("recorded an issue", 1)[1]
                 self.issue = words.split(" at ", 1)[-1].strip()
-                # What else it waits for does not matter.
+                # One failure is enough, so the rest of the run is not needed.
                 if row:
                     self.kill(process)
         process.wait()
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def outcome(self):
-        """Returns how it failed, in a few words; None if it did not."""
+        """Returns in a few words how the run failed; None if it passed."""
         if self.issue is not None:
             return self.issue
         if self.is_late:

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files that are not takes, or no longer: one sentence and status 65 from every verb.
+/// Files that are no takes, and damaged takes: every verb exits with one sentence and status 65.
 struct BadFileTests {
   private func expectRefusal(_ path: String, _ words: String) async throws {
     for verb in [
@@ -46,7 +46,7 @@ struct BadFileTests {
       let outcome = try await Tool.run(verb, path)
       #expect(outcome.status == 65 && outcome.errors.contains("not a file"), "\(outcome.errors)")
     }
-    // These accept a folder of takes under any name.
+    // These verbs accept a folder of takes under any name.
     for verb in [["info", path], ["speakers", path], ["sql", path, "SELECT * FROM packet"]] {
       let outcome = try await Tool.run(verb)
       #expect(outcome.status == 66 && outcome.errors.contains("there is no take in it"))

@@ -30,7 +30,8 @@ extension LiveConnectionTests {
       #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
       #expect(replay.output.contains("cut short and replays to its end"))
       #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 0)
-      // The take's clock gives its last transaction's start; the kill's time is known too.
+      // The take's clock tells when its last packet was recorded; the time of the kill is known,
+      // too.
       let start = try Takes.number(path, "SELECT start_unix_ns FROM take")
       let last = try Takes.number(path, "SELECT max(at_ns) FROM packet_store")
       let end = Double(start + last) / 1e9

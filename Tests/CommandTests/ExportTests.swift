@@ -142,7 +142,6 @@ struct ExportTests {
       #expect(audio.starts(with: Data("RIFF".utf8)))
       let seconds = Double(audio.count - 44) / 96_000
       #expect((1.5...4).contains(seconds), "\(seconds) s of audio")
-      // A tone is not silence.
       #expect(audio.dropFirst(44).contains { $0 != 0 })
     }
     let again = try await Tool.run("export", made.path, "--media", media)

@@ -14,7 +14,7 @@ struct FindingsCommandTests {
     let lines = outcome.output.split(separator: "\n")
     #expect(lines[2].contains("Packet loss from "))
     #expect(lines.contains { $0.contains("-> Freeze, ") })
-    // The same under the command's former name.
+    // The command's former name gives the same output.
     let former = try await Tool.run("stats", "--problems", take)
     #expect(former.output == outcome.output)
   }

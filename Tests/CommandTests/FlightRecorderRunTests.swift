@@ -8,7 +8,6 @@ struct FlightRecorderRunTests {
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
-  /// The takes in a folder.
   private func takes(_ folder: Folder) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
       .filter { !$0.hasPrefix(".") }.map(folder.file)
@@ -51,8 +50,8 @@ struct FlightRecorderRunTests {
         "--ring-count", "1000", "--out", folder.file("call.take"),
       ])
     try await run.waitForErrors(with: "kill -USR1 \(run.processIdentifier)")
-    // One signal after the other, until the call has run for a second; a take before there is any
-    // packet is not written.
+    // Sends one signal after the other until the call has run for a second; before the first
+    // packet, a signal writes no take.
     var answered = 0
     try await poll("a take with audio") {
       let sentences = run.errors.split(separator: "\n").count - 1

@@ -60,12 +60,12 @@ struct FolderTests {
     #expect(first.contains("virtual-heavy-loss.take loss"), "\(first)")
     let attributes = try FileManager.default.attributesOfItem(atPath: takes.catalogue)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
-    // It is kept while the takes are unchanged.
+    // The catalogue is reused while the takes are unchanged.
     let made = try #require(attributes[.systemFileNumber] as? Int)
     #expect(try await takes.found() == first)
     let again = try FileManager.default.attributesOfItem(atPath: takes.catalogue)
     #expect(again[.systemFileNumber] as? Int == made)
-    // It is not a take, and no other file is left.
+    // The catalogue does not count as a take, and no other file is left.
     let names = try FileManager.default.contentsOfDirectory(atPath: takes.path)
     #expect(names.count == 3, "\(names)")
     let listed = try await takes.run("verify", takes.path, "--reports", takes.cache.path)
@@ -77,7 +77,7 @@ struct FolderTests {
     let first = try await takes.found()
     try takes.add(Self.good, as: "new")
     #expect(try await takes.rows("sql", takes.path, "SELECT take FROM take").count == 2)
-    // Another session under the first one's name.
+    // Another session replaces the take of that name.
     try takes.add(Self.good, as: Self.bad)
     #expect(try await takes.found() != first)
     try FileManager.default.removeItem(atPath: takes.take("new"))
@@ -255,7 +255,7 @@ struct FolderTests {
       toFile: rules, atomically: true, encoding: .utf8)
     let off = try await takes.run("findings", takes.path, "--rules", rules)
     #expect(off.status == 0 && !off.output.contains("Packet loss from"), "\(off.output)")
-    // None of that is kept.
+    // With other rules, no catalogue is written.
     #expect(!FileManager.default.fileExists(atPath: takes.catalogue))
     let part = try await takes.run("findings", takes.path, "--peer", "caller", "--to", "100ms")
     #expect(part.status == 0 && part.output.contains("Nothing seems wrong"), "\(part.output)")

@@ -53,9 +53,9 @@ extension LiveMediaTests {
       #expect(failures.first?["videoFrame"] as? Int == 81)
       #expect(failures.first?["cause"] as? String == "content")
       #expect((report["takes"] as? [[String: Any]])?.first?["path"] as? String == called)
-      // The video frames before it were sent, and audio until the end.
+      // The video frames before the faulty one were sent, and audio was sent until the end.
       let videoFrames = "SELECT count(*) FROM frame WHERE direction = 'out' AND codec = 'h264'"
-      // The feed searches for key frames until the first one was sent.
+      // At first the feed skips to key frames, so fewer than 80 are sent.
       let sent = try Takes.number(called, videoFrames)
       #expect(sent > 30 && sent <= 80, "\(sent)")
       let late = """

@@ -18,7 +18,7 @@ struct HostileTextTests {
     var folder: Folder
     var server: String
     var visitor: String
-    /// The output while it was recorded.
+    /// What the server printed during the recording.
     var said: String
   }
 
@@ -92,7 +92,7 @@ struct HostileTextTests {
     return shapelessOnPaper(rest)
   }
 
-  /// Returns the same for output that did not go to a terminal.
+  /// Returns the invisible and control characters in output that did not go to a terminal.
   static func shapelessOnPaper(_ text: String) -> [String] {
     text.replacing("\r\n", with: "\n").unicodeScalars
       .filter { !PrintableText.isPlain($0) && $0 != "\n" && $0 != "\t" }

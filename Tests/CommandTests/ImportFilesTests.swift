@@ -58,7 +58,8 @@ struct ImportFilesTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  /// A hundred megabytes of zeros must import in a few: as few 64 KiB frames as that takes.
+  /// A compressed hundred megabytes must import in little memory, because they are read piece by
+  /// piece.
   @Test(arguments: ["gzip -1c", "zstd -qc"])
   func decompressedBytesAreNotBuffered(_ command: String) async throws {
     let folder = try Folder()
@@ -72,7 +73,7 @@ struct ImportFilesTests {
       } | \(command) > '\(bomb)'
       ulimit -v 400000; "$RETAKE" import '\(bomb)' --out '\(path)'
       """)
-    // It is a capture of empty frames.
+    // All frames are empty, so there may be no call in the capture.
     #expect([0, 65].contains(outcome.status) && !outcome.wasKilled, "\(outcome.errors)")
     let size = try FileManager.default.attributesOfItem(atPath: bomb)[.size] as? Int
     #expect(try #require(size) < 1_000_000)
@@ -109,7 +110,7 @@ struct ImportFilesTests {
       #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 2)
       let count = "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in'"
       #expect(try Takes.number(path, count) == packets)
-      // Each has its own secrets and descriptions and no others.
+      // Each call's take has the secrets and descriptions of that call alone.
       let told = "SELECT count(*) FROM call_request WHERE name ="
       #expect(try Takes.number(path, "\(told) 'keyLog'") == 1)
       #expect(try Takes.number(path, "\(told) 'description'") == 2)

@@ -30,8 +30,8 @@ struct ImportTests {
     #expect(try Takes.number(path, "SELECT count(*) FROM rtcp WHERE direction = 'in'") > 20)
     let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
     #expect(try Takes.number(path, connected) == 2)
-    // The import processed what both ends received again: frames and statistics samples. Firefox
-    // sends its video frames in RED (RFC 2198).
+    // The import decoded what each end received: frames and statistics samples. Firefox sends its
+    // video frames in RED (RFC 2198).
     let isInRED = try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'red'") > 0
     #expect(isInRED == name.contains("firefox"))
     for kind in ["audio", "video"] {
@@ -131,11 +131,11 @@ struct ImportTests {
     #expect(made.status == 0 && made.output.contains("not seen: no-keys"), "\(made.errors)")
     #expect(try Takes.number(path, "SELECT count(*) FROM packet WHERE protocol = 'rtp'") == 2 * 835)
     #expect(try Takes.number(path, "SELECT count(*) FROM rtcp") == 0)
-    // Both count the packets alike, with and without keys.
+    // The import and the finding count the same packets: 888 = 835 RTP + 53 RTCP.
     #expect(made.output.contains(" 888 RTP and RTCP packets (0 in the clear)"))
     #expect(
       try await Tool.run("findings", path).output.contains(" 835 packets of RTP and 53 of RTCP"))
-    // In words, and with the option that helps.
+    // `info` explains the code `no-keys` and names the option that helps.
     let info = try await Tool.run("info", path).output
     #expect(info.contains("not seen    888 packets not decrypted, without a key; "), "\(info)")
     #expect(info.contains("retake import --keys FILE") && info.contains("(no-keys, 0.000 to "))

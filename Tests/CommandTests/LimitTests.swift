@@ -168,7 +168,7 @@ extension LiveTests {
       let (run, url) = try await LiveTests.serve(
         "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
       #expect(try await ask("-X", "POST", url + "/mkoffer").hasPrefix("HTTP/1.1 200"))
-      // The call's end ends the recording.
+      // The recording ends with its only call.
       #expect(try await run.outcome().status == 0)
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `retake merge`, `whatif --build` and `replay --substitute` with right and wrong words.
+/// `retake merge`, `whatif --build` and `replay --substitute` with valid and invalid arguments.
 struct MergeCommandTests {
   @Test func bothEndsOfACallAreJoinedIntoATakeThatReplays() async throws {
     let made = try await Takes.lossyCall()

@@ -5,7 +5,8 @@ extension LiveConnectionTests {
   /// Calls over separate networks whose links can be added and removed (network namespaces, which
   /// need root).
   @Suite(.enabled(if: Networks.arePossible)) struct NetworkTests {
-    /// Runs a server and a caller in a network, and returns their output.
+    /// Runs a server and a caller in a network, and checks that both takes replay and have decoded
+    /// frames.
     ///
     /// `links` prepares the network; `server` and `call` are further options; `meanwhile` runs
     /// beside the call.
@@ -114,6 +115,6 @@ enum Networks {
 }
 
 extension String {
-  /// The text in the shell's single quotes.
+  /// The text with each single quote escaped, for use inside the shell's single quotes.
   fileprivate var quoted: String { replacingOccurrences(of: "'", with: "'\\''") }
 }

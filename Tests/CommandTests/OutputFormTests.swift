@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How results read at first sight.
+/// How results are laid out when they are printed.
 struct OutputFormTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path
@@ -131,7 +131,7 @@ struct OutputFormTests {
     }
   }
 
-  /// The function that a shell's completion script calls while the user types.
+  /// Runs the hidden command that a shell's completion script calls while the user types.
   @Test func peersLanesAndSettingsAreCompleted() async throws {
     let take = try await Takes.lossyCall().path
     for (verb, option, value) in [
@@ -173,7 +173,7 @@ struct OutputFormTests {
       let replaced = try await Tool.run(line + [path, "--force"])
       #expect(replaced.status == 0, "\(line): \(replaced)")
       #expect(try Data(contentsOf: folder.url("there")).count > 100)
-      // The old file's log would be taken for the new one's.
+      // A log of the old file must not be applied to the new one.
       if line.contains("--out"), line[0] != "page" { try await Takes.expectIdentical(path) }
     }
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Output that cannot be written gives status 74; output whose reader is gone gives none.
+/// Output that cannot be written gives status 74; a reader that closes its pipe is no error.
 struct OutputTests {
   /// Verbs that print something, with `TAKE` in place of the take.
   private static let verbs = [
@@ -31,7 +31,7 @@ struct OutputTests {
   @Test(arguments: verbs)
   func aClosedReaderIsNoError(verb: String) async throws {
     let (take, folder) = (try await Takes.lossyCall(), try Folder())
-    // A pipe that was opened for reading and writing, and has lost its reader.
+    // The shell opens the pipe for reading and writing, then closes the only reader.
     let outcome = try await Tool.shell(
       """
       mkfifo '\(folder.file("pipe"))' && exec 3<>'\(folder.file("pipe"))' \

@@ -28,7 +28,7 @@ struct QueryRunTests {
     if format == "json" { #expect(!outcome.output.contains("]")) }
   }
 
-  /// A process inherits the signals that its parent ignores.
+  /// A process inherits the signals that its parent blocks.
   @Test func ctrlCReachesAProcessThatWasStartedWithoutIt() async throws {
     let made = try await Takes.lossyCall()
     let script = """

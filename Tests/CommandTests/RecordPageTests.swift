@@ -128,7 +128,7 @@ extension LiveTests {
       #expect(try number("SELECT count(*) FROM stat") == 2)
       #expect(try number("SELECT max(members ->> '$.bytesSent') FROM stat") == 9)
       #expect(try number("SELECT count(*) FROM state WHERE machine = 'connection'") == 2)
-      // The description that the browser made by itself.
+      // The browser created this description in `setLocalDescription()`, which had no argument.
       #expect(
         try number("SELECT count(*) FROM signaling WHERE type = 'offer' AND direction = 'out'") == 1
       )
@@ -171,7 +171,7 @@ extension LiveTests {
       #expect((9_000...10_000).contains(try number(lasted)))
       #expect(try number("SELECT min(members ->> '$.bytesSent') FROM stat") == 20)
       #expect(try number("SELECT max(members ->> '$.bytesSent') FROM stat") == 30)
-      // Named once, long before; changes of statistics build on it.
+      // `dtlsState` was reported only once, before the ring; later samples report only changes.
       let connected = "SELECT count(*) FROM stat WHERE members ->> '$.dtlsState' = 'connected'"
       #expect(try number(connected) > 9)
       #expect(try number("SELECT count(*) FROM state WHERE to_state = 'failed'") == 1)

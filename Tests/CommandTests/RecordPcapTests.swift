@@ -82,7 +82,7 @@ struct RecordPcapTests {
     #expect(try Takes.number(path, count) == 300)
     #expect(
       try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'ignored'") == 1)
-    // PCMU, with the kernel's timestamps.
+    // The streams are PCMU, and have the kernel's timestamps.
     #expect(try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'pcmu'") == 2)
     let steps = "SELECT count(DISTINCT at_ns) FROM packet"
     #expect(try Takes.number(path, steps) > 100)

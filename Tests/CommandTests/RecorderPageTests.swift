@@ -25,7 +25,7 @@ extension LiveTests {
       async let made = Tool.run(
         "record", "call", url + "/offer", "--seconds", "1", "--bind", "127.0.0.1", "--out",
         folder.file(name))
-      // It is listed only while it runs.
+      // The call is listed only while it runs.
       var id = ""
       let end = ContinuousClock.now + .seconds(120)
       while id.isEmpty, ContinuousClock.now < end {

@@ -52,7 +52,7 @@ struct RecordingImportTests {
       var bytes = Self.recording(
         #"{"t":"\#(kind)","c":"\#(kind == "a" ? "pcmu" : "vp8")","u":1700000001000000}"#)
       if kind == "v" {
-        // Another source.
+        // Gives the packets another SSRC and payload type.
         for place in bytes.indices.dropFirst(8)
         where bytes[place...].starts(with: [0x12, 0x34, 0x56, 0x78]) {
           bytes[place] = 0x99
@@ -88,7 +88,7 @@ struct RecordingImportTests {
       try Takes.number(
         path + ".take", "SELECT count(*) FROM packet WHERE direction = 'in' AND protocol = 'rtp'")
         == 48)
-    // A list whose other recording is not there.
+    // A list that also names a missing recording.
     let list = folder.file("list.nfo")
     try "; made by hand\n\n[17]\naudio = damaged\nvideo = absent\n".write(
       toFile: list, atomically: true, encoding: .utf8)
@@ -133,7 +133,7 @@ struct RecordingImportTests {
 
   @Test func linesOfALogGoBothWaysAndPastMidnight() async throws {
     let folder = try Folder()
-    // Far more than what is looked at to detect a format.
+    // Longer than the part of a file that format detection reads.
     var text = String(repeating: "something else\n", count: 10_000)
     for number in 0..<60 {
       let packet = Self.packet(number).map { String(format: "%02x", $0) }.joined(separator: " ")

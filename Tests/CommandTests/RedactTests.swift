@@ -166,7 +166,7 @@ private struct Forms {
     all = forms
   }
 
-  /// Returns where a take contains it, in its file or in its values; nil if it does not.
+  /// Returns where a take contains the secret, in its file or in its values; nil if it does not.
   func place(in take: String) throws -> String? {
     let file = try Data(contentsOf: URL(filePath: take))
     if all.contains(where: { file.range(of: $0) != nil }) { return "file" }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Dumps in which other stacks reported about themselves, imported as a user would.
+/// Statistics dumps and logs of other stacks, imported as a user would import them.
 struct ReportedImportTests {
   private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
 
@@ -127,7 +127,7 @@ struct ReportedImportTests {
     #expect(summary.output.contains("192.0.2.7:50000 (host) to 192.0.2.8:50001 (host)"))
     #expect(summary.output.contains("as another stack reported"))
     #expect(summary.output.contains("packets of RTP by its statistics"))
-    // Such a take holds no packets, which is no connection without any.
+    // The take contains no packets, but `info` must not say that the connection had none.
     let info = try await Tool.run("info", take)
     #expect(info.output.contains("none in the take: another stack reported this connection"))
     #expect(!info.output.contains("% of a packet capture"))
@@ -264,7 +264,7 @@ struct ReportedImportTests {
     #"{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}"#
       + "\n"
       + #"{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"ssrc":5,"packetsReceived":9}"#,
-    // As Python writes what is no number, pasted with a fence around it, and cut off.
+    // `NaN` as Python writes it, in a pasted code fence, cut off.
     "```\n" + #"{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"jitter":NaN,"#
       + #""packetsReceived":9},"B":{"type":"trans"#,
     "\u{feff}"
@@ -313,7 +313,7 @@ struct ReportedImportTests {
     #expect(!FileManager.default.fileExists(atPath: path + ".take"))
   }
 
-  /// A dump that was cut off, or saved as UTF-16 by Windows, has everything that is in it.
+  /// A dump that was cut off, or saved as UTF-16 by Windows, is imported as far as it goes.
   @Test func cutDumpsAndDumpsInUTF16() async throws {
     let folder = try Folder()
     let dump =

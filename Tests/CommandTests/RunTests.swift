@@ -7,7 +7,7 @@ struct RunTests {
     let run = try Run(
       "/bin/sh", ["-c", "echo ready >&2; exec sleep 1000"], limit: .milliseconds(300))
     try await run.waitForErrors(with: "ready")
-    // As long as a test may wait for its turn among all others.
+    // Waits longer than the limit, as a test may while all others run.
     let moment = run.begin + .milliseconds(900)
     try await poll("the moment") { ContinuousClock.now >= moment }
     #expect(run.isRunning && run.end == nil)

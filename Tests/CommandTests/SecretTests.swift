@@ -53,7 +53,7 @@ struct SecretTests {
   @Test func passwordsOfServersAreHidden() async throws {
     let folder = try Folder()
     for (name, password) in [("a", "PASSWORD"), ("b", "PASSW0RD")] {
-      // The servers are those of real calls; no answer is expected here.
+      // The address has the form that real calls use; nothing needs to answer there.
       _ = try await Tool.run(
         "record", "demo", "--seconds", "0.2", "--bind", "127.0.0.1", "--ice-server",
         "turn:user:\(password)@127.0.0.1:9", "--out", folder.file("\(name).take"))

@@ -44,7 +44,7 @@ extension LiveTests {
         let gathered = "machine = 'ice-gathering' AND to_state = 'complete'"
         #expect(try count(path, gathered, of: "state") == 2)
       }
-      // Both sides recorded the same messages.
+      // The two takes contain the same messages.
       let text = "SELECT type, message FROM signaling ORDER BY row"
       let words = try await [called, served].asyncMap {
         try await Tool.run("sql", $0, text, "--format", "csv").output
@@ -67,14 +67,13 @@ extension LiveTests {
       #expect(call.status == 74)
       #expect(call.errorLines.count == 1, "\(call.errors)")
       for word in [server.url, status, hint] { #expect(call.errors.contains(word)) }
-      // There was no session to make a take of.
+      // Without a session there is no take.
       #expect(!FileManager.default.fileExists(atPath: path))
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
       #expect(outcome.status == 0 && outcome.output.contains("there was no call"), "\(outcome)")
     }
 
-    /// Posts a text and returns the status and the body.
     private func post(_ url: String, _ body: String, _ type: String) async throws -> (
       status: String, body: String
     ) {
@@ -139,7 +138,7 @@ extension LiveTests {
       #expect(outcome.status == 0 && outcome.output.contains("3 calls"), "\(outcome)")
       try await Takes.expectIdentical(path)
       #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 3)
-      // Each has its own signaling, and a connection that overlaps with the others.
+      // Each peer has its own signaling, and a connection that overlaps with the others.
       let ends = "count(DISTINCT CASE WHEN to_state = 'connected' THEN peer END)"
       let connected = "SELECT \(ends) FROM state WHERE machine = 'connection'"
       #expect(try Takes.number(path, connected) == 3)

@@ -166,7 +166,7 @@ struct StreamImportTests {
     #expect(said.contains("sequence-restart") == (back > 0), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     if back > 0 { #expect(said.contains("from 32299 to \(32_300 - back)"), "\(said)") }
-    // The file's own views, which `sqlite3` reads, and the computed ones.
+    // The file's own view, which `sqlite3` reads, and the computed one give the same result.
     let loss = "SELECT expected * 1000000 + received * 1000 + lost AS sum FROM loss WHERE peer = 2"
     #expect(try Takes.number(take, loss) == 600_600_000)
     let asked = try await Tool.run("sql", take, loss, "--json")

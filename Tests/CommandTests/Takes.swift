@@ -19,7 +19,7 @@ enum Takes {
   /// Returns three seconds of a call over a bad virtual network; tests must not change it.
   static func lossyCall() async throws -> Made { try await lossy.value }
 
-  /// Returns a copy of it, which a test may damage.
+  /// Returns a copy of the lossy call, which a test may damage.
   static func copy() async throws -> Made {
     var made = try await lossyCall()
     let folder = try Folder()

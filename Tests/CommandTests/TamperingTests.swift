@@ -79,7 +79,7 @@ struct TamperingTests {
     let body = try Takes.bytes(made.path, "SELECT body \(row)")
     let heads = try TapeBody.heads(
       body.span.bytes, first: Int(first), count: Int(count), start: start)
-    // A timer if there is one: its time is all that this input has.
+    // A timer's input consists of its time alone.
     let index = try #require(heads.firstIndex { $0.kind == .deadline })
     var changed = TapeBody(start: start)
     for (number, head) in heads.enumerated() {

@@ -122,7 +122,7 @@ final class TerminalRun: Sendable {
     }
   }
 
-  /// Types, and returns how much had been shown by then.
+  /// Types `words`; returns how many characters had been shown by then.
   @discardableResult
   func type(_ words: String) -> Int {
     let before = screen.count
@@ -151,7 +151,6 @@ final class TerminalRun: Sendable {
     try await wait(for: answer, after: type(words))
   }
 
-  /// Sends a signal to the command.
   func send(_ signal: Int32) { kill(child, signal) }
 
   /// Waits for the end, pressing keys until then; returns the exit status, or minus the signal that
@@ -172,7 +171,8 @@ final class TerminalRun: Sendable {
 }
 
 extension String {
-  /// The lines that a terminal would show at the end; progress, on a busy machine, is replaced.
+  /// The lines that a terminal would show at the end; each progress line is overwritten by the
+  /// next.
   var terminalLines: [String] {
     replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
       .map { $0.components(separatedBy: "\r\u{1b}[K").last ?? "" }

@@ -131,13 +131,11 @@ final class Run: Sendable {
   /// The process's standard error so far.
   var errors: String { (try? String(contentsOf: folder.url("err"), encoding: .utf8)) ?? "" }
 
-  /// Whether the process is still running.
   var isRunning: Bool { process.isRunning }
 
   /// When the process ended, which a waiting test may learn much later; nil while it runs.
   var end: ContinuousClock.Instant? { endedAt.time.withLock { $0 } }
 
-  /// Sends a signal to the process.
   func send(_ signal: Int32) { kill(processIdentifier, signal) }
 
   /// Waits for the end of the process.

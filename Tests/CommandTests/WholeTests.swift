@@ -57,7 +57,7 @@ struct WholeTests {
       ),
     ] {
       let line = arguments.map { "'\($0)'" }.joined(separator: " ")
-      // In units of 512 bytes.
+      // The shell's limit counts in units of 512 bytes.
       let outcome = try await Tool.shell("ulimit -f \(limit); \"$RETAKE\" \(line)")
       #expect(outcome.status == 74 && !outcome.wasKilled, "\(arguments): \(outcome)")
       #expect(outcome.errorLines.count == 1, "\(outcome.errors)")

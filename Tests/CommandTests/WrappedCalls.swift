@@ -64,7 +64,6 @@ struct WrappedCall {
     }
   }
 
-  /// Keeps the datagrams that satisfy `isKept`.
   mutating func keep(_ isKept: (Int, Datagram) -> Bool) {
     datagrams = datagrams.enumerated().filter { isKept($0.offset, $0.element) }.map(\.element)
   }

@@ -81,7 +81,7 @@ struct WhatIfTests {
     }
   }
 
-  /// Of a call between others, what its ends received is played again.
+  /// In a call between others, the packets that each end received are played again.
   @Test(arguments: ["observed-aiortc", "observed-clear-vp8", "observed-firefox"])
   func observedEndsShowTheSameFramesFromLargerBuffers(_ name: String) throws {
     let path = "\(FileManager.default.currentDirectoryPath)/Captures/\(name).take"
@@ -105,7 +105,7 @@ struct WhatIfTests {
       let (shown, late) = ("video frames shown", "video frames under way at the end")
       #expect(Int64(total(old, shown) - total(old, late)) == decoded)
       #expect(total(new, shown) == total(old, shown))
-      // They sent what was seen, whatever their buffers did.
+      // What observed ends sent is fixed by the capture, so it is no measure.
       #expect(!old.measures.contains { $0.name.hasPrefix("sent") })
     }
     let delay = "audio mean delay in the jitter buffer ms"
@@ -165,7 +165,7 @@ struct WhatIfTests {
     #expect(doubled[0].refusals.contains("srtp: replayed packet"))
   }
 
-  /// Packets that arrive early wait for the late ones.
+  /// Packets that arrive in time wait in the jitter buffer for the delayed ones.
   @Test func aDelayShowsAsDelay() throws {
     let take = try LabTake.shared.get()
     let before = try outcomes(take) { _ in }.outcomes

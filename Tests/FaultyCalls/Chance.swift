@@ -21,7 +21,7 @@ package struct Chance {
 
   package func isOne(in count: Int) -> Bool { below(count) == 0 }
 
-  /// Returns true with the given probability in a thousand.
+  /// Returns true with a probability of `perMille` in a thousand.
   package func happens(perMille: Int) -> Bool { below(1_000) < perMille }
 
   package func shuffled<Element>(_ list: [Element]) -> [Element] {

@@ -42,7 +42,7 @@ package struct CallSetup {
       links[index].delay = .milliseconds(Int64(chance.within(8...55)))
       jitter[index] = chance.below(5)
       configurations[index].notices = PeerNotice.all
-      // As sessions set it.
+      // The values that sessions set for their peers.
       configurations[index].awaitsSlowPaths = true
       configurations[index].ignoresUnusedTransports = true
     }
@@ -151,13 +151,13 @@ package final class DrivenCall {
     }
   }
 
-  /// Schedules an action, in milliseconds of the call.
+  /// Schedules an action at a time in milliseconds since the call began.
   package func at(_ milliseconds: Int, _ act: @escaping (DrivenCall) -> Void) {
     let at = Instant.zero + .milliseconds(Int64(milliseconds))
     actions.insert((at, act), at: actions.firstIndex { $0.at > at } ?? actions.endIndex)
   }
 
-  /// Runs the call up to an instant, in milliseconds of the call.
+  /// Runs the call up to a time in milliseconds since it began.
   package func run(until milliseconds: Int) {
     let end = Instant.zero + .milliseconds(Int64(milliseconds))
     while call.now < end {

@@ -6,8 +6,8 @@ import Wire
 
 // Further faults of signaling and servers.
 extension FaultyCall {
-  /// Prepares a fault in the descriptions or credentials that both ends exchange; returns whether
-  /// it is one.
+  /// Prepares a fault in the descriptions or credentials that both ends exchange; returns false if
+  /// the planned fault is of another kind.
   mutating func prepareAgreements() -> Bool {
     let plan = plan
     switch plan.kind {

@@ -3,7 +3,7 @@ import Wire
 
 // Faults of firewalls, NATs and middleboxes, other than loss and delay.
 extension FaultyCall {
-  /// Prepares a middlebox fault; returns whether it is one.
+  /// Prepares a fault of a middlebox; returns false if the planned fault is of another kind.
   mutating func prepareBoxes() -> Bool {
     let plan = plan
     switch plan.kind {

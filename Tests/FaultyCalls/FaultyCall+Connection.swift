@@ -8,7 +8,7 @@ import Wire
 
 // Faults that keep a call from connecting, or from carrying its media.
 extension FaultyCall {
-  /// Prepares a connection fault; returns whether it is one.
+  /// Prepares a fault of the connection; returns false if the planned fault is of another kind.
   mutating func prepareConnection() -> Bool {
     let (plan, chance) = (plan, chance)
     switch plan.kind {

@@ -7,7 +7,8 @@ import Wire
 
 // Further faults of devices and settings.
 extension FaultyCall {
-  /// Prepares a fault of a device or an encoder setting; returns whether it is one.
+  /// Prepares a fault of a device or an encoder setting; returns false if the planned fault is of
+  /// another kind.
   mutating func prepareDevices() -> Bool {
     let (plan, chance) = (plan, chance)
     switch plan.kind {

@@ -8,7 +8,8 @@ package import Wire
 
 // Faults in media before it is sent.
 extension FaultyCall {
-  /// Prepares a fault of a source, an encoder or the negotiated media; returns whether it is one.
+  /// Prepares a fault of a source, an encoder or the negotiated media; returns false if the planned
+  /// fault is of another kind.
   mutating func prepareMedia() -> Bool {
     switch plan.kind {
     case .cameraStops, .cameraRepeats, .cameraBlack, .silentMicrophone, .clippedMicrophone,
@@ -91,7 +92,7 @@ extension FaultyCall {
     switch plan.kind {
     case .bandwidthLine:
       words = "b=AS:\(rate) of the receiver"
-      // In the description that the culprit receives.
+      // Changes the description that the culprit receives.
       let number = setup.offerer == plan.culprit ? 1 : 0
       setup.edit = { place, sdp in
         place == number ? FaultyCall.limited(sdp, kilobits: rate) : sdp
@@ -178,7 +179,6 @@ extension DrivenCall {
     call.call(peer, .replaceSource(transceiver: track, source))
   }
 
-  /// Sets the content hint for a peer's video.
   package func hint(_ hint: ContentHint, of peer: Int) {
     guard let track = transceivers[peer][.video] else { return }
     call.call(peer, .setContentHint(transceiver: track, hint))
@@ -195,7 +195,6 @@ extension DrivenCall {
     negotiate(from: peer)
   }
 
-  /// Changes a track's encodings.
   func change(_ kind: MediaKind, of peer: Int, _ change: (inout [RTPEncoding]) -> Void) {
     guard let track = transceivers[peer][kind],
       case .parameters(var parameters) = call.call(peer, .getParameters(transceiver: track))

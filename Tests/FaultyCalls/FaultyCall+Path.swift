@@ -3,7 +3,7 @@ import Wire
 
 // Faults of the path.
 extension FaultyCall {
-  /// Prepares a path fault; returns whether it is one.
+  /// Prepares a fault of the path; returns false if the planned fault is of another kind.
   mutating func preparePath() -> Bool {
     switch plan.kind {
     case .audioLoss, .videoLoss, .loss, .repairsLost, .lossBurst, .mediaDeadOneWay, .rtcpLost:
@@ -143,7 +143,7 @@ extension FaultyCall {
         return [(bytes, release - now)]
       }
     }
-    // For three seconds.
+    // Three seconds of audio packets.
     isTouched = { $0.box.touched >= 150 }
   }
 

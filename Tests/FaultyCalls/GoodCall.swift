@@ -19,7 +19,6 @@ package struct GoodCall {
   private var setup: CallSetup
   private let seed: UInt64
 
-  /// Makes a call of one kind into a take.
   package static func make(_ kind: GoodKind, seed: UInt64, path: String) throws(TapeError) {
     let good = GoodCall(kind, seed)
     let driven = try DrivenCall(path: path, seed: seed, setup: good.setup, chance: good.chance)

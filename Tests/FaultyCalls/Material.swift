@@ -58,7 +58,6 @@ package struct Microphone {
     self.murmur = murmur
   }
 
-  /// Returns the next block.
   package mutating func next(isSpeaking: Bool) -> AudioBlock {
     place += 1
     let isSpeaking = isSpeaking && !isResting

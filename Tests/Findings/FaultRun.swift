@@ -31,7 +31,6 @@ struct FaultRun {
   /// The program that makes a take from the wire.
   let retake: String
 
-  /// Returns the seed of call number `number`.
   func seed(of number: UInt64) -> UInt64 { seed &* 1_000_003 &+ number &* 101 }
 
   /// Makes a call with a fault, drawing again until the fault had enough effect.

@@ -69,7 +69,6 @@ final class Pair {
     }
   }
 
-  /// Applies an input to a side now.
   func step(_ side: Int, _ input: MediaFlow.Input) {
     var outbox = Outbox<MediaFlow.Output>()
     flows[side].step(input, at: now, into: &outbox)
@@ -152,7 +151,6 @@ final class Pair {
 }
 
 extension Pair {
-  /// Returns the frames that a side received.
   func received(_ side: Int, mid: String = "v") -> [ReceivedFrame] {
     outputs[side].compactMap {
       if case .received(let frame) = $0.output, frame.mid == mid { frame } else { nil }

@@ -146,7 +146,7 @@ struct PartsTests {
     #expect(news.arrived.map(\.sentAt) == [.zero + .milliseconds(65_541)])
     #expect(news.arrived.map(\.arrivalTicks) == [0x8000_0004])
     #expect(news.lostCount == 1)
-    // Nonsense is harmless.
+    // Feedback about packets that were never sent is ignored.
     feedback.base = 40_000
     news = log.news(in: feedback)
     #expect(news.arrived.isEmpty)

@@ -86,13 +86,13 @@ struct ReceivePartTests {
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
     let rtx = try header(type: type, ssrc: Agreed.rtxSSRC)
-    // Before the stream exists, there is nothing that they could repair.
+    // Before the stream exists, there is nothing that a retransmission could repair.
     let early = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     _ = streams.route(try header(), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     let place = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(early == nil && place?.index == 0 && place?.isRetransmission == true)
     #expect(streams.routes.map(\.ssrc) == [Agreed.videoSSRC, Agreed.rtxSSRC])
-    // With the section, the stream and its sources are removed.
+    // When its section is removed, the stream and its sources are removed too.
     streams.configure(FlowAgreement(), into: &outbox)
     #expect(streams.all.isEmpty && streams.routes.isEmpty)
   }

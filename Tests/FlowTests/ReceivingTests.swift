@@ -8,9 +8,9 @@ import Wire
 
 struct ReceivingTests {
   @Test(arguments: [
-    // By the mid alone; the mid takes precedence over the payload type.
+    // Found by the mid alone; the mid takes precedence over the payload type.
     ("v", UInt32(77), UInt8(96), "v"), ("w", 77, 96, "w"),
-    // By the announced source, then by a payload type that only one section has.
+    // Found by the announced source, then by a payload type that only one section has.
     ("", Agreed.videoSSRC, 96, "v"), ("", 78, 111, "a"),
     // A payload type of two sections, an unknown one, an unknown mid.
     ("", 79, 96, nil), ("", 80, 42, nil), ("nowhere", Agreed.videoSSRC, 96, nil),
@@ -77,7 +77,7 @@ struct ReceivingTests {
     receiver.step(.rtcp(writer.bytes, arrival: receiver.now))
     #expect(receiver.ended == ["v \(Agreed.videoSSRC)"])
     #expect(receiver.flow.inbound[0].hasEnded)
-    // It starts its numbers anywhere.
+    // The source may start its numbers anywhere.
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 29_000))
     #expect(receiver.began.count == 2)
     #expect(receiver.frames.count == 2)

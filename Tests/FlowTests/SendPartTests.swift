@@ -147,7 +147,7 @@ struct SendPartTests {
     var meter = RoundTripMeter()
     #expect(meter.requestSpacing == .milliseconds(100))
     #expect(meter.resendSpacing == .milliseconds(20))
-    // No report was answered; then one whose answer would have taken more than 30 seconds.
+    // The first answers no report; the second would have taken more than 30 seconds.
     let unbelieved = [
       meter.measure(lastReport: 0, delay: 0, arrival: 65_536),
       meter.measure(lastReport: 1, delay: 0, arrival: 1 + 31 << 16),

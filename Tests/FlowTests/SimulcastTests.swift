@@ -130,7 +130,7 @@ struct SimulcastTests {
     #expect(inbound.allSatisfy { !$0.hasEnded })
     let outbound = pair.flows[0].outbound
     #expect(outbound.map(\.rid) == rids && outbound.allSatisfy { $0.framesSent == 10 })
-    // All of them have a report, and none is named any longer.
+    // The receiver reported on every layer.
     #expect(pair.flows[0].outbound.allSatisfy { $0.remote != nil })
   }
 

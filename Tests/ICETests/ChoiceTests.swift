@@ -65,7 +65,7 @@ struct ChoiceTests {
       #expect(meeting.run(for: .seconds(1)) { _ in b.agent.selectedPair?.nominated == true })
       #expect(a.agent.selectedPair?.base.ip.description == expected)
       meeting.run(for: .seconds(20))
-      // The late one is not of a better kind.
+      // The late pair is not of a better kind, so it is not selected.
       #expect(a.agent.selectedPair?.base.ip.description == expected)
     }
   }
@@ -111,7 +111,7 @@ struct ChoiceTests {
   @Test func mediaMayBeSentBeforeNomination() throws {
     let meeting = VirtualMeeting.nearby(seed: 2)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
-    // The controlling side is behind: it does not know the answer yet.
+    // The controlling side does not know the answer yet.
     b.learnPeer()
     a.gather()
     b.gather()
@@ -203,7 +203,7 @@ struct ChoiceTests {
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
-    // Or if the peer nominates it after a while.
+    // A lower pair is also followed if the peer nominates it after a while.
     meeting.run(for: .seconds(2))
     try peer.check(from: peer.addresses[2], nominates: true)
     meeting.run(for: .milliseconds(10))

@@ -164,7 +164,7 @@ struct ConnectTests {
       })
     #expect(meeting.now < .zero + .milliseconds(200))
     #expect(a.agent.connectionState == .connected)
-    // Completed only once the other pair has failed.
+    // The agent completes only once the other pair has failed.
     #expect(meeting.run(for: .seconds(30)) { _ in a.agent.connectionState == .completed })
     #expect(a.agent.pairs.contains { $0.state == .failed })
   }

@@ -152,7 +152,7 @@ struct GathererTests {
     #expect(pauses == [at(0), at(1000), at(2000), at(4000), at(8000), nil])
     relays.renew(0, of: 1, &numbers, entropy, at: .zero)
     #expect(numbers.last == 6)
-    // Four redirections fail, and one leads back to the server itself.
+    // Three redirections in a row are followed, a fourth is not.
     var redirections = 0
     while relays.mayRedirect(0, to: address(60 + UInt32(redirections))), redirections < 9 {
       let next = address(60 + UInt32(redirections))

@@ -189,7 +189,7 @@ struct PartTests {
       order.append(next)
       if let next { list.change(next) { $0.change(to: .inProgress) } }
     }
-    // The last one waits until another check of its foundation has timed out once.
+    // The last pair waits until another check of its foundation has timed out once.
     #expect(order == [2, 0, 1, nil])
     for _ in 0..<2 { list.change(1) { $0.round.goOn(at: .zero) } }
     let thawed = list.next()

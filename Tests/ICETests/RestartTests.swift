@@ -16,7 +16,7 @@ struct RestartTests {
     let fresh = meeting.chance
     a.step(.restart(ICECredentials(from: fresh)))
     a.gather()
-    // Candidates of the new epoch may be in transit while the answer is made.
+    // Candidates of the new generation may be in transit while the answer is made.
     meeting.run(for: .milliseconds(20))
     if order == .credentialsFirst { b.learnPeer() }
     b.step(.restart(ICECredentials(from: fresh)))
@@ -88,7 +88,7 @@ struct RestartTests {
     #expect(
       meeting.run(for: .seconds(5)) { _ in a.selections.count == 2 && b.selections.count == 2 })
     meeting.run(for: .seconds(10))
-    // Of three sockets, one remains on each side of the change.
+    // Only the last generation's socket is left on each side.
     #expect(a.sockets.count == 1 && b.sockets.count == 1)
     #expect(a.agent.connectionState == .completed)
   }
@@ -96,7 +96,7 @@ struct RestartTests {
   @Test func theOldGenerationAnswersUntilItRetires() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     a.step(.restart(ICECredentials(from: meeting.chance)))
-    // The remote agent learns of it much later; its consent checks continue.
+    // The remote agent learns of the restart much later; its consent checks continue.
     meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)

@@ -123,7 +123,8 @@ struct TCPTests {
       let unknownPeer = SocketAddress(addresses[3], port: UInt16(1000 + port))
       meeting.step(0, .answer(.streamAccepted(local: passive ?? unknownPeer, remote: unknownPeer)))
     }
-    // Connections over the limit are closed at once, the others after their silence.
+    // Connections over the limit are closed at once, the others once they have been silent too
+    // long.
     #expect(meeting.agents[0].counters.overflows >= 24)
     #expect(meeting.agents[0].gatherer.connections.all.count <= 20)
     meeting.run(for: .seconds(11))

@@ -99,7 +99,7 @@ async def _measure(options, folder, rows):
 
 
 async def _complete(viewer, rows):
-    """Checks that a page drawn from an overview gets every value in the end, in the same number."""
+    """Checks that all values replace the overview in the end, with the same number of bytes."""
     overview = await viewer.page.evaluate(_CARRIED)
     begin = time.monotonic()
     while await viewer.page.evaluate("retake.hasLateValues()"):

@@ -43,7 +43,6 @@ class FaultyPath(LossyPath):
         self._watch = self._watch or asyncio.create_task(self._measure())
 
     def end(self):
-        """Ends the fault."""
         self._is_on = False
 
     @property
@@ -58,7 +57,6 @@ class FaultyPath(LossyPath):
         return self.touched >= least.get(self._plan.kind, 0)
 
     def close(self):
-        """Closes both ports."""
         super().close()
         if self._watch:
             self._watch.cancel()

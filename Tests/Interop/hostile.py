@@ -1,11 +1,12 @@
-"""Hostile requests to the servers of Retake: nothing may trap, hang, fill memory or let anybody in.
+"""Sends hostile requests to Retake's servers: none may trap, hang, use unlimited memory or let
+anyone in.
 
     python3 Tests/Interop/hostile.py --retake .build/release/retake --requests 10000
 
-Needs nothing but Python. It starts `record serve`, `record serve --rooms` and `open`, sends each
-so many requests out of a seeded generator, and asks a good question all the while. Its exit status
-is 1 when a server ended, when an answer took longer than 20 s, when a server and its processes had
-more than 1 GB, or when something was answered that must not be.
+Needs only Python. It starts `record serve`, `record serve --rooms` and `open`, sends each of
+them that many requests from a seeded generator, and keeps sending valid requests meanwhile.
+The exit status is 1 if a server ended, if a response took longer than 20 s, if a server and
+its processes used more than 1 GB, or if a request succeeded that must be rejected.
 """
 
 import argparse

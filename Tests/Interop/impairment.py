@@ -88,6 +88,5 @@ class LossyPath:
             self.transports[end].sendto(data, self._ends[end])
 
     def close(self):
-        """Closes both ports."""
         for transport in self.transports:
             transport.close()

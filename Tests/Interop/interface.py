@@ -28,7 +28,7 @@ _REQUESTS = [
 
 
 async def run(program, folder):
-    """Sends all of them, then checks that a call is still accepted; returns the problems."""
+    """Sends all requests, then checks that a call is still accepted; returns the problems."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     problems = []

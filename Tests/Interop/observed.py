@@ -69,7 +69,6 @@ class Cell:
 
     @property
     def peers(self):
-        """The peers."""
         return {self.offerer, self.answerer}
 
     @property

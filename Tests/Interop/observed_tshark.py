@@ -1,15 +1,15 @@
-"""Compares what Retake says of the RTP streams in captures with what tshark says of them.
+"""Compares Retake's statistics of the RTP streams in captures with tshark's.
 
     python3 Tests/Interop/observed_tshark.py RETAKE CAPTURE-OR-TAKE...
 
-Packets and losses of every stream have to be the same, and jitter where its clock is known to
-0.1 ms: the mean that tshark prints. The last value of getStats is that of the receiver, which
-measures once for each timestamp, and goes on from its own reports where these are seen; it is
-reckoned here from the packets and reports of the take. A stream whose
-numbers differ for a reason that is known (its sequence numbers begin anew, packets came twice) is
-listed with it. Beside a capture may stand its key log (`.keys`) and its descriptions
-(`-offer.sdp`, `-answer.sdp`). `make interop` runs it on the captures of the tests and on the
-observed takes among the regression tests.
+Packets and losses of every stream must be equal. Where a stream's clock is known, its mean jitter
+must be within 0.1 ms of tshark's. The last jitter in getStats is the receiver's: it is updated
+once per timestamp, and continues from the receiver's own reports where these are visible; the
+expected value is computed here from the take's packets and reports. A stream whose numbers differ
+for a known reason (its sequence numbers restart, packets were duplicated) is listed with the
+reason. A capture may have its key log (`.keys`) and its descriptions (`-offer.sdp`, `-answer.sdp`)
+beside it. `make interop` runs this program on the captures of the tests and on the observed takes
+among the regression tests.
 """
 
 import collections

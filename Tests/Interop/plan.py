@@ -124,7 +124,6 @@ class Call:
 
     @property
     def abilities(self):
-        """The peer's capabilities."""
         return ABILITIES[self.peer]
 
     @property

@@ -51,7 +51,7 @@ class Recorder:
 
     @classmethod
     async def start(cls, program, folder, port, *options):
-        """Starts it on a port; takes are written to `folder`."""
+        """Starts a recorder on a port; its takes are written below `folder`."""
         child = await Child.start(
             [program, "record", "page", "--listen", f"127.0.0.1:{port}", "--out",
              f"{folder}/takes/", *options],
@@ -140,7 +140,6 @@ class Site:
         self.address = f"http://127.0.0.1:{port}"
 
     async def end(self):
-        """Stops serving."""
         await self._runner.cleanup()
 
     async def _respond(self, request):
@@ -182,7 +181,7 @@ class Browser:
 
     @classmethod
     async def start(cls, name, folder, extension=None, more=()):
-        """Starts it with a fresh profile; Chromium optionally with an extension and flags."""
+        """Starts a browser with a fresh profile; Chromium also with an extension and flags."""
         profile = tempfile.mkdtemp(prefix="retake-recorded-")
         log = folder / f"{name}.log"
         if name == "firefox":
@@ -210,7 +209,6 @@ class Browser:
         return cls(child, await Page.open(found.group(1)), found.group(1))
 
     async def end(self):
-        """Ends the browser."""
         await self.page.close()
         await self._child.end()
 

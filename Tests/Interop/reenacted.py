@@ -46,7 +46,7 @@ async def run(program, folder, is_brief):
 
 
 async def _change(program, folder):
-    """A call that its sender changed again and again: Chromium learns of each change."""
+    """Re-enacts a call whose sender renegotiated repeatedly; Chromium must get each description."""
     source, out = _CAPTURES / "chromium-negotiates.take", folder / "changes.take"
     report = json.loads(await _output(
         program, "reenact", source, "--peer", 1, "--listen", "127.0.0.1:0", "--against", "chromium",
@@ -57,7 +57,7 @@ async def _change(program, folder):
         problems.append(f"the changes came to {report}")
     with closing(sqlite3.connect(f"file:{report['pages'][0]}?mode=ro", uri=True)) as database:
         calls = dict(database.execute("SELECT name, count(*) FROM call_request GROUP BY 1"))
-    # The first one is the answer.
+    # The first call applies the answer.
     if calls.get("setRemoteDescription") != report["descriptions"] + 1:
         problems.append(f"{report['descriptions']} later descriptions made calls of {calls}")
     await _output(program, "replay", out)
@@ -65,7 +65,7 @@ async def _change(program, folder):
 
 
 async def _mend(program, folder):
-    """The same packets at a client with a deeper jitter buffer: it freezes less."""
+    """Re-enacts a call for a client with a deeper jitter buffer, which must freeze less."""
     frozen = []
     for target in (None, "1s"):
         out = folder / f"mended-{target}.take"
@@ -79,7 +79,7 @@ async def _mend(program, folder):
 
 
 def video_of(take):
-    """What a page counted last of the video that it received."""
+    """Returns a page's last statistics of the video that it received."""
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         rows = database.execute(
             "SELECT members FROM stat WHERE type = 'inbound-rtp' ORDER BY row").fetchall()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Bad calls once more: does the freeze come back, and how closely?
+"""Re-enacts calls with freezes: does Chromium freeze like the recorded receiver?
 
-Makes calls with freezes between real peers (own, observed and relayed takes) unless the folder has
-them already, plays each several times to a fresh Chromium, and compares what that counts with what
-the recorded receiver counted.
+Makes calls with freezes between real peers (Retake's own, observed and relayed takes) unless the
+folder has them already, re-enacts each several times for a fresh Chromium, and compares Chromium's
+statistics with the recorded receiver's.
 
 Alone: `reenacted_freezes.py --retake PROGRAM FOLDER [--runs 10] [--take NAME]`.
 """
@@ -27,14 +27,15 @@ from signaled import JOIN
 
 _CALL_SECONDS = 15
 _LIMIT_SECONDS = 180
-# How far packets may leave from their recorded distances: at the median, at the 99th percentile.
+# The maximum deviation from the recorded timing: the median, and the 99th percentile.
 _MEDIAN_NS, _P99_NS = 2_000_000, 5_000_000
-# How many freezes more or less, what share of the frozen time, and in how many of ten runs.
+# The allowed difference in freezes, the allowed share of the frozen time, and how many of ten runs
+# must be within both.
 _SPARE, _SHARE, _GOOD = 1, 0.25, 8
 _FIGURES = ("freezeCount", "totalFreezesDuration", "framesDecoded", "packetsLost", "nackCount")
 
-# Two connections of one page: one signals through the relay, the other straight to the server.
-# What the first one counted is what comes back.
+# Two connections of one page: one signals through the relay, the other directly with the server.
+# The result is the first one's statistics, with which the re-enactment is compared.
 _CALL = """(async (near, far, seconds) => {""" + JOIN + """
   const ends = [];
   for (const address of [near, far])
@@ -55,7 +56,7 @@ _CALL = """(async (near, far, seconds) => {""" + JOIN + """
 
 @dataclass(frozen=True)
 class Bad:
-    """A call over a bad path: how it is recorded, and what is lost."""
+    """A call over a lossy path: how it is recorded, and its loss in percent."""
 
     kind: str
     loss: int
@@ -63,7 +64,7 @@ class Bad:
 
     @property
     def name(self):
-        """A name for people and for files."""
+        """The name in the output and of the folder."""
         return f"{self.kind}-{self.loss}"
 
 
@@ -74,9 +75,10 @@ CALLS = [
 
 
 async def run(program, folder, runs, only="", target=""):
-    """Makes what is not there, and plays each so many times; the problems, and a table.
+    """Makes the missing calls and re-enacts each `runs` times; returns the problems and a table.
 
-    With a target for the jitter buffer the client is another one, and nothing is judged."""
+    A target for the jitter buffer makes a different client, so nothing is judged.
+    """
     more = ("--jitter-buffer-target", target) if target else ()
     problems, lines = [], []
     for bad in CALLS:
@@ -129,17 +131,17 @@ async def _make(bad, program, folder):
     (video,) = [each for each in stats
                 if each["type"] == "inbound-rtp" and each["kind"] == "video"]
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
-        # Of a relay, the leg on the other side has the stream as well; its ends come last.
+        # With a relay, the leg on the other side has the stream too; the observed ends come last.
         ((peer,),) = database.execute(
             "SELECT max(peer) FROM stream WHERE direction = 'in' AND ssrc = ?",
             (video["ssrc"],)).fetchall()
     take.rename(folder / "bad.take")
-    # Last: what is there before the end of a recording is no take.
+    # Written last, because a take is complete only at the end of its recording.
     (folder / "counted.json").write_text(json.dumps({"peer": peer, "stats": video}))
 
 
 async def _observed(bad, program, folder):
-    """Two of Chromium, captured in the clear beside the receiver."""
+    """Records two Chromiums by an unencrypted capture beside the receiver."""
     from observed_loss import _cut, Cell, record
 
     await record(
@@ -154,7 +156,7 @@ async def _observed(bad, program, folder):
 
 
 async def _relayed(bad, program, folder):
-    """Two connections of a page of Chromium with the relay between them."""
+    """Records two connections of a Chromium page, with the relay between them."""
     from recorded_page import Browser
     from relayed import Relay, Room
 
@@ -178,7 +180,7 @@ async def _relayed(bad, program, folder):
 
 
 async def _demo(bad, program, folder):
-    """A page that nobody here wrote in a room of Janus, with the relay between them."""
+    """Records the demo page of Janus in a room, with the relay between them."""
     from relayed import visit_demo
 
     take, received, _ = await visit_demo(
@@ -187,7 +189,7 @@ async def _demo(bad, program, folder):
 
 
 async def _own(bad, program, folder):
-    """Retake receives from Chromium: its own statistics are those of the recorded receiver."""
+    """Records Chromium's call to Retake, whose own statistics are the recorded receiver's."""
     from impairment import LossyPath
     from peers.opening import open_peer
     from plan import Call
@@ -212,7 +214,7 @@ async def _own(bad, program, folder):
 
 
 async def _play(program, folder, peer, more=()):
-    """Plays a call to a fresh Chromium; what that counted, and how well packets were timed."""
+    """Re-enacts a call for a fresh Chromium; returns its statistics and the packets' timing."""
     out = folder / "again.take"
     report = json.loads(await _output(
         program, "reenact", folder / "bad.take", "--peer", peer, "--listen", "127.0.0.1:0",
@@ -223,7 +225,7 @@ async def _play(program, folder, peer, more=()):
 
 
 def _judge(bad, was, played):
-    """What is wrong with the runs of a call, and lines of a table."""
+    """Returns the problems with the runs of a call, and lines of a table."""
     problems = [f"run {number} was not played to its end"
                 for number, each in enumerate(played, 1) if not each["complete"]]
     for name, limit in (("median_ns", _MEDIAN_NS), ("p99_ns", _P99_NS)):
@@ -233,7 +235,7 @@ def _judge(bad, was, played):
     good = sum(
         abs(each["freezeCount"] - was["freezeCount"]) <= _SPARE
         and abs(each["totalFreezesDuration"] - frozen) <= _SHARE * frozen for each in played)
-    # Retake as a receiver decides otherwise than Chromium does when to show a frame.
+    # Retake and Chromium decide differently when to show a frame, so their freezes may differ.
     if bad.kind != "own" and good * 10 < _GOOD * len(played):
         problems.append(f"{good} of {len(played)} runs froze like the recorded receiver")
     lines = [f"{bad.name}: {good} of {len(played)} runs alike"]
@@ -261,7 +263,7 @@ async def _output(program, *words):
 
 
 def main():
-    """Makes and plays what the command line says."""
+    """Makes and re-enacts the calls that the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--retake", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=10)

@@ -123,7 +123,7 @@ class Relay:
 
     @classmethod
     async def start(cls, program, folder, upstream, *options, bind="127.0.0.1"):
-        """Starts it in front of a server; without an address to bind, Janus can reach it."""
+        """Starts a relay in front of a server; Janus can reach one without an address to bind."""
         (port,) = free_ports(1)
         take = folder / "relay.take"
         child = await Child.start(
@@ -142,7 +142,7 @@ class Relay:
         return self._child.output[-1]
 
     async def abandon(self):
-        """Ends it without checks."""
+        """Ends the relay without checks."""
         await self._child.end()
 
 
@@ -309,8 +309,11 @@ _RECEIVED = """(async () => {
 
 
 async def visit_demo(program, folder, seconds, *options):
-    """Both tabs in the room for so long; the take, what each tab received, and the relay's words.
-    Options are those of the relay."""
+    """Makes a call between two tabs in the demo's room; returns the take, what each tab received,
+    and the relay's summary.
+
+    `options` are the relay's.
+    """
     site = recorded_others.Site()
     await site.start()
     site.script = f"<script>{recorded_others.FIND}</script>"

@@ -1,7 +1,7 @@
-"""Further calls through `retake record relay`: two browsers, data at full speed, simulcast into
-Janus, and legs that reach their ends over TURN or TCP.
+"""Makes further calls through `retake record relay`: between two browsers, with data at full speed,
+with simulcast into Janus, and with legs over TURN or TCP.
 
-Each end is a page of its own, or a plugin of Janus; the judgement is that of `relayed`.
+Each end is a page with one connection, or a plugin of Janus; takes are checked as in `relayed`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LARGE = {"width": 1280, "height": 720}
 _SMALL = {"width": 160, "height": 120, "frameRate": 15}
 _SMALL_SECONDS = 2
 
-# One end of a call, whose caller opens a data channel.
+# One end of a call; the caller opens a data channel.
 _END = """(async (address, calls, bulk, video) => {""" + JOIN + """
   const end = window.end = {received: 0};
   await join(address, {audio: true, video}, (connection, socket) => {
@@ -44,7 +44,7 @@ _END = """(async (address, calls, bulk, video) => {""" + JOIN + """
   await isOpen;
 })"""
 
-# Sends so many bytes over it, as fast as they go.
+# Sends `bulk` bytes over the channel as fast as possible; returns megabytes per second.
 _SEND = """(async (bulk, size) => {
   const {channel} = window.end;
   const begin = performance.now();
@@ -78,7 +78,7 @@ _RESULT = """(async () => {
 
 _END_CALL = "void (window.end.connection.close(), setTimeout(() => window.end.socket.close(), 300))"
 
-# A client of Janus with nothing but a WebSocket: a handle for each connection.
+# A Janus client that needs only a WebSocket: a handle for each connection.
 _JANUS = """(() => {
   const janus = window.janus = {};
   const waiting = new Map();
@@ -160,7 +160,7 @@ _SUBSCRIBE = """(async (address, room, feed) => {
   window.handle = handle;
 })"""
 
-# Asks for a layer; gives the width of what is decoded once it is that layer's.
+# Requests a layer, and waits until the decoded video has its width; returns the last width.
 _LAYER = """(async (substream, width) => {
   await janus.tell(window.handle, {request: "configure", substream});
   const begin = performance.now();
@@ -184,18 +184,18 @@ _SUBSCRIBED = """(async () => [...(await subscriber.getStats()).values()]
 
 
 async def run_browsers(program, folder, seconds):
-    """From Chromium to Firefox, which decode each other's media; data at full speed."""
+    """Calls from Chromium to Firefox, which must decode each other's media."""
     return await guarded(folder, lambda: _call(program, folder, seconds, ("chromium", "firefox")))
 
 
 async def run_data(program, folder, seconds):
-    """A data channel between two pages of Chromium, as fast as it goes."""
+    """Fills a data channel between two Chromium pages."""
     return await guarded(
         folder, lambda: _call(program, folder, seconds, ("chromium", "chromium"), bulk=_BULK))
 
 
 async def run_tcp(program, folder, seconds):
-    """Both legs over ICE TCP alone."""
+    """Makes a call whose legs both use ICE TCP only."""
     options = ["--ice-tcp", "only"]
     return await guarded(
         folder, lambda: _call(
@@ -203,7 +203,7 @@ async def run_tcp(program, folder, seconds):
 
 
 async def run_turn(program, folder, seconds):
-    """Both legs over a TURN server of the relay's own."""
+    """Makes a call whose legs both use a TURN server that only the relay knows."""
 
     async def work():
         coturn = await Coturn.start(folder)
@@ -218,12 +218,12 @@ async def run_turn(program, folder, seconds):
 
 
 async def run_simulcast(program, folder, seconds):
-    """Three layers into a room of Janus, and each of them back."""
+    """Publishes three layers in a Janus room, and subscribes to each of them."""
     return await guarded(folder, lambda: _simulcast(program, folder, seconds, _LAYERS, _LARGE))
 
 
 async def run_small(program, folder):
-    """A call between two pages that makes a small take, for `Captures`."""
+    """Makes a call between two pages, as a small take for `Captures`."""
     return await guarded(
         folder, lambda: _call(
             program, folder, _SMALL_SECONDS, ("chromium", "chromium"), ["--no-media-copy"],
@@ -231,7 +231,7 @@ async def run_small(program, folder):
 
 
 async def run_small_room(program, folder):
-    """A publisher and a subscriber of a room of Janus, who make a small take for `Captures`."""
+    """Makes a call of two users of a Janus room, as a small take for `Captures`."""
     return await guarded(
         folder, lambda: _simulcast(
             program, folder, _SMALL_SECONDS, (), _SMALL, ["--no-media-copy"]))
@@ -242,7 +242,7 @@ async def _call(
     video=True
 ):
     room = await Room.start()
-    # Firefox has no use for loopback.
+    # Firefox does not use loopback.
     bind = None if "firefox" in names else bind
     relay = await Relay.start(program, folder, room.address, *options, bind=bind)
     browsers = []
@@ -261,7 +261,8 @@ async def _call(
                 await page.evaluate(f"{_END}({arguments})")
             await asyncio.sleep(seconds)
             ends = [await page.evaluate(_RESULT) for page in pages]
-            # Only now: a browser loses packets of media by itself while data go at full speed.
+            # Only now, because a browser itself loses media packets while it sends data at full
+            # speed.
             rate = await pages[0].evaluate(f"{_SEND}({bulk}, {_MESSAGE})")
             data = (await pages[1].evaluate(_RESULT))["data"]
             for page in pages:

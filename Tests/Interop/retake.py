@@ -38,8 +38,8 @@ class Recorder:
 
     @classmethod
     async def start(cls, program, folder, bind, send, options=()):
-        """Starts it on a free port; `bind` is the address for ICE, or None for Retake's own choice,
-        `options` are further command-line options."""
+        """Starts a recorder on a free port. `bind` is the address for ICE, or None for Retake's own
+        choice; `options` are further command-line options."""
         take = folder / "call.take"
         (port,) = free_ports(1)
         arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
@@ -122,7 +122,7 @@ class Recorder:
             raise ProcessError(f"record ended with status {status} after its only call")
 
     async def abandon(self):
-        """Ends it without checks, gracefully if possible."""
+        """Ends the recorder without checks, gracefully if possible."""
         try:
             await self.finish()
         except ProcessError:

@@ -115,7 +115,7 @@ async def run_short(program, folder):
                     _short(program, server, "retake", 600, take), folder / "call.log"
                 )
                 await asyncio.sleep(_SHORT_SECONDS)
-                # A busy machine needs longer than that.
+                # A busy machine may need longer than these seconds.
                 while _short_outcome(take) != _SHORT_EXPECTED and child.status is None:
                     await asyncio.sleep(_SHORT_SECONDS)
                 status = await child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
@@ -285,14 +285,14 @@ class Browsers:
             await peer.accept(reply["jsep"]["sdp"])
 
     async def leave(self):
-        """Ends them."""
+        """Ends the sessions and the browsers."""
         while self._open:
             peer, session = self._open.pop()
             await session.close()
             await peer.close()
 
     async def keep(self, now):
-        """Keeps their sessions alive."""
+        """Keeps the browsers' sessions alive."""
         if now - self._kept < _KEEP_SECONDS:
             return
         self._kept = now

@@ -139,7 +139,7 @@ async def _main(options, folder):
         ("relayed-chromium", relayed_others.run_small, {"chromium"}),
         ("relayed-janus", relayed_others.run_small_room, {"chromium", "janus"}),
     ):
-        # For the captures.
+        # These calls make captures, so a brief run includes them only with `--keep`.
         is_wanted = options.keep or not options.brief
         if is_wanted and options.only in name and peers <= set(options.peers):
             problems += _tell(name, *await relay(options.retake, folder / name))

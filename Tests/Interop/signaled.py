@@ -1,4 +1,4 @@
-"""What pages of several calls share: a connection that is negotiated over a WebSocket."""
+"""The script that pages of several calls share: it negotiates a connection over a WebSocket."""
 
 # Defines `join`, for the beginning of a page's function. It opens a WebSocket and a connection
 # whose descriptions and candidates go over it, plays what is received, and adds a microphone and

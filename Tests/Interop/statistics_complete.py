@@ -1,9 +1,9 @@
-"""Compares every member of Chromium's report with what Retake knows, unless the article explains a
-difference.
+"""Compares every member of Chromium's report with what Retake knows, unless the article on
+statistics explains a difference.
 
-Nothing is left out: it is a problem if a member is neither compared by a rule here, nor in the list
-of members that only its own end knows, nor in the article on statistics, and if a difference of
-more than 1 % is not explained by the article.
+No member is skipped: each must be compared by a rule here, be in the list of members that only
+its own end knows, or be in the article. A difference of more than 1 % that the article does
+not explain is a problem as well.
 """
 
 import re

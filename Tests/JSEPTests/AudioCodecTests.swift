@@ -40,7 +40,7 @@ struct AudioCodecTests {
       section.rtpMaps.map { "\($0.name)/\($0.clockRate)" } == [
         "opus/48000", "PCMU/8000", "PCMA/8000", "telephone-event/48000", "telephone-event/8000",
       ])
-    // An older take offers the same as before.
+    // Without capabilities, as in older takes, only Opus is offered.
     var older = Side("a")
     _ = try older.add(.audio)
     #expect(try document(try older.offer()).sections[0].formats == ["111"])

@@ -41,7 +41,7 @@ struct CodecPreferenceTests {
     let offer = try offerer.offer()
     #expect(try document(offer).sections[0].formats == formats)
 
-    // The same preferences in an answer to an offer of all formats.
+    // An answer to an offer of all formats has the same preferences.
     _ = try answerer.add(.video, byAddTrack: true)
     var other = Side("c")
     _ = try other.add(.video)

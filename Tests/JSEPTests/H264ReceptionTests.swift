@@ -6,7 +6,8 @@ import Testing
 struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
-  /// Tests 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 per second.
+  /// Returns whether 1920x1080 at 30 frames per second is accepted: 8160 macroblocks, 244,800 per
+  /// second.
   private func isAccepted(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(
@@ -20,7 +21,7 @@ struct H264ReceptionTests {
     // Unless both sides allow asymmetry, the local level also limits what is sent.
     ("profile-level-id=42e028", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
-    // The values that browsers assume if there are none.
+    // Without a profile-level-id, the values that browsers assume.
     ("packetization-mode=1", false),
     // Above the level, or with one parameter too small.
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e028", true),

@@ -37,7 +37,7 @@ struct MultiplexingTests {
         + " is not supported (rtcpMuxPolicy is require)")
     #expect(side.negotiation.signalingState == .stable)
     #expect(side.negotiation.transceivers.isEmpty)
-    // Nor in a bundle without rtcp-mux anywhere.
+    // A bundle without any rtcp-mux is rejected as well.
     let bundled = unmultiplexed(try offer(), [0, 1])
     let again = #expect(throws: JSEPError.self) { try side.apply(.offer, bundled) }
     #expect(again?.kind == .invalidAccess)

@@ -144,7 +144,7 @@ struct PartTests {
     for _ in 0..<2 { _ = transceivers.make(.audio, .sendrecv, by: .addTrack(hasTrack: true)) }
     transceivers.change(0) { $0.associate("0", 0) }
     for index in 0..<2 { transceivers.change(index) { $0.stop() } }
-    // The second one was never negotiated, so there is nothing left to negotiate.
+    // The second transceiver was never negotiated, so there is nothing left to negotiate.
     #expect(transceivers.all.map(\.currentDirection) == [nil, .stopped])
     #expect(transceivers.removeStopped() == [.transceiverStopped(id: 2)])
     #expect(throws: JSEPError.self) { try transceivers.livePlace(of: 1) }

@@ -48,7 +48,7 @@ struct RemoteAnswerTests {
         $0.text == "a=sendrecv" ? SDPLine(MediaDirection.sendonly.attributeName) : $0
       }
     }
-    // Nothing is sent in the first one.
+    // Nothing is sent in the first section.
     #expect(side.agreed == ["0 audio recvonly", "1 video sendrecv"])
     #expect(side.negotiation.sections.map(\.sendBitrateLimit) == [nil, 200_000])
   }

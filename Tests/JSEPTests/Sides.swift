@@ -71,7 +71,6 @@ func exchange(_ offerer: inout Side, _ answerer: inout Side) throws {
   try offerer.apply(try answerer.answer())
 }
 
-/// Parses a description.
 func document(_ description: SessionDescription?) throws -> SDPDocument {
   try SDPDocument(parsing: description?.sdp ?? "")
 }
@@ -91,7 +90,6 @@ extension String {
 }
 
 extension Negotiation {
-  /// The first transport's remote side.
   var remoteTransport: RemoteTransport? { remoteTransports.first }
 
   mutating func createOffer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {

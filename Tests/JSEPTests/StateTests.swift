@@ -126,7 +126,7 @@ struct StateTests {
     #expect(kind(SessionDescription(type: .answer, sdp: new.sdp)) == .invalidModification)
     _ = try side.negotiation.setLocal(new)
     #expect(side.negotiation.pendingLocal == new)
-    // Until an answer arrives, it is the last created one and may be set again.
+    // Until an answer arrives, the offer is the last created one and may be set again.
     #expect(try side.negotiation.setLocal(new) == [.localDescriptionSet])
     #expect(side.negotiation.pendingLocal == new && side.transceiver(1)?.mid == "0")
     var other = Side("b")

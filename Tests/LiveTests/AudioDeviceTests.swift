@@ -91,7 +91,7 @@ import Wire
     let last = device.operations.suffix(3).map(\.name)
     #expect(last == ["stopUnit", "uninitializeUnit", "setActive"])
     for await _ in events {}
-    // Nothing happens any more, and no call waits.
+    // After the end, the device gets no requests, captured audio is refused, and playout is silent.
     #expect(throws: AudioDeviceError.audioUnitInactive) {
       try device.port?.capture(PCMChunk(samples: Array(repeating: 1, count: 480)))
     }
@@ -233,7 +233,7 @@ import Wire
     try await call.connect()
     while audio.snapshot.category == "ambient" { await Task.yield() }
     #expect(audio.snapshot.category == "playAndRecord" && audio.snapshot.mode == "voiceChat")
-    // After that they stay.
+    // Settings made after that stay.
     try audio.apply(.videoChat)
     #expect(audio.snapshot.mode == "videoChat")
     let count = device.operations.count

@@ -81,7 +81,6 @@ final class ScriptedPort: DatagramPort {
   private(set) var sent: [Datagram] = []
   private(set) var closed: [SocketAddress] = []
   private(set) var names: [String] = []
-  /// How often it was flushed.
   private(set) var flushes = 0
   private var flushed = 0
   private var refusals: [SendFailure] = []

@@ -43,7 +43,7 @@ struct DriverPartTests {
       return
     }
     #expect(told.remote.port == 1 && told.packets == 3 && told.bytes == 150)
-    // Once reported, further failures are reported again.
+    // After the report, another failure on the same path is reported again.
     queue.append(failure(1))
     #expect(
       words(&queue) == ["refused 127.0.0.1:2 111", "refused 127.0.0.1:1 111"])
@@ -84,7 +84,7 @@ struct DriverPartTests {
     burst.begin(at: .zero)
     #expect(burst.isOpen && !burst.consumeDue(at: .zero + .microseconds(300)))
     #expect(burst.consumeDue(at: .zero + .microseconds(301)) == true)
-    // The time is measured again.
+    // The next interval starts at the last sending.
     #expect(!burst.consumeDue(at: .zero + .microseconds(601)) && burst.isOpen)
     burst.end()
     #expect(!burst.isOpen)

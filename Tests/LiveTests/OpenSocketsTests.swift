@@ -44,7 +44,7 @@ struct OpenSocketsTests {
     #expect(open.stream(tag) == nil && open.listener(tag) == nil)
     open.closeSocket(tags[1])
     #expect(open.socket(tags[1]) == nil && open.socket(tags[0]) != nil)
-    // It is no longer watched.
+    // The closed socket is no longer watched.
     #expect(sockets[0].send([1], inDatagramsOf: 1, to: sockets[1].local) == 0)
     #expect(try poller.wait(waits: false) == 0)
   }

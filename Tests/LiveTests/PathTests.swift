@@ -28,7 +28,7 @@ import Wire
 
   @Test func loopbackCallsConnectWithinTwoHundredMilliseconds() async throws {
     var times: [Duration] = []
-    // Other load on the machine may delay many of them; no timer may delay all.
+    // Other load on the machine may delay many attempts; no timer may delay all of them.
     while times.count < 100, times.allSatisfy({ $0 >= .milliseconds(200) }) {
       let call = try LoopbackCall()
       try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)

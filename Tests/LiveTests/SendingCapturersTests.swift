@@ -57,12 +57,12 @@ import Wire
     try await two.caller.removeTrack(second)
     await capturer.wait(for: ["start 64", "stop"])
     #expect(session.state == .stopped)
-    // Again, until its connection is closed.
+    // Sending starts the capturer again; closing the connection stops it.
     try await one.caller.addTrack(track)
     await capturer.wait(for: ["start 64", "stop", "start 64"])
     await one.caller.close()
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop"])
-    // A separate transceiver counts as well, and so does a replaced track.
+    // A transceiver that sends without a track counts as well.
     let video = try await two.caller.addTransceiver(.video, source: .application)
     session.send(on: video.id, of: two.caller)
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop", "start 64"])
@@ -83,7 +83,7 @@ import Wire
     let track = LocalVideoTrack(source: source, id: "camera")
     let sender = try await call.caller.addTrack(track)
     await capturer.wait(for: ["start 64"])
-    // Another format than the first one.
+    // A format other than the first one, which the pipeline chose.
     let wish = VideoFormat(width: 32, height: 24, framesPerSecond: 30)
     #expect(await session.start(wish))
     #expect(capturer.calls == ["start 64", "stop", "start 32"] && session.state == .started)
@@ -99,7 +99,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  /// Returns what a take records about its senders' capturers, and the take.
+  /// Returns what a take records about its senders' capturers.
   private func notes(
     _ body: (FactoryCall) async throws -> Void
   ) async throws -> [String] {
@@ -120,14 +120,14 @@ import Wire
   /// Waits until a session has started and its report is in the take.
   private static func started(_ session: VideoCaptureSession, _ call: FactoryCall) async throws {
     while session.state != .started { await Task.yield() }
-    // The note is sent after the state is set.
+    // The report follows the change of state.
     for _ in 0..<20 { _ = try await call.caller.getStats() }
   }
 
-  // TW20: on every path that frames take.
+  // TW20: a screen is reported on every path from a source to a sender.
   @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
-    // Tracks first, then the capturer; and the other way round.
+    // The capturer starts after the track was added, or before.
     for startsFirst in [false, true] {
       let told = try await notes { call in
         let session = VideoCaptureSession(Watched(isScreencast: true))
@@ -140,7 +140,7 @@ import Wire
       }
       #expect(told.contains { $0.contains(screen) && $0.contains("started") }, "\(told)")
     }
-    // Behind a filter.
+    // A screen behind a filter.
     let filtered = try await notes { call in
       let capturer = FilteredVideoCapturer(Watched(isScreencast: true), filters: [])
       let session = VideoCaptureSession(capturer)
@@ -150,7 +150,7 @@ import Wire
       try await Self.started(session, call)
     }
     #expect(filtered.contains { $0.contains(screen) }, "\(filtered)")
-    // A source without a capturer that sets the hint itself, before and while it is sent.
+    // A source without a capturer, whose content hint is set before and during sending.
     let said = try await notes { call in
       let source = VideoSource(contentHint: .detail)
       try await call.caller.addTrack(LocalVideoTrack(source: source, id: "screen"))
@@ -158,7 +158,7 @@ import Wire
       _ = try await call.caller.getStats()
     }
     #expect(said.filter { $0.contains("setContentHint") }.count == 2, "\(said)")
-    // And no such note for a camera.
+    // A camera causes no such report.
     let camera = try await notes { call in
       let session = VideoCaptureSession(Watched())
       let source = VideoSource()
@@ -181,7 +181,7 @@ import Wire
     try await caller.addTrack(factory.videoTrack(with: source, trackID: "v"))
     try await FactoryCall.negotiate(caller, callee)
     try await caller.waitUntilConnected()
-    // Until the encoder has started on the first frame, where it blocks.
+    // Captures frames until the encoder blocks on the first one.
     var time: Int64 = 0
     func capture() throws {
       time += 40_000_000
@@ -193,7 +193,7 @@ import Wire
       try capture()
       await Task.yield()
     }
-    // Any number of frames: those without room are dropped, and no call blocks.
+    // Frames for which there is no room are dropped, and no call blocks.
     for _ in 0..<100 { try capture() }
     #expect(encoder.isBusy && encoder.threads.isDisjoint(with: [encoder.thread()]))
     encoder.goOn()

@@ -61,7 +61,7 @@ import Wire
     }
     isOver.withLock { $0 = true }
     await ended.next()
-    // A reader that subscribes after all of them is served as usual.
+    // A reader that subscribes after all others is served as usual.
     let waiting = Task.detached {
       for await states in observers.stateStream() where states.iceGathering == .complete {
         return true

@@ -86,7 +86,7 @@ import Wire
   }
 
   @Test func aClosedPortRefuses() throws {
-    // A port that was free a moment ago.
+    // The listener is closed at once, so nothing listens on its port.
     let port = try ListenSocket(on: Self.loopback).local
     let target = StreamTarget(local: Self.loopback, remote: port, kind: .peer, name: "")
     // The kernel refuses at once or with the first event.

@@ -18,7 +18,7 @@ import Wire
     return stream
   }
 
-  // SO2, SO4, GU5, GU6, GU8, GU12, GU13, GU14
+  // SO2, SO4, GU5, GU6, GU8, GU12, GU13, GU14: streams by name, with their tracks.
   @Test func streamsAreReportedAndFoundByTheirNames() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("one"))
@@ -74,7 +74,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  // GU7
+  // GU7: names of streams and tracks.
   @Test func namesAreUniqueWhereTheyHaveToBe() async throws {
     let call = try FactoryCall()
     let one = try stream("one")
@@ -104,7 +104,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  // SO1, SO17, GU22
+  // SO1, SO17, GU22: audio sinks, volume and switching audio off.
   @Test func audioGoesToSinksUntilTheTrackIsDisabled() async throws {
     let call = try FactoryCall()
     let local = try stream("s")
@@ -117,7 +117,7 @@ import Wire
     track.addSink(sink)
     let blocks = call.callee.counters.audioReceived
     await sink.wait { $0.audio.count >= 10 }
-    // Once per block, although the sink was added twice.
+    // The sink is called once per block, although it was added twice.
     #expect(sink.audio.count <= call.callee.counters.audioReceived - blocks + 1)
     #expect(!track.isMuted)
     #expect(sink.audio.last?.samples.contains { $0 != 0 } == true)
@@ -160,7 +160,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  // GU16, GU17
+  // GU16, GU17: video renderers and frame sizes.
   @Test func framesGoToRenderersWithTheirSizes() async throws {
     let call = try FactoryCall()
     let source = call.factory.videoSource()

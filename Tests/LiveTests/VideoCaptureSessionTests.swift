@@ -135,7 +135,7 @@ import Wire
     options.source = .file
     options.fileName = "nothing.y4m"
     #expect(throws: MediaFileError.self) { try options.makeVideoCapturer() }
-    // Without a rotation there is nothing to rotate.
+    // Without a rotation type, the capturer is not wrapped in one that rotates.
     (options.source, options.rotationType) = (.bypass, .notAvailable)
     #expect(try options.makeVideoCapturer() is PushedVideoCapturer)
   }

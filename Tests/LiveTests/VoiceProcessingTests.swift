@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  /// KA11: for voice, the loudspeaker's echo is reduced by 15 dB or more.
+  /// KA11: for voice, the loudspeaker's echo has less than a thirtieth of its power left.
   @Test(arguments: [(16_000, 1, 160), (48_000, 2, 480), (44_100, 1, 333)])
   func theEchoOfTheLoudspeakerIsRemoved(rate: Int, channels: Int, chunk: Int) {
     let processor = VoiceProcessor(
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  /// PX8, TW3: voice processing suppresses a fan's noise, a plain unit does not.
+  /// PX8, TW3: voice processing suppresses a fan's noise; a plain unit does not.
   @Test func theKindOfProcessingThatASessionAsksForIsDone() throws {
     func left(_ profile: AudioProcessingProfile) throws -> Double {
       let session = try Session(Session.Options())
@@ -153,7 +153,7 @@ import Testing
       withExtendedLifetime(sink) {}
       return power(samples.withLock { $0.suffix(96_000) })
     }
-    // Selected by audio unit: `rioc`, the one without processing.
+    // The audio unit selects processing: `rioc` is the one without.
     let (processed, plain) = (try left(.voice), try left(.custom(0x7269_6f63)))
     #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }

@@ -18,7 +18,6 @@ struct H264FileTests {
       }
   }
 
-  /// Returns a video frame's number.
   private func number(_ content: MediaContent?) -> Int? {
     guard case .encodedVideo(let videoFrame) = content else { return nil }
     return videoFrame.bytes.dropLast().last.map { Int($0) - 100 }

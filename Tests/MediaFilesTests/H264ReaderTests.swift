@@ -126,13 +126,13 @@ struct H264ReaderTests {
     let sets = [Units.sequence(), Units.videoFrame]
     let key = Units.slice(isKey: true)
     let stream =
-      // Units that a decoder could not start with.
+      // A delta frame before the first parameter sets: the reader skips it.
       Units.stream(Units.slice(tag: 9), Units.delimiter, sets[0], sets[1], key)
-      // A second slice, then video frames with and without something before them.
+      // A second slice, then frames with and without other units before them.
       + Units.stream(Units.slice(isKey: true, first: 5, tag: 1), Units.slice(tag: 2))
       + Units.stream([6, 5, 1, 0x80], Units.slice(tag: 3), Units.slice(first: 6, tag: 4))
       + [0, 0, 1] + Units.delimiter + [0, 0, 1] + Units.slice(tag: 5)
-      // Its parameter sets are far before this one.
+      // The next key frame comes long after its parameter sets.
       + [0, 0] + Units.stream(Units.slice(isKey: true, tag: 6), [12, 0xff, 0x80], [10]) + [0, 0]
     let found = try videoFrames(stream, pieces: pieces)
     #expect(found.map(\.isKey) == [true, false, false, false, true])

@@ -5,7 +5,6 @@ import Testing
 
 /// Media files that are unusable, or become so: the error names the place and the cause.
 @Suite(.timeLimit(.minutes(10))) struct MediaFileFaultTests {
-  /// Returns the error that a body throws.
   private func error(_ body: () throws(MediaFileError) -> Void) -> MediaFileError? {
     do throws(MediaFileError) { try body() } catch { return error }
     return nil

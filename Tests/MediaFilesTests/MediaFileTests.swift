@@ -161,7 +161,7 @@ import Wire
   @Test func videoFramesOfOtherSizesAreWrittenInThatOfTheFirst() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = VideoWriter(try MediaFile(path, for: .writing), framesPerSecond: 10)
-      // A smaller one without content, a smaller and a larger one.
+      // A smaller frame without content, then a smaller and a larger one with content.
       let videoFrames: [(Int, UInt8?)] = [(16, 10), (8, nil), (8, 30), (32, 40), (16, 50)]
       for (index, (side, brightness)) in videoFrames.enumerated() {
         let count = brightness == nil ? 0 : I420Buffer.byteCount(width: side, height: side)

@@ -9,7 +9,7 @@ struct FrameClockTests {
 
   @Test func framesAreAsFarApartAsTheirTimestamps() {
     var clock = FrameClock()
-    // The first arrived at media time 9000; the others are late by different times.
+    // The first frame arrived at media time 9000; the others are late by different times.
     #expect(clock.mediaTime(of: milliseconds(70_000), arrival: 9_000) == 9_000)
     #expect(clock.mediaTime(of: milliseconds(70_033), arrival: 15_000) == 9_000 + 33 * 90)
     #expect(clock.mediaTime(of: milliseconds(70_066), arrival: 15_100) == 9_000 + 66 * 90)
@@ -20,7 +20,7 @@ struct FrameClockTests {
     _ = clock.mediaTime(of: milliseconds(1_000), arrival: 0)
     #expect(clock.mediaTime(of: milliseconds(90_000), arrival: 3_000) == 3_000)
     #expect(clock.mediaTime(of: milliseconds(90_010), arrival: 3_950) == 3_900)
-    // Back to the beginning, and out of all bounds.
+    // Timestamps that go back to zero, or to the ends of their range.
     #expect(clock.mediaTime(of: 0, arrival: 6_000) == 6_000)
     #expect(clock.mediaTime(of: .min, arrival: 9_000) == 9_000)
     #expect(clock.mediaTime(of: .max, arrival: 12_000) == 12_000)

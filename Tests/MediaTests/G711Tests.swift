@@ -95,7 +95,7 @@ struct G711Tests {
       played += concealment.block.samples
       _ = packet()
     }
-    // 10 ms are as loud as before; after 60 ms it is silent.
+    // The first 10 ms are as loud as before, and after 60 ms there is silence.
     #expect(energies[0] > energies[1] && energies[1] > energies[2])
     #expect(energies[4] == 0)
     for _ in 0..<3 { played += try decoder.decode(.payload(packet())).block.samples }
@@ -144,7 +144,7 @@ struct G711Tests {
     #expect(played.allSatisfy { $0.codec == .pcmu && $0.decoded.block.frameCount == 960 })
     #expect(machine.counters.concealedSamples == 960 && machine.counters.concealmentEvents == 1)
     #expect(machine.counters.packetsMalformed == 0)
-    // 100 ms after the RTP time of packet 45, all being in time.
+    // 100 ms after the RTP time of packet 45, when no packet is late.
     let due = machine.independentPlayout(ofRTPTime: 70_000 + 45 * 160 + 800)
     #expect(due == milliseconds(45 * 20 + 100 + 40))
   }

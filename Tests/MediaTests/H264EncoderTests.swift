@@ -93,7 +93,7 @@ struct H264EncoderTests {
     #expect(throws: CodecError.self) { try encoded(settings(8, 8), count: 1) }
   }
 
-  /// A page of text at the same bit rate is sharper if the encoder knows that it is a screen.
+  /// The same video is encoded differently if the encoder knows that it shows a screen.
   @Test func screenContentIsEncodedDifferently() throws {
     func text(_ isScreen: Bool) throws -> [EncodedVideo?] {
       var wanted = settings(320, 180)

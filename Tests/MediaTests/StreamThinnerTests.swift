@@ -14,7 +14,7 @@ struct StreamThinnerTests {
   ///
   /// - Parameters:
   ///   - bytes: the size of a video frame; key frames have `keyBytes`.
-  ///   - references: whether only every second video frame is referred to.
+  ///   - hasFree: whether no other frame refers to every second one.
   private func film(
     _ thinner: inout StreamThinner, from second: Int = 0, seconds: Int, bytes: Int,
     keyBytes: Int? = nil, hasFree: Bool = false, limit: UInt64?
@@ -53,7 +53,7 @@ struct StreamThinnerTests {
     #expect(sent.bits <= 60 * 500_000 + 2 * 500_000 + 80_000)
     #expect(sent.bits > 60 * 400_000)
     #expect(sent.key.count > 5)
-    // After a gap the next one is a key frame.
+    // The first frame after a gap is a key frame.
     for (one, next) in zip(sent.all, sent.all.dropFirst()) where next != one + 1 {
       #expect(next % 25 == 0)
     }

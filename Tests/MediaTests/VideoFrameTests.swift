@@ -29,7 +29,7 @@ struct VideoFrameTests {
     let frame = try frame(.i420, 64, 48)
     let videoFrame = frame.videoFrame()
     #expect(address(videoFrame.samples) == address(frame.buffer.bytes))
-    // And the other way round.
+    // Converted back, the samples are the same.
     let again = try VideoFrame(videoFrame, timestampNanoseconds: 0)
     #expect(address(again.buffer.bytes) == address(videoFrame.samples))
     #expect(address(again.upright.buffer.bytes) == address(videoFrame.samples))
@@ -176,7 +176,7 @@ struct VideoFrameTests {
       for rotation in VideoRotation.allCases {
         let frame = try frame(format, 101, 37, rotation: rotation)
         let fast = frame.videoFrame().samples
-        // Only the C code.
+        // Allows only libyuv's C code.
         _ = MaskCpuFlags(1)
         let plain = frame.videoFrame().samples
         _ = MaskCpuFlags(-1)

@@ -20,7 +20,7 @@ struct VideoPlayoutPartTests {
     #expect(VideoDelay(minimum: .zero).current == VideoPlayout.leastDelay)
   }
 
-  /// A tenth of 33⅓ ms per frame, too little to see.
+  /// The delay changes by a tenth of 33⅓ ms per frame, which is too little to see.
   @Test func theDelayFollowsItsTargetSlowly() {
     var delay = VideoDelay(minimum: .zero)
     let start = Instant.zero + .milliseconds(50)

@@ -173,7 +173,7 @@ struct AnyReportsTests {
     func varint(_ value: Int) -> [UInt8] {
       value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)
     }
-    // Fixed width, a bit each, of which all are set.
+    // The deltas have a fixed width of one bit, and all bits are set.
     let deltas = [0] + [UInt8](repeating: 255, count: 500_000)
     let fields: [(number: Int, bytes: [UInt8])] = [
       (1, [1]), (2, [0]), (3, [96]), (4, [1]), (5, [1]), (6, [1]), (8, [20]), (9, [12]), (10, [0]),

@@ -164,7 +164,7 @@ struct ConnectionTests {
       ? "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
       : "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
     var frames: [UInt8] = []
-    // In two frames, with a ping between them.
+    // Sends the message in two frames, with a ping between them.
     for (first, part) in [
       (UInt8(0x01), json.prefix(100)), (0x89, []), (0x80, json.dropFirst(100)),
     ] {

@@ -42,7 +42,7 @@ struct GateTests {
     var gate = CallGate(pathsMaximum: 800)
     let admitted = (0..<10_000).reduce(0) { $0 + admit(&gate, tuple($1), request) }
     #expect(admitted == 100)
-    // The next ones arrive ten minutes later.
+    // The next senders arrive ten minutes later.
     let later = (10_000..<20_000).reduce(0) { $0 + admit(&gate, tuple($1), request, at: 601) }
     #expect(later == 100)
   }

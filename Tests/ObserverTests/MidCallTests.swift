@@ -41,7 +41,7 @@ struct MidCallTests {
       for ssrc in 0..<20 { admitted.append(admit(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
     }
     #expect(admitted.prefix(40).allSatisfy { $0 == 0 } && admitted[40] == 41)
-    // So does a check, without any more packets.
+    // A check reveals the call too, without further packets.
     gate = CallGate()
     let before = (0..<2).map { admit(Messages.rtp($0)) }
     let check = admit(Messages.check(1, from: "a", to: "b"))

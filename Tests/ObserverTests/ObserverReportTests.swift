@@ -58,7 +58,7 @@ struct ObserverReportTests {
     time.moveBack(to: at(90))
     #expect(time.now == at(90))
     time.move(to: at(100))
-    // No arrival is in the future, or long ago.
+    // Arrival times in the future, or too long ago, have no effect.
     time.moveBack(to: at(101))
     #expect(time.now == at(100))
     time.moveBack(to: at(1))

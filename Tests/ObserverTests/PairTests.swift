@@ -41,7 +41,7 @@ struct PairTests {
     }
     for round in 0..<12 {
       for (number, way) in ways.enumerated() {
-        // The second is the best.
+        // The second pair has the highest priority.
         let priority: UInt32 = [100, 400, 300, 200][number] << 8 | 0xff
         check(100 * round + 2 * number, &call, &observer, way, priority: priority, after: 200)
         check(

@@ -73,7 +73,7 @@ struct ProtectionTests {
     #expect(streams[1].protects == nil)
   }
 
-  /// Older takes are unchanged.
+  /// In takes of older formats, the stream is read as an ordinary one.
   @Test func olderTakesDoNotDistinguishThem() throws {
     let formats = ["96 VP8/90000", "35 flexfec-03/90000"]
     let streams = streams(description(formats, []), repairsFully: false)

@@ -188,7 +188,8 @@ struct StreamJudgementTests {
     #expect(seen.maximumJitter < 1)
   }
 
-  /// After a jump by so few numbers the packets look late, but each number is a different packet.
+  /// After a jump back by a few numbers, the packets look late, but each number is a different
+  /// packet.
   @Test(arguments: [1, 2, 5, 50, 99, 100], [0, 7_000_000])
   func slightlyRestartedSequenceNumbersAreNotLosses(_ back: Int, _ time: Int) {
     let next = 32_500 - back

@@ -85,7 +85,7 @@ struct LossLogTests {
     log.came(sequence: 20_000, rtpTime: 0, at: 2)
     log.came(sequence: 20_001, rtpTime: 0, at: 3)
     #expect(fates(log).isEmpty)
-    // And jumps to and fro do not fill memory.
+    // Jumps back and forth do not fill memory.
     for turn in 0..<200 as Range<Int64> {
       log.came(sequence: turn * 2_900 & 0xffff, rtpTime: turn, at: turn)
     }

@@ -105,7 +105,7 @@ struct PageContentTests {
             == PageData.numbers(received, column, in: columns))
       }
     }
-    // The view has the same count of each.
+    // The view `packet` has as many rows for each stream.
     let take = try TakeFile.openForQueries(path)
     let rows = try take.prepare(
       "SELECT peer, direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2, 3")

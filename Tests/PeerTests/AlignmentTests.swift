@@ -62,7 +62,7 @@ struct AlignmentTests {
   func audioAndVideoFramesOfAStreamArePlayedTogether(jitter: Int64) throws {
     let together = call(streams: ["s", "s"], jitter: .milliseconds(jitter))
     let apart = call(streams: ["s", "t"], jitter: .milliseconds(jitter))
-    // Both are blurred by half a video frame and half a block of audio.
+    // Both values are uncertain by half a video frame and half a block of audio.
     let (aligned, alone) = (try advance(together), try advance(apart))
     #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms without alignment")
     // Unaligned audio waits longer, for its jitter buffer has the larger minimum delay.

@@ -60,7 +60,7 @@ struct BundleTests {
       #expect(transports.count == 3 && Set(transports.map(\.id)).count == 3)
       #expect(transports.allSatisfy { $0["dtlsState"] == .text("connected") })
       #expect(Set(transports.map { $0["selectedCandidatePairId"] }).count == 3)
-      // All of them show the same certificate.
+      // All transports show the same certificate.
       #expect(Set(transports.map { $0["localCertificateId"] }).count == 1)
       #expect(stats(call, peer, "certificate").count == 2)
       let streams = stats(call, peer, "inbound-rtp").map { $0["transportId"] }
@@ -185,7 +185,7 @@ struct BundleTests {
       #expect(stats(call, peer, "transport").count == 2)
       #expect(call.state("connection", of: peer) == "connected")
     }
-    // A new one gets another transport.
+    // A new section gets another transport.
     call.call(
       1, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 300, pauseSeconds: 0)))
     #expect(call.negotiate(from: 1, to: 0, edit: unbundled) == nil)

@@ -37,7 +37,8 @@ struct CandidatePoolTests {
       0, .addTrack(kind: .audio, streamIDs: [], source: .tone(hertz: 440, pauseSeconds: 0)))
     #expect(pooled.call(0, .setLocalDescription(nil)).error == nil)
     #expect(pooled.state("ice-gathering", of: 0) == "gathering")
-    // As many as without a pool, all at once and with the description's credentials.
+    // A call without a pool has as many candidates; the pool's are reported all at once, with the
+    // description's credentials.
     let plain = call(pool: nil)
     plain.run(for: .seconds(1))
     plain.call(

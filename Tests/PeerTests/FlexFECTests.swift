@@ -226,7 +226,7 @@ struct FlexFECTests {
     #expect(receiver.member("packetsLost") == "2")
   }
 
-  /// If it is not announced, recovery starts with the first FEC packet.
+  /// If the FEC stream is not announced, recovery starts with its first packet.
   @Test func unannouncedFECIsUsedFromItsFirstPacket() throws {
     var receiver = Receiver(.draft, isAnnounced: false)
     for number in 0..<8 as Range<UInt16> { try receiver.receive(packet(number)) }

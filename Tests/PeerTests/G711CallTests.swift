@@ -177,7 +177,7 @@ struct KeyTonesTests {
     // A comma waits for two seconds.
     let waited = events[7].rtpTime &- events[0].rtpTime
     #expect(Int64(waited) * ticks > 96_000 && Int64(waited) * ticks < 110_000)
-    // Audio continues after each, and the gap without audio is not loss.
+    // Audio continues after each tone, and the gap without audio is not loss.
     let audio = call.frames(of: 1, kind: .audio, isInbound: true).filter {
       $0.codec != .telephoneEvent && $0.outcome == "decoded"
     }

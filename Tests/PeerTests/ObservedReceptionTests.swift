@@ -345,7 +345,7 @@ struct ObservedReceptionTests {
   /// retransmission.
   @Test func aProbeIsNotARetransmission() throws {
     var sender = Receiver(isInbound: false)
-    // Before the stream starts, too.
+    // A probe before the stream starts.
     try sender.receive(
       packet(type: 97, 1, time: 0, ssrc: Self.repair, payload: [], padding: 200), stream: 6,
       isInbound: false)

@@ -37,7 +37,7 @@ struct RelayTests {
     return try SDPDocument(parsing: description.sdp)
   }
 
-  /// A description without the lines that begin so.
+  /// Returns a description without the lines that start with `beginning`.
   private static func without(_ beginning: String, _ sdp: String) -> String {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false)
       .filter { !$0.hasPrefix(beginning) }.joined(separator: "\r\n")
@@ -112,7 +112,7 @@ struct RelayTests {
     #expect(Self.negotiate(call, from: offerer) == nil)
     call.run(for: .seconds(2))
     #expect(call.frames(of: 3 - offerer, kind: .video, isInbound: true).count > 12)
-    // It is the same association.
+    // The DTLS association continues: no peer connects a second time.
     for peer in 0..<4 {
       let states = call.events[peer].compactMap { entry -> String? in
         guard case .state(let state) = entry.event, state.machine == "dtls" else { return nil }

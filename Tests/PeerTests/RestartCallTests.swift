@@ -88,7 +88,7 @@ struct RestartCallTests {
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
     #expect(needs(call) == needsBefore)
-    // Nor does the next local offer start another generation.
+    // The next local offer starts no further generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
   }

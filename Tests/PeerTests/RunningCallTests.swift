@@ -84,7 +84,7 @@ struct RunningCallTests {
     call.run(for: .seconds(1))
     #expect(call.state("signaling", of: 0) == "have-remote-pranswer")
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
-    // The final answer removes it again.
+    // In the final answer, the direction is inactive, so sending stops.
     call.call(1, .setDirection(transceiver: 1, .inactive))
     #expect(call.call(1, .setLocalDescription(nil)).error == nil)
     guard let final = description(call.call(1, .localDescription)) else { return }
@@ -105,7 +105,7 @@ struct RunningCallTests {
         description(call.call(peer, .readDescription($0)))?.type.rawValue ?? "-"
       }
     }
-    // Current and pending local, then remote, current and pending remote.
+    // The columns: current local, pending local, remote, current remote, pending remote.
     #expect(places(0) == ["-", "-", "-", "-", "-"])
     call.call(0, .setLocalDescription(nil))
     #expect(places(0) == ["-", "offer", "-", "-", "-"])

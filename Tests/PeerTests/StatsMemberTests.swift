@@ -13,7 +13,7 @@ import Wire
 struct StatsMemberTests {
   private typealias Members = [String: Set<String>]
 
-  /// A current session's genesis.
+  /// The genesis configuration of a current session.
   private static var configuration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.hasCompleteStatistics = true
@@ -57,8 +57,8 @@ struct StatsMemberTests {
     }
   }
 
-  /// Expects every member of a call of seconds to be within an instant's, a counter's or a rate's
-  /// limits; a rate is at least that of a few packets.
+  /// Expects a member's value to be plausible for a call of a few seconds: a bit rate is at least 1
+  /// kbit/s, and nothing is tiny or huge.
   private func checkSize(of member: StatsMember) {
     guard case .number(let value) = member.value, value != 0 else { return }
     #expect((1e-9...1e16).contains(value.magnitude), "\(member.name) is \(value)")

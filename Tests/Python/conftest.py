@@ -81,7 +81,7 @@ def fleet(*words: object, status: int = 0) -> dict:
 
 
 def retake_json(*words: object) -> object:
-    """Returns the executable's own output."""
+    """Returns the parsed JSON output of the executable itself."""
     import json
 
     done = subprocess.run(

@@ -88,7 +88,7 @@ COMPARED = ("take", "quality", "finding", "milestone", "selected_pair")
 
 
 def rows_alone(program: str, sources: Sequence[Source]) -> list[tuple[str, list[dict]]]:
-    """The rows of the tables that the questions are about, each take read by itself."""
+    """Returns the rows of the tables that the queries read, each take read alone."""
     rows: list[tuple[str, list[dict]]] = []
     tables = [table for name in COMPARED if (table := of_name(name))]
     for source in sources:
@@ -131,7 +131,7 @@ def comparing(takes: Path, lake: Path, program: str) -> None:
 
 
 def plain(rows: list) -> list:
-    """Rows in one order, with sums that may differ in their last bits."""
+    """Returns rows in one order, with numbers rounded: sums may differ in their last bits."""
     def value(one: object) -> object:
         if isinstance(one, list):
             return [value(part) for part in one]
@@ -167,7 +167,7 @@ def rerunning(takes: Path, count: int, program: str) -> None:
 
 
 def start_ray(folder: str) -> None:
-    # The bare processes are not nice to others either.
+    # Ray raises its workers' niceness by default; the local farm's processes have none.
     environment = {**os.environ, "RAY_worker_niceness": "0"}
     ray = str(Path(sys.executable).parent / "ray")
     for words in (

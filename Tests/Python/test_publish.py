@@ -114,7 +114,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
     (takes / "a.take").unlink()
     (takes / "copy.take").unlink()
     demo(takes / "a.take", 2, "--label", "another")
-    # The copy may be the source that was kept; a.take is then new, and is added.
+    # If copy.take was the source that the lake kept, the new a.take is simply added.
     result = fleet("publish", takes, "--to", lake, "--compact")
     assert result["added"] == 1
     with lakes.Lake(str(lake)) as one:
@@ -148,7 +148,7 @@ def test_an_interrupted_run_continues(corpus: Path, tmp_path: Path) -> None:
 
 def test_two_writers_at_once_leave_each_take_once(corpus: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    # Created first, so that both find its tables.
+    # Creates the lake first, so that both writers find its tables.
     lakes.Lake(str(lake), create=True).close()
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(

@@ -64,7 +64,7 @@ def test_data_frames_of_both_kinds_are_equal() -> None:
         for query in ("bitrate", "SELECT peer, to_state FROM state ORDER BY row"):
             one, other = take.pandas(query), take.polars(query)
             assert list(one.columns) == other.columns
-            # NULL is NaN in one and null in the other.
+            # A missing value is NaN in pandas and null in polars.
             assert len(one) == len(other) > 0
             assert one.iloc[0].tolist()[0] == other.row(0)[0]
         statistics = take.statistics("inbound-rtp", peer=1)

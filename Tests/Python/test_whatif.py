@@ -54,7 +54,7 @@ def test_omitted_takes_are_counted(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "200", "--grep",
                   "label NOT LIKE 'call%'")
     assert found["takes"] == 3
-    # In a room, only its connection runs.
+    # In a take of a room, only the peer runs again; the room's machine is left out.
     assert found["left_out"] == {"a machine beside the endpoints is not run: room": 1}
     assert {line["takes"] for line in found["lines"]} <= {1, 2, 3}
     other = fleet("whatif", corpus, "--set", "videoBitrateMaximum=100000", "--grep",
@@ -67,7 +67,7 @@ def test_what_observed_ends_received_takes_part(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "500", "--grep", condition)
     assert (found["takes"], found["failed"], found["left_out"]) == (1, 0, {})
     lines = {line["measure"]: line for line in found["lines"]}
-    # What they sent is what was seen, and no question.
+    # What observed ends sent is fixed by the capture, so it is no measure.
     assert "sent_kbit_s" not in lines
     delay = lines["audio_delay_ms"]
     assert delay["changed"] > delay["recorded"] + 200 and delay["worse"] == 1

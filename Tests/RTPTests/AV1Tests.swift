@@ -95,7 +95,7 @@ struct AV1Tests {
   @Test func packetsReportFrameStartsAndKeyFrames() throws {
     let header: [UInt8] = [0x08] + Self.sequence
     let both = [UInt8(header.count)] + header + [0x30, 0x10, 0xaa]
-    // Either the new-sequence bit, or a sequence header with a key frame.
+    // A key frame is known by the new-sequence bit, or by its sequence header.
     for first: UInt8 in [0x28, 0x20] {
       let packet = try #require(read([first] + both))
       #expect(packet.isKey && packet.beginning == .certain)

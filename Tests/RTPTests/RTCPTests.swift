@@ -134,7 +134,7 @@ struct RTCPTests {
   @Test(arguments: [
     // A run of 20 missing packets takes one chunk.
     ([Int](repeating: 0, count: 20), ["0014"]),
-    // A mixture takes a vector of 14, two-bit symbols only if there is a large delta.
+    // A mixture takes a vector of 14 one-bit symbols; only large deltas need two-bit symbols.
     ([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0], ["aaaa"]),
     ([1, 0, 2, 0, 1, 0, 1, 1], ["d211", "2001"]),
     ([1, 0, 1], ["a800"]),

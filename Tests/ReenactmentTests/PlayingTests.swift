@@ -161,7 +161,7 @@ struct PlayingTests {
       try Self.number(stage.received, Self.frames) > Self.number(Self.source, Self.frames))
   }
 
-  /// Chromium changed the recorded call again and again: it added tracks, muted and unmuted.
+  /// Chromium changed the recorded call repeatedly: it added tracks, muted and unmuted.
   @Test func laterDescriptionsAndCandidatesComeAtTheirTimes() async throws {
     let stage = try Stage(
       .asRecorded, PlanTests.folder + "chromium-negotiates.take", until: .milliseconds(6_000),
@@ -208,17 +208,17 @@ struct PlayingTests {
     let offers = try Self.numbers(
       stage.played,
       "SELECT at_ns FROM signaling WHERE type = 'offer' AND direction = 'out' ORDER BY \"row\"")
-    // Where the call was changed before, the next offer has to wait for its answer.
+    // While an earlier offer is unanswered, the next one has to wait.
     let first = try Self.number(
       stage.played, "SELECT min(at_ns) FROM capture WHERE kind = 'relayed rtp'")
     let origin =
       first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
     for (at, change) in zip(offers, changes) {
-      // Not before its time, and late only by what a busy machine costs.
+      // An offer is sent not before its time, and late only by what a busy machine costs.
       let delay = at - origin - change.distance.nanoseconds
       #expect((-20_000_000...2_000_000_000).contains(delay))
     }
-    // What this client was told can be re-enacted in turn.
+    // The client's own take can be re-enacted in turn.
     let heard = try ReenactmentPlan(take: stage.received, peer: 1)
     #expect(heard.changes.count == count)
     let candidate = try #require(heard.candidates.first)
@@ -251,13 +251,13 @@ struct PlayingTests {
     #expect(candidates.next(at: start + .milliseconds(30)) != nil && candidates.isEmpty)
   }
 
-  /// Whether the client knows of each section what the recorded receiver knew.
+  /// Expects each section to receive exactly if the recorded sender sent in it.
   private static func expect(
     _ stage: Stage, _ states: [Int: ReenactmentPlan.SectionState]
   ) async throws {
     let transceivers = try await stage.connection.transceivers
     for (index, state) in states {
-      // One that is stopped is no transceiver any more.
+      // A stopped section has no transceiver.
       let transceiver = transceivers.first { $0.mid == "\(index)" }
       if transceiver == nil, state.isStopped { continue }
       let receives = try #require(transceiver).currentDirection?.receives ?? false

@@ -16,14 +16,14 @@ struct RoundTripTests {
     return writer.bytes
   }
 
-  /// Reports at a time in NTP format whose middle 32 bits are 0x0003_0004.
+  /// An NTP time whose middle 32 bits are 0x0003_0004, and reports of that time.
   private static let time: UInt64 = 0x0001_0003_0004_0000
   private static let sender = RTCPPacket.senderReport(
     SenderReport(ssrc: 7, ntpTime: time, rtpTime: 0, packetCount: 0, octetCount: 0))
   private static let reference = RTCPPacket.extendedReport(
     ExtendedReport(ssrc: 7, receiverReferenceTime: time))
 
-  /// What a sender answers 80 ms after it got the report: 5243 parts of 1/65536 s.
+  /// Returns the report block of a sender that answers after 80 ms: 5243 parts of 1/65536 s.
   private static func block(_ report: UInt32) -> ReportBlock {
     ReportBlock(
       ssrc: 7, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0,
@@ -33,7 +33,7 @@ struct RoundTripTests {
   @Test func aRoundTripIsWhatCameBackLessWhatTheSenderTook() {
     var finder = RoundTripFinder()
     finder.add(sent: Self.written(Self.sender), at: Self.at(100))
-    // An answer to a report that is not known says nothing.
+    // Block 9 answers an unknown report and gives no round trip.
     finder.add(
       received: Self.written(
         .receiverReport(ReceiverReport(ssrc: 1, blocks: [Self.block(9), Self.block(0x0003_0004)]))),
@@ -62,7 +62,7 @@ struct RoundTripTests {
       report, over: 2, at: Self.at(100), notBefore: Self.at(120), roundTrip: .milliseconds(30))
     #expect(answers.deadline == Self.at(130))
     #expect(answers.advance(to: Self.at(129), from: 1).isEmpty)
-    // The recorded receiver knew none before: the answer waits.
+    // The answer waits until the recorded receiver knew a round trip.
     var early = ReportAnswers()
     early.receive(
       report, over: 2, at: Self.at(100), notBefore: Self.at(900), roundTrip: .milliseconds(30))

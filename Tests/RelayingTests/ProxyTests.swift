@@ -127,7 +127,7 @@ import Testing
         $0.limits.headSeconds = 1
       })
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    // Half of a body, half of a head, and silence.
+    // A client sends half of a body, or half of a head, and then nothing.
     #expect(
       try await RawClient.exchange(rig.proxy.port, head + "Content-Length: 50\r\n\r\nhalf")
         .hasPrefix("HTTP/1.1 408 "))

@@ -112,7 +112,7 @@ import Wire
       let take = try #require(recorder.takes.first?.capture.take)
       let labels = try Self.texts(take, "SELECT label FROM peer ORDER BY label")
       #expect(labels == ["far 1", "far end 1", "near 1", "near end 1"])
-      // What came from one end and what went to the other is both there, in the clear.
+      // The take has the frames from one end and those to the other end, decrypted.
       let frames = try Self.texts(
         take,
         """

@@ -169,7 +169,7 @@ enum Data64 {
   }
 }
 
-/// Parses faults.
+/// The faults of a relay, as its options name them.
 struct RelayFaultTests {
   @Test func pathsByNameAreSeveralFaults() throws {
     for name in RelayFault.presets {

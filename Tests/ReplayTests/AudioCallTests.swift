@@ -33,7 +33,7 @@ struct AudioCallTests {
 
   /// 60 ms, the duration that the session requests.
   private static let frames = 2_880
-  /// How many of those pass between two faults: nearly five seconds.
+  /// How many of these periods pass between two faults: nearly five seconds.
   private static let spacing = 83
   /// From one fault to the same one again, in milliseconds.
   private static let cycle = spacing * 60 * Fault.allCases.count
@@ -220,7 +220,7 @@ struct AudioCallTests {
     let take = try TakeFile.openForQueries(path)
     let sent = "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'out' AND codec = 'opus'"
     #expect((5_500...6_000).contains(try #require(try take.integer(sent))))
-    // The track was disabled for a third of the time.
+    // The track was disabled three times, for five seconds each.
     let silent = try #require(try take.integer(sent + " AND audio_level = 127"))
     #expect(silent > 600)
     // The volume follows the timeline: 1, 4.5, disabled, 0.

@@ -128,7 +128,7 @@ struct AudioSessionReplayTests {
     #expect(
       events.contains(
         #"700 sourceRefused {"source":0,"tag":"microphone","reason":"audioUnitInactive"}"#))
-    // The system has activated it: the device gets no request for that.
+    // The system has activated the session, so the device gets no request for that.
     #expect(!events.contains { $0.contains(#""operation":"setActive""#) })
   }
 

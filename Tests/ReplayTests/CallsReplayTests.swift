@@ -33,7 +33,7 @@ struct CallsReplayTests {
       0,
       .setCodecPreferences(
         transceiver: 2, [RTPCodec(mimeType: "video/VP8", clockRate: 90_000)]))
-    // Both offer; the first peer is polite.
+    // Both peers offer; the first one is polite.
     call.call(0, .setLocalDescription(nil))
     #expect(call.negotiate(from: 1, to: 0) == nil)
     #expect(call.negotiate() == nil)

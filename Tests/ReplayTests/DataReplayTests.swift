@@ -33,7 +33,7 @@ struct DataReplayTests {
     }
     recording.run(for: .seconds(5))
     call.call(1, .closeDataChannel(0))
-    // Rejected, and recorded all the same.
+    // This message is rejected, and recorded all the same.
     call.send(1, DataMessage(channel: 0, isBinary: true, bytes: [1]))
     recording.run(for: .seconds(2))
     _ = try recording.finish()

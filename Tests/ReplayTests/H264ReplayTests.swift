@@ -22,7 +22,7 @@ struct H264ReplayTests {
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Offers encoded video frames for half a minute, one key frame in ten.
+  /// Sends ten encoded video frames per second, one of ten a key frame.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }
@@ -108,7 +108,7 @@ struct H264ReplayTests {
       "SELECT count(*) FROM stat WHERE type = 'outbound-rtp'"
         + " AND members ->> 'qualityLimitationReason' = 'bandwidth'")
     #expect(limitations ?? 0 > 5, "\(limitations ?? -1)")
-    // All except those offered before the connection existed.
+    // All frames count except those offered before the connection existed.
     let came = try take.integer(
       "SELECT max(members ->> 'frames') FROM stat WHERE type = 'media-source'")
     #expect(came ?? 0 > 490)

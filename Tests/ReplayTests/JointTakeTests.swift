@@ -74,7 +74,7 @@ struct JointTakeTests {
     let connection = try TakeFile.open(path)
     #expect(try connection.integer("SELECT count(*) FROM peer") == 2)
     #expect(try connection.integer("SELECT min(at_ns) >= 0 FROM tape") == 1)
-    // They are in the common clock's order.
+    // The steps are in the order of the common clock.
     let disorder = try connection.integer(
       """
       SELECT count(*) FROM (SELECT at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap FROM tape)

@@ -142,7 +142,7 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Changes a value in a row.
+  /// Changes a value in a row; returns false if that is not possible in this step.
   private mutating func changeRow(
     of step: inout LooseStep, _ chance: EntropyStream, isInput: Bool
   ) -> Bool {
@@ -160,7 +160,7 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Changes one bit of a received datagram.
+  /// Changes one bit of a received datagram; returns false if the step has none.
   private mutating func changeDatagram(of step: inout LooseStep, _ chance: EntropyStream) -> Bool {
     guard step.head.kind == .datagram else { return false }
     let row = step.inputRowCount - 1
@@ -194,7 +194,7 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Removes or duplicates an output row.
+  /// Removes or duplicates an output row; returns false if that is not possible in this step.
   private mutating func changeCount(of step: inout LooseStep, _ chance: EntropyStream) -> Bool {
     let rows = step.inputRowCount..<step.rows.count
     guard !rows.isEmpty else { return false }
@@ -275,7 +275,6 @@ extension Value {
 }
 
 extension RowList {
-  /// Replaces one value.
   fileprivate mutating func replace(_ row: Int, _ column: Int, with value: Value) {
     rebuild { index, table, values in
       var values = values
@@ -284,7 +283,6 @@ extension RowList {
     }
   }
 
-  /// Replaces a row by `count` copies of it.
   fileprivate mutating func replace(_ row: Int, withCopies count: Int) {
     rebuild { index, table, values in
       Array(repeating: (table, values), count: index == row ? count : 1)

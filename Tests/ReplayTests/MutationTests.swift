@@ -55,7 +55,7 @@ struct MutationTests {
       }
       #expect(report.steps == base.steps.count)
     }
-    // Only the digests distinguish the files; unchanged steps keep theirs.
+    // With the original's digests, which unchanged steps keep, no alteration is found either.
     try folder.restoreChecks(of: path, from: base)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }

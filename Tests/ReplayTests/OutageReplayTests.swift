@@ -47,7 +47,6 @@ struct OutageReplayTests {
     try judge(try TakeFile.open(path))
   }
 
-  /// Expects a query to return a number.
   private func expect(_ number: Int64, _ query: String, in take: borrowing SQLiteConnection) throws
   {
     let found = try take.integer(query)
@@ -200,7 +199,7 @@ struct OutageReplayTests {
         #expect(times("dtls", "connected", of: peer, in: call).count == 1)
       }
     } judge: { take in
-      // Both are on the same pair again.
+      // Both peers are on the same pair again.
       let ends = "SELECT max(row), peer, local, remote FROM candidate_pair WHERE selected = 1"
       try expect(
         1,

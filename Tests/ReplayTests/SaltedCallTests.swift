@@ -27,7 +27,7 @@ struct SaltedCallTests {
     for bytes in call.binaries { search.add(bytes: bytes) }
     try search.addOwnSecrets(of: take)
     for address in call.addresses { search.add(address) }
-    // The search finds what is there.
+    // The original contains the secrets, and the search finds them.
     #expect(try search.found(in: take).count > 200)
 
     let summary = try Redactor.run(

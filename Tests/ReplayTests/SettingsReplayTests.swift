@@ -133,7 +133,7 @@ struct SettingsReplayTests {
     return description.sdp.contains("a=" + Self.text + "\r\n")
   }
 
-  /// Returns the states of the pairs with the candidate.
+  /// Returns the states of the pairs with the remote candidate that has port 4711.
   private func pairs(_ call: VirtualCall) -> [String] {
     let ids = stats(call, "remote-candidate").filter { $0["port"] == .integer(4711) }.map(\.id)
     return stats(call, "candidate-pair").compactMap { pair in

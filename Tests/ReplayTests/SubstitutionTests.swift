@@ -91,7 +91,7 @@ struct SubstitutionTests {
         try connection.integer(
           "SELECT step FROM packet WHERE protocol = 'rtp' AND direction = 'out' AND size > 70 "
             + "LIMIT 1 OFFSET 40"))
-      // A payload byte, and a header byte.
+      // A header byte, and a payload byte.
       for offset in [3, 60] {
         let bend = Bend(step: Int(step)) { outputs in
           outputs.map { output in

@@ -90,7 +90,8 @@ struct TrackReplayTests {
     return try body(folder + "/call.take")
   }
 
-  /// Replays with codecs and without: recorded blocks have the loudness after the gain.
+  /// Replays with codecs and without; without, levels come from recorded blocks, which already
+  /// include the gain.
   @Test func mutedTracksReplayIdentical() throws {
     try inTake { path in
       for skipsCodecs in [false, true] {

@@ -150,7 +150,7 @@ struct FlightRecorderTests {
         peer,
         .replaceSource(transceiver: 2, .pattern(width: 128, height: 96, framesPerSecond: 5)))
     }
-    // There is no key frame after this one.
+    // A test pattern causes no further key frame.
     flight.call.run(for: .seconds(30))
     flight.plan.writeAll(.signal("SIGUSR1"))
     let take = try #require(flight.takes.first)
@@ -176,7 +176,7 @@ struct FlightRecorderTests {
     let found = try TakeFindings(path: take).findings.filter { $0.severity >= .high }
     let id = try #require(found.first).id
     #expect(flight.recorder.takes[0].words.contains(id))
-    // At most one take per finding within the ring's length, and none with a part of it.
+    // At most one take per finding within the ring's length, and no unfinished file.
     #expect(flight.takes.count <= 2)
     let names = try FileManager.default.contentsOfDirectory(atPath: flight.folder.path)
     #expect(names.count == flight.takes.count, "\(names)")
@@ -292,7 +292,7 @@ struct FlightRecorderTests {
       #expect(isKept ? whole.begin == key : whole.begin >= last.begin)
       #expect(whole.picturelessCount == (isKept ? 0 : 1))
       #expect(whole.crowdedOut == 0)
-      // Another key frame in the ring ends that, once it is the last one before the ring.
+      // A later key frame ends the retention once it is the last one before the ring.
       let next: Int64 = 11_000_000_000
       for number in 1_000..<1_400 {
         let at = Int64(number) * 10_000_000
@@ -312,7 +312,7 @@ struct FlightRecorderTests {
         guard RingHead.isWanted(bytes, at: 0) else { continue }
         let before = head.byteCount
         let freed = head.retain(datagram)
-        // Its memory is accounted for to the byte.
+        // The retained bytes are counted exactly.
         #expect(head.byteCount == before + bytes.count - freed)
       }
       return head.packets.map { Int($0.packet.at) }
@@ -329,7 +329,7 @@ struct FlightRecorderTests {
     #expect(
       retained([record(22), record(23), record(20), record(22), [0x80, 111, 0, 1], [0xff, 0]])
         == [0, 2, 3])
-    // Also inside TURN channel data.
+    // Handshake records inside TURN channel data are kept as well.
     let channel: [UInt8] = [0x40, 1, 0, 103] + record(22)
     #expect(retained([channel, [0x40, 1, 0, 4, 0x80, 111, 0, 1]]) == [0])
     // The total size is limited.

@@ -145,13 +145,14 @@ struct SweepTests {
         let (turn, count) = (turns[key, default: 0], sharing[key] ?? 1)
         turns[key] = turn + 1
         for (index, (name, value)) in hostile.enumerated() where index % count == turn {
-          // Alternates between the two ways to write it.
+          // Alternates between the two ways to write an option.
           let words = index / 2 % 2 == 0 ? [option, value] : ["\(option)=\(value)"]
           let rest = more(path, with: option)
           lines.append(Line(words: path + needed + rest + words, option: option, name: name))
         }
       }
-      // Most of these are takes' paths, which all verbs read alike: each gets a fifth.
+      // Most of these are takes' paths, which all verbs read alike: each gets a fifth of the
+      // values.
       for (number, (name, value)) in hostile.enumerated() where number % 5 == place % 5 {
         for index in positional.indices {
           var words = needed
@@ -215,7 +216,7 @@ struct SweepTests {
   private static func outcome(_ line: Line) -> Outcome {
     do {
       var command = try CommandReading.read(line.words)
-      // The one that answers queries limits the time and memory of its process, which this is.
+      // `answer-query` would limit the time and memory of this process.
       let isLive = ["record", "reenact", "open", "share-screen", "answer-query"]
         .contains(line.words[0])
       guard !isLive else { return Outcome() }

@@ -390,7 +390,7 @@ import Testing
     }
     try await eventually("the words") { reason.withLock { $0.contains("ended the sharing") } }
     try await hears("video unpublished screen", ben)
-    // After the room ended, nothing waits for it.
+    // The room has already ended the share, so the extension has nothing left to end.
     handler.value.broadcastFinished()
     // Without a room, the screen has no receiver.
     let lonely = Handed(ConnectLiveSampleHandler(group + "-other"))

@@ -101,7 +101,7 @@ import Testing
     try await inFolder { path in
       try await record(path)
       let network = try RecordedNetwork(path, peer: 1)
-      // Another microphone than the recorded one.
+      // The client's microphone differs from the recorded one.
       let factory = RTCPeerConnectionFactory(connections: [network.connection])
       let client = try #require(CallClient(factory: factory, delegate: nil))
       let report = await network.finish(within: .zero)

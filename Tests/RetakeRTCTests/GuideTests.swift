@@ -58,7 +58,7 @@ import Testing
     let audio = try #require(sent.audioTracks.first)
     let heard = try #require(pair.calleeHears.streams.first?.audioTracks.first)
 
-    // Silence: no negotiation is needed.
+    // A disabled track is silent and needs no negotiation.
     let needs = pair.callerHears.told.log.count { $0 == "negotiate" }
     audio.isEnabled = false
     #expect(!audio.isEnabled && pair.caller.senders.first?.track === audio)

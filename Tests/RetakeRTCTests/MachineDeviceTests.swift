@@ -155,7 +155,8 @@ extension SharedDevices {
       #expect(machines.caller.count("startUnit") == 1)
       #expect(
         machines.caller.count("stopUnit") == 0 && machines.caller.count("pauseRecording") == 0)
-      // The same track again, once both sides know: the microphone was never stopped.
+      // The same track is added again once both sides have negotiated; the microphone never
+      // stopped.
       if let track { await onQueue { clients.0.value.stream?.addAudioTrack(track) } }
       await onQueue { clients.0.value.call(clients.1.value) }
       #expect(await onQueue { clients.0.value.errors + clients.1.value.errors } == [])

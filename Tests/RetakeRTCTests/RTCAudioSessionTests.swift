@@ -128,7 +128,7 @@ extension SharedDevices {
       }
       #expect(shared.mode == AVAudioSession.Mode.videoChat.rawValue)
       #expect(!shared.isActive && !shared.isLocked)
-      // A device added later has it too.
+      // A device added later gets the mode too.
       let device = ManualAudioDevice()
       shared.join(try LoopbackPair.session().makeAudioSession(device: device))
       #expect(device.operations.contains(.setMode(.videoChat)))

@@ -147,7 +147,7 @@ import Wire
     let frame = RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 0)
     let pixels = frame.rgba()
     #expect(pixels.count == 32 && pixels.allSatisfy { $0 >= 254 })
-    // Red, in byte order.
+    // A red frame; the bytes are R, G, B, A.
     let red = CVPixelBuffer(
       width: 2, height: 2, pixelFormat: kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange,
       bytes: [81, 81, 81, 81, 90, 240])

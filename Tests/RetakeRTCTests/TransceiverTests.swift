@@ -2,7 +2,7 @@ import RetakeRTC
 import Testing
 
 @Suite(.timeLimit(.minutes(1)), .serialized) struct TransceiverTests {
-  // TW2
+  // TW2: codec preferences.
   @Test func theOrderOfCodecsIsThatOfTheOffer() async throws {
     let pair = try LoopbackPair()
     let video = try #require(pair.caller.addTransceiver(of: .video))
@@ -25,7 +25,7 @@ import Testing
     pair.callee.close()
   }
 
-  // TW2
+  // TW2: codec preferences, and telephone keys in the preferred codec's call.
   @Test func thePreferredAudioCodecIsSentAndReceived() async throws {
     let pair = try LoopbackPair()
     let kind = kRTCMediaStreamTrackKindAudio
@@ -47,7 +47,7 @@ import Testing
     let offer = try await pair.caller.offer(for: LoopbackPair.none)
     #expect(offer.sdp.contains(" UDP/TLS/RTP/SAVPF 8 126 111\r\n"), "\(offer.sdp)")
     try await pair.connect()
-    // Received audio is as loud as it was sent: a tone.
+    // Waits until the received tone has a level.
     var level = 0.0
     var mimeType: String?
     while level == 0 {

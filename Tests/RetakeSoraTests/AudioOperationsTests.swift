@@ -156,7 +156,7 @@ import Testing
     let call = operations.lastIndex(of: .setMode(.voiceChat))
     let chosen = operations.lastIndex(of: .setMode(.default))
     #expect(try #require(call) < #require(chosen))
-    // The other modes and their defaults.
+    // Each of the other modes has its own default options.
     _ = Sora.shared.setAudioMode(.voiceChat(output: .speaker), options: [.mixWithOthers])
     #expect(audio.mode == .voiceChat)
     #expect(audio.categoryOptions == [.mixWithOthers, .defaultToSpeaker])

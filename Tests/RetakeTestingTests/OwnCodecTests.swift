@@ -17,7 +17,7 @@ import Testing
     let take = try Take.open(path)
     let genesis = try take.query("SELECT configuration FROM peer", as: String.self).all()
     #expect(genesis.allSatisfy { $0.contains(#""implementation":"grey""#) })
-    // With the codecs, everything executes again; without, the take's frames replace them.
+    // With the codecs, everything executes again; without them, the take's frames replace them.
     let whole = try await take.replay(
       encoderFactory: Grey.Factory(), decoderFactory: Grey.Factory())
     #expect(whole.isIdentical)

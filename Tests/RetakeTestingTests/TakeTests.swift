@@ -188,7 +188,7 @@ struct TakeTests {
       }
       received.append(packets)
     }
-    // The same as in the table stat, which the recorder sampled at that time.
+    // The table `stat` has the same values, which the recorder sampled at that time.
     #expect(received[0] == 23 && received[1] > 80)
   }
 

@@ -22,7 +22,7 @@ import Wire
       try await socket.send(.text(request.text))
     }
 
-    /// Waits for the next notice that is wanted; returns nil if the connection ends.
+    /// Returns the first notice for which `wanted` returns a value; nil if the connection ends.
     func hear<Value>(_ wanted: (RoomNotice) -> Value?) async throws -> Value? {
       while case .text(let text)? = await socket.receive() {
         if let found = wanted(try RoomNotice(parsing: text)) { return found }
@@ -56,14 +56,14 @@ import Wire
     _ = try await ann.join("ann")
     _ = try await ben.join("ben")
     try await ann.say(.leave)
-    // It sends this many more as fast as it can, on a connection that it does not close.
+    // Further requests after leaving, on a connection that the client does not close.
     try? await ann.say(.message(request: 1, UserMessage(text: "boo")))
     try? await ann.say(.message(request: 2, UserMessage(targets: ["ben"], text: "boo")))
     try? await ann.say(
       .offer(
         request: 3, sdp: "v=0\r\n", media: [RoomLocalMedia(mid: "0", local: 1, kind: .audio)]))
     #expect(try await ann.hear { if case .ended = $0 { true } else { nil } } == true)
-    // There is no answer, and the connection ends.
+    // The server answers none of them and closes the connection.
     #expect(try await ann.hear { _ in true } == nil)
     try await ben.say(.message(request: 9, UserMessage(targets: ["ben"], text: "own")))
     let heard = try await ben.hear { notice -> String? in
@@ -86,7 +86,7 @@ import Wire
     try await meeting.end()
   }
 
-  /// 256 times the same name, and much text: others receive only one message.
+  /// A message that names one participant 256 times: it is delivered once.
   @Test func namingAParticipantOftenEndsNoConnection() async throws {
     let meeting = try await Meeting()
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
@@ -95,7 +95,7 @@ import Wire
     let text = String(repeating: "x", count: 60_000)
     let message = UserMessage(targets: Array(repeating: "ben", count: 256), text: text)
     for number in 1...8 { try await ann.say(.message(request: UInt32(number), message)) }
-    // Only now does it read.
+    // Ben starts reading only now.
     for _ in 1...8 {
       let told = try await ben.hear { notice -> UserMessage? in
         if case .message(let message) = notice { message } else { nil }

@@ -170,7 +170,7 @@ private final class TwoSizes: VideoCapturer {
     } throws: {
       ($0 as? RoomError)?.code == .receiversExhausted
     }
-    // With several, each error is reported separately.
+    // If several videos are requested, each error is reported separately.
     try await ben.subscribe(videoIds: videos)
     for code in ["1321", "1322"] { try await second.hear("error \(code)") }
     // A connection that has not started cannot be restarted.

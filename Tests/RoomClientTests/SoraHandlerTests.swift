@@ -108,7 +108,7 @@ import Wire
       I420Buffer(width: 640, height: 480, samples: [UInt8](repeating: 1, count: 640 * 720)),
       timestampNanoseconds: 1)
     #expect(!capturer.push(frame))
-    // It is enabled at the application's request.
+    // The video is enabled at the application's request.
     try await media.start()
     media.video?.active = true
     #expect(capturer.push(frame) && media.video?.active == true)

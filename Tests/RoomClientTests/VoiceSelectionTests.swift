@@ -37,7 +37,7 @@ struct VoiceSelectionTests {
       let began = span[0].lowerBound
       let first = heard.firstIndex { $0.contains(UInt32(voice)) }.map { $0 * 20 }
       #expect((first ?? .max) - began <= 300, "\(voice): \(first ?? -1) instead of \(began)")
-      // It keeps its slot until it falls silent.
+      // The speaker keeps its slot until it falls silent.
       for place in ((first ?? 0) / 20)..<(span[0].upperBound / 20) {
         #expect(heard[place].contains(UInt32(voice)))
       }
@@ -53,7 +53,7 @@ struct VoiceSelectionTests {
   }
 
   @Test func pausesBetweenWordsAndKnocksCostNoSlot() {
-    // Four speak with pauses of 100 ms; the fifth knocks for one block now and then.
+    // Four speak with pauses of 100 ms; the fifth makes a noise of one block now and then.
     let words = stride(from: 0, to: 4_000, by: 500).map { $0..<$0 + 400 }
     let knocks = stride(from: 610, to: 4_000, by: 700).map { $0..<$0 + 20 }
     let heard = holders(

@@ -84,7 +84,7 @@ import Testing
             .isSubset(of: Set(person.room.getAudioOccupants()))
         }
       }
-      // Long enough to be distinguished in the take.
+      // This lasts long enough to be distinguished in the take.
       let begin = ContinuousClock.now
       try await until("two seconds of speech") { begin.duration(to: .now) > .seconds(2) }
     }
@@ -123,7 +123,7 @@ import Testing
     let rows = try take.prepare(distances)
     var found: [Int64] = []
     while try rows.step() { found.append(rows.integer(0)) }
-    // Each of the eight hears three or four in each of three rounds.
+    // Each of the eight participants hears three or four others in each of three rounds.
     #expect(found.count >= 8 * 3 * 3)
     // The exact milliseconds depend on the machine; `VoiceSelectionTests` checks 300 ms in virtual
     // time.
@@ -143,7 +143,7 @@ import Testing
     }
     let listener = people[0]
     let always = people[1].id
-    // It is heard before it speaks.
+    // Always-on audio is received even before anyone speaks.
     try await until("the one that is always on") {
       listener.room.getAudioOccupants() == [always]
     }

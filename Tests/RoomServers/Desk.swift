@@ -54,7 +54,6 @@ package final class Desk: AudioDeviceModule {
   package func count(_ name: String) -> Int { operations.count { $0.name == name } }
   /// Makes operations with this name fail from now on.
   package func refuse(_ name: String) { state.withLock { $0.failures[name] = -50 } }
-  /// Reports a device event.
   package func report(_ event: AudioDeviceEvent) { state.withLock { $0.port }?.report(event) }
 
   /// The largest sample of the last 80 ms; 0 until that much was played.

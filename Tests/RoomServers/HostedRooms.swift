@@ -42,7 +42,6 @@ package final class HostedRooms: Sendable {
   /// The URL for getting tokens.
   package var tokens: String { "http://127.0.0.1:\(server.port)/rooms/token" }
 
-  /// Ends the rooms and closes the server.
   package func end() async throws {
     await host.close()
     try await session.finish()

@@ -67,7 +67,6 @@ package final class SoraChannel: Sendable {
     heard.socket.withLock { $0 }?.post(close: WebSocketCloseCode(rawValue: code), reason: reason)
   }
 
-  /// The client's connect message.
   package var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(

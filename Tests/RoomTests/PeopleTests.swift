@@ -101,7 +101,7 @@ import Wire
     room.clear()
     room.report(.receiving(mid: "0", transceiver: 7), of: 2)
     #expect(room.events.last == .audioOccupied(MediaID(1)))
-    // It takes no slot, so it loses none.
+    // Always-on audio takes no slot, so the end of a slot does not vacate it.
     room.report(.audioSlot(transceiver: 7, isHeld: false), of: 2)
     #expect(room.events.last == .audioOccupied(MediaID(1)))
     audio.isAlwaysOn = false

@@ -97,7 +97,7 @@ import Wire
     #expect(room.events == [.localMediaUnpublished(LocalMediaID(2))])
     #expect(room.reply(to: room.lastNumber) == .done)
     #expect(room.snapshot.ownMedia.isEmpty)
-    // It can be published again.
+    // The camera can be published again.
     #expect(room.call(.publish([.camera])) == nil)
   }
 

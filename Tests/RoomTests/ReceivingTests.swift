@@ -155,7 +155,7 @@ import Wire
     #expect(room.reply(to: profile) == .done && room.reply(to: room.lastNumber) == .done)
     let receiver = room.snapshot.receivers.first
     #expect(receiver?.profile == .low && receiver?.isPaused == true)
-    // It is paused already.
+    // The video is paused already, so the service is not asked.
     #expect(room.call(.setPaused(MediaID(1), true)) == .done)
   }
 

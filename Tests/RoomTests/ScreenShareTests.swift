@@ -60,7 +60,7 @@ import Wire
     #expect(room.names == ["screenShare", "failed"])
     #expect(room.errors == [.shareUnreachable])
     #expect(room.snapshot.state == .connected)
-    // Later events of it are ignored.
+    // The share's later events are ignored.
     room.report(.started(width: 320, height: 180))
     #expect(room.names.count == 2)
   }

@@ -127,7 +127,7 @@ struct AbandonmentTests {
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
       #expect(early == [], "seed \(seed): messages were abandoned before their lifetime")
-      // Each message arrived or was abandoned, never both.
+      // A message that did not arrive was abandoned; one that arrived unacknowledged may be, too.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")
       #expect(lost > 0 || lifetime == 1000, "seed \(seed)")

@@ -33,8 +33,8 @@ struct BrokenPeerTests {
     let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     let part = [UInt8](repeating: 7, count: 1000)
     deliver([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
-    // After one gap, two parts of a message that together exceed the limit; after another, on a
-    // stream checked later, a channel's announcement.
+    // Leaves a gap before two parts of a message that together exceed the limit; and on a stream
+    // checked later, another gap before a channel's announcement.
     for (offset, stream, sequence) in [(2, 0, 2), (3, 0, 3)] as [(UInt32, UInt16, UInt16)] {
       deliver(
         [Crafted.data(first &+ offset, stream: stream, sequence: sequence, kind: 52, part)],
@@ -71,7 +71,7 @@ struct BrokenPeerTests {
       + Crafted.words(0, 0)
     let deferred = Crafted.answer(
       &link.sides[1], to: [.init(type: .reconfiguration, body: request)], at: link.now)
-    // In progress: the data has not arrived.
+    // The answer is "in progress", because the data has not arrived.
     #expect(deferred.map(\.type) == [.reconfiguration])
     #expect(deferred.first?.body.suffix(4) == [0, 0, 0, 6])
     let answers = Crafted.answer(
@@ -95,7 +95,8 @@ struct BrokenPeerTests {
     let answers = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: body)], at: link.now)
     #expect(answers.map(\.type) == [.shutdownAcknowledgement])
-    // Only repeating it is left (RFC 9260 section 9.2), later than now.
+    // The side only repeats its acknowledgement from here on (RFC 9260 section 9.2), later than
+    // now.
     let now = delay ?? link.now
     var outbox = Outbox<SCTPAssociation.Output>()
     link.sides[1].step(.deadline, at: now, into: &outbox)

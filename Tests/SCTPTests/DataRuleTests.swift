@@ -115,7 +115,7 @@ struct DataRuleTests {
       let number = first &+ UInt32(index)
       let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
-      // Requested twice, answered equally, done once.
+      // The request is sent twice: both answers are equal, and it is carried out once.
       for _ in 0..<2 {
         let replies = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(replies.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
@@ -227,9 +227,10 @@ struct DataRuleTests {
     }
     #expect(acknowledge(-1, [2, 2]) == [])
     #expect(acknowledge(-1, [2, 3]) == [])
-    // The third report for the first one; the first for the fourth.
+    // This is the third report that the first chunk is missing, and the first one for the fourth.
     #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
-    // The first one arrived: the second report for the fourth, though nothing after it is new.
+    // The first chunk arrived; this is the second report for the fourth, though nothing after it is
+    // new.
     #expect(acknowledge(2, [2, 2]) == [])
     #expect(acknowledge(2, [2, 3]).first == 3)
   }

@@ -64,7 +64,7 @@ struct FollowerTests {
     let link = talk(watch, seed: seed, interleaved: interleaved) { _ in true }
     #expect(watch.messages[0] == link.seen[1].messages.map(\.bytes))
     #expect(watch.messages[0].count == 40)
-    // In any order.
+    // The other direction's channel is unordered.
     #expect(Set(watch.messages[1]) == Set(link.seen[0].messages.map(\.bytes)))
     #expect(watch.messages[1].count == 20 && watch.missed == 0)
     #expect(watch.openers == ["ordered": 0, "loose": 1])

@@ -116,7 +116,7 @@ struct HostileInputTests {
       $1.offersInterleaving = false
     }
     let number = link.sides[0].sender.sent.nextNumber
-    // Only first fragments of messages, each after a gap.
+    // Sends only first fragments of messages, each after a gap.
     for index in 0..<5000 as Range<UInt32> {
       var body = ByteWriter()
       body.uint32(number &+ index * 2)

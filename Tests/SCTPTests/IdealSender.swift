@@ -92,7 +92,7 @@ struct IdealSender {
   private mutating func acknowledge(_ numbers: [Int]) {
     let isUsed = Double(inFlight.count) >= window
     highest = max(highest, numbers.last ?? -1)
-    // They are in order, and nothing is known after the highest.
+    // The numbers are in order, and nothing is known about those after the highest.
     let reached = inFlight.prefix { $0 <= highest }
     let lost = reached.filter { $0 + 3 <= highest && !numbers.contains($0) }
     let open = reached.filter { $0 + 3 > highest && !numbers.contains($0) }

@@ -147,7 +147,7 @@ struct PartTests {
     let streams =
       Crafted.words(3, 0) + Crafted.words(long: 2) + Crafted.words(4, 0) + Crafted.words(long: 1)
     #expect(interleaved?.body == Crafted.words(long: 52) + streams)
-    // Without room for the second stream, it stops before that one.
+    // With room for one stream only, the chunk skips no message of the second.
     #expect(sent.forward(room: 12, interleaves: false)?.end == 50)
   }
 

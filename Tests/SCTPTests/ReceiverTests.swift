@@ -131,7 +131,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// In every order, with fragmented messages interleaved.
+  /// Chunks arrive in random orders, so that fragments of several messages are mixed.
   @Test(arguments: 0..<40 as Range<UInt8>)
   func unorderedMessagesAreReassembledInAnyOrder(_ seed: UInt8) {
     let random = Entropy(seed: [seed]).stream("order")
@@ -243,8 +243,8 @@ struct ReceiverTests {
       return resets.receive(
         .reconfigurationResponse, body.span.bytes, ReceivedNumbers(first: 0))
     }
-    // In progress: the request is repeated with the next number; answers to the old one no longer
-    // count.
+    // The answer is "in progress": the request is repeated with the next number, and answers to the
+    // old one no longer count.
     guard case .askLater = answer(.max, 6), case .nothing = answer(.max, 1) else {
       Issue.record("the request is over")
       return

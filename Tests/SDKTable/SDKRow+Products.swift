@@ -41,7 +41,7 @@ extension SDKRow {
     SDKRow.productTests.filter { $0.rows.contains(id) }.map(\.test)
   }
 
-  /// Those tests in the article's format.
+  /// The products' tests as rows of the article's table.
   package static var productMarkdown: [String] {
     productTests.map { test, rows in "| `\(test)` | \(rows.joined(separator: ", ")) |" }
   }

@@ -60,7 +60,6 @@ package struct SDKRow: Hashable, Sendable {
   /// The documents, with each one's number of rows.
   package static let documents = [("PX", 10), ("SO", 18), ("TW", 25), ("GU", 25), ("KA", 43)]
 
-  /// All rows, document by document.
   package static let all = pixiv + sora + twilio + guide + connectLive
 
   /// Returns how many rows of a document, or of all, are in each state.
@@ -70,7 +69,6 @@ package struct SDKRow: Hashable, Sendable {
     }
   }
 
-  /// The row as JSON.
   package var json: String {
     JSONText.object([
       ("id", .text(id)), ("text", .text(text)), ("state", .text(state.rawValue)),

@@ -117,7 +117,7 @@ struct SRTPTests {
     payload[20] ^= 1
     #expect(
       bob.unprotectRTPRefusal(&payload) == .authentication)
-    // The genuine one still gets through.
+    // The unchanged packets are still accepted.
     try bob.unprotectRTP(&packet)
     try bob.unprotectRTCP(&control)
   }

@@ -37,7 +37,7 @@ struct SRTPVectorTests {
         81c8000bcafebabe
         c98b8b5df0392a55852b6c21ac8e7025 c52c6fbea2b3b446ea31123ba88ce61e 80000001
         """),
-    // The same from another implementation, with the key derivation of RFC 6188.
+    // The AES-256 packet of another implementation, with the key derivation of RFC 6188.
     Vector(
       profile: .aeadAES256GCM,
       key: """

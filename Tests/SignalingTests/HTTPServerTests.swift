@@ -179,7 +179,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// Half-sent requests, even more than a client may have connections, delay no other client.
+  /// Half-sent requests delay no other client, even if they are more than one client's limit.
   @Test(.timeLimit(.minutes(1))) func halfSentRequestsAreClosedFirst() async throws {
     var limits = HTTPServer.Limits()
     (limits.connections, limits.clientConnections) = (64, 32)

@@ -61,7 +61,7 @@ struct TLSTests {
     return client
   }
 
-  /// Longer than a TLS record, so that both sides assemble several.
+  /// 100,000 bytes are longer than a TLS record, so both sides assemble several.
   @Test(arguments: ["127.0.0.1", "localhost"], [0, 1, 100_000])
   func requestsGoThroughTLS(name: String, length: Int) async throws {
     let files = try Files()

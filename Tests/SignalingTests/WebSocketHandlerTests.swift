@@ -86,7 +86,7 @@ struct WebSocketHandlerTests {
     let close = try #require(try end.sent())
     #expect(close.opcode == .connectionClose)
     #expect(close.data == ByteBuffer(bytes: [3, 0xe8] + Array("bye".utf8)))
-    // Later frames are not passed on.
+    // Frames after the close frame are not passed on.
     try end.receive(.text, [0x41])
     end.wait(4)
     #expect(end.inbox.closure == nil && end.channel.isActive)

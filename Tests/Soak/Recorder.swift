@@ -9,7 +9,7 @@ final class Recorder: Sendable {
   private let log: String
   private let token: String
 
-  /// Starts it; its takes are written below `folder`.
+  /// Starts a recorder whose takes are written below `folder`.
   ///
   /// - Parameter usesFolder: whether each call gets a separate take.
   init(_ program: String, folder: String, name: String, usesFolder: Bool, options: [String])
@@ -41,10 +41,10 @@ final class Recorder: Sendable {
 
   var usage: ProcessUsage { ProcessUsage(of: process.processIdentifier) }
 
-  /// Ends it immediately when a run has failed.
+  /// Ends the process immediately when a run has failed.
   deinit { if process.isRunning { process.terminate() } }
 
-  /// Returns how many calls it reports.
+  /// Returns how many calls the recorder reports.
   func calls() async throws -> Int {
     let body = try await HTTPClient(timeout: .seconds(30)).send(
       "GET", url + "/calls", headers: [("Authorization", "Bearer \(token)")]

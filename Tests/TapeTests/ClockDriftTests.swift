@@ -40,7 +40,7 @@ struct ClockDriftTests {
     }
   }
 
-  /// Returns the seconds of an audio call with packets of 20 ms, in microseconds.
+  /// Returns the delays of an audio call with packets of 20 ms, second by second.
   private func seconds(
     _ length: Int, ppm: Double, _ conditions: Conditions, seed: Int
   ) -> [StreamTiming.Second] {

@@ -206,7 +206,7 @@ struct ComputedViewTests {
           SELECT 1 FROM rtp WHERE rtp.direction = 'in' AND rtp.peer <> arrival.peer
             AND rtp.ssrc = arrival.ssrc AND rtp.sequence = arrival.sequence)
         """) == 0)
-    // Its times are as far apart as those measured at the other end, within a quarter of 1 ms.
+    // The reported times are as far apart as those measured at the other end, within 1 ms.
     #expect(
       try connection.integer(
         """
@@ -240,7 +240,7 @@ private struct JumpingCall {
     rows[table, default: []].append("(\(values(step << 16)))")
   }
 
-  /// A packet of one end; `path` is 1 at the sender and 2 at the receiver.
+  /// Adds a packet of one end; `path` is 1 at the sender and 2 at the receiver.
   private mutating func addPacket(path: Int, ssrc: Int, type: Int, _ sequence: Int, _ time: Int) {
     let now = at + (path == 1 ? 0 : 20_000_000 + below(30_000_000))
     add("packet_store") { row in
@@ -285,12 +285,13 @@ private struct JumpingCall {
     for sequence in arrived { addPacket(path: 2, ssrc: 7, type: 96, sequence, time) }
   }
 
-  /// The statements that add a call to an empty take.
+  /// Returns the statements that add a call to an empty take.
   mutating func statements(frames: Int) -> String {
-    // Both wrap within the first tenth of the frames.
+    // Sequence number and time both wrap within the first tenth of the frames.
     var (sequence, time) = (65_500, 4_294_967_000)
     for number in 1...frames {
-      // Not a multiple of a frame's duration, so that no two packets share number and time.
+      // The steps are not multiples of a frame's duration, so that no two packets share number and
+      // time.
       if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_001 : 300_001 }
       if number % 70 == 0 { sequence -= below(400) }
       let count = 1 + below(4)

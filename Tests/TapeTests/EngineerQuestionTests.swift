@@ -105,7 +105,7 @@ struct EngineerQuestionTests {
     }
     #expect(truth.count > 20)
     #expect(Set(packets) == truth && packets.count == truth.count)
-    // Some were requested and retransmitted; that takes a round trip of at least 20 ms.
+    // Some packets were requested and retransmitted; that takes a round trip of at least 20 ms.
     let repaired = found.compactMap { number($0[5]) }
     #expect(repaired.count > 3 && (repaired.min() ?? 0) > 15, "\(repaired)")
     #expect(found.allSatisfy { $0[5] == .null || number($0[4]) ?? 0 > 0 })
@@ -148,7 +148,7 @@ struct EngineerQuestionTests {
     let found = try answer("froze the picture", call.path).filter { $0[0] == .integer(2) }
     let freeze = try #require(found.first, "no freeze")
     #expect((380...900).contains(number(freeze[1]) ?? 0), "\(freeze)")
-    // It could not be shown before its last packet arrived.
+    // The frame could not be shown before its last packet arrived.
     #expect((number(freeze[3]) ?? .infinity) <= (number(freeze[1]) ?? 0) + 0.001)
     let frame = try rows(
       "SELECT peer, direction, kind FROM frame WHERE row = "
@@ -195,7 +195,7 @@ struct EngineerQuestionTests {
     #expect(
       pairs.count == 2 && pairs.allSatisfy { $0[2] == .text("host") && $0[4] == .text("host") })
 
-    // Both send a tone from start to end.
+    // Both peers send a tone from start to end.
     let over = try answer("Who spoke over whom", call.path)
     #expect(over.count == 1 && (number(over[0][2]) ?? 0) > 4, "\(over)")
 

@@ -40,7 +40,7 @@ struct FindingEvidenceTests {
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)", blocks: 1_600) == ["silent-audio"])
     // A packet every 400 ms means a sender that does not transmit silence.
     #expect(try found("decoded", level: "127", blocks: 100, milliseconds: 400) == [])
-    // Muted.
+    // A track that the receiver muted is not reported.
     try folder.alter(
       path,
       """
@@ -106,8 +106,11 @@ struct FindingEvidenceTests {
     #expect(try found(connected, hasMedia: false) == [])
   }
 
-  /// Makes video of 30 frames per second, one packet each: which frames were shown, and the
-  /// received sequence numbers, as SQL of their number `i`.
+  /// Makes a take of received video with 30 frames per second, one packet each.
+  ///
+  /// - Parameters:
+  ///   - frames: an SQL condition on a frame's number `i`: whether it was shown.
+  ///   - packets: an SQL expression for the packet's sequence number; NULL if it was lost.
   private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
     try folder.alter(
@@ -147,7 +150,7 @@ struct FindingEvidenceTests {
     #expect(
       try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
     #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
-    // They arrived, and were not shown.
+    // All frames arrived, and most were not shown.
     #expect(try !video(seldom, "i").isEmpty)
   }
 
@@ -221,7 +224,8 @@ struct FindingEvidenceTests {
     return found.detections.filter { names.contains($0.rule) }
   }
 
-  /// Makes reports every second; `packets` and `highest` are SQL of the second `i`.
+  /// Makes sender reports for the seconds 0 to 10; `packets` and `highest` are SQL expressions in
+  /// the second, `i`.
   private func reports(packets: String, highest: String) -> String {
     """
     \(numbers(0...10))
@@ -234,15 +238,15 @@ struct FindingEvidenceTests {
 
   @Test func observedMediaIsOneWayIfItsSenderContinues() throws {
     let arriving = "i * 50"
-    // It stops permanently, and its sender continues counting.
+    // The stream stops permanently while its sender continues counting.
     let dead = try seen(
       coming: "i < 250", more: reports(packets: "i * 50", highest: arriving))
     #expect(dead.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
-    // Its sender stopped: muted, or on hold.
+    // The sender stopped: it is muted, or on hold.
     let paused = try seen(
       coming: "i < 250", more: reports(packets: "min(i, 5) * 50", highest: arriving))
     #expect(paused.map(\.rule) == ["audio-paused"])
-    // It never arrived, although it was sent.
+    // The stream was sent, and no packet arrived.
     let never = try seen(coming: "0", more: reports(packets: "i * 50", highest: arriving))
     #expect(never.map(\.rule) == ["one-way-media"])
     // Three seconds are missing.
@@ -250,7 +254,7 @@ struct FindingEvidenceTests {
       coming: "i < 200 OR i > 350", more: reports(packets: "i * 50", highest: arriving))
     #expect(gap.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
     #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
-    // Nothing is wrong.
+    // Everything arrives, so there is no finding.
     #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
     // The remote peer's reports say that this peer's packets do not arrive.
     let deaf = try seen(
@@ -281,7 +285,7 @@ struct FindingEvidenceTests {
       ])
   }
 
-  /// Sequence numbers that restart at a lower value after ten seconds.
+  /// Sequence numbers that restart at a lower value after eight seconds.
   @Test func aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins() throws {
     let folder = try TakeFolder()
     let path = try video(folder, frames: "0", packets: "iif(i < 240, 9000 + i, i)")

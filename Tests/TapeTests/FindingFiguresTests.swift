@@ -25,8 +25,8 @@ struct FindingFiguresTests {
 
   // MARK: Freezes
 
-  /// Each row of the view `freeze` is one detection, in one finding: of a freeze, or of a sender
-  /// that had nothing to send.
+  /// Expects each row of the view `freeze` to be one detection in one finding: of a freeze, or of a
+  /// sender that had nothing to send.
   private func expectEveryFreeze(_ path: String, sourceLocation: SourceLocation = #_sourceLocation)
     throws
   {
@@ -95,7 +95,8 @@ struct FindingFiguresTests {
         == expected)
   }
 
-  /// What stood still with everything else did not pause by choice: of one end alone, too.
+  /// Video that stops together with everything else is a freeze and no pause, also in a take of one
+  /// end.
   @Test(arguments: [FaultSight.victim, .both])
   func aPictureThatStoodStillWithEverythingElseIsAFreeze(sight: FaultSight) throws {
     let folder = try TakeFolder()
@@ -148,7 +149,7 @@ struct FindingFiguresTests {
       let last = reported.first { $0[0] == "\(one.ssrc)" }.flatMap { Int64($0[1]) }
       #expect(one.lost == last, "\(one.name)")
     }
-    // Where nobody reported anything, nothing is known; that is no loss of nothing.
+    // Without any report, a stream's loss is unknown, and not zero.
     try folder.alter(path, "DELETE FROM rtcp; DELETE FROM stat WHERE type = 'remote-inbound-rtp'")
     #expect(try sent().allSatisfy { $0.lost == nil && $0.lossShare == nil })
     let text = try TakeSummary(path: path, findings: TakeFindings(path: path))
@@ -220,7 +221,7 @@ struct FindingFiguresTests {
     }
     #expect(try severity(0.2) == .medium)
     #expect(try severity(0.8) == .high)
-    // Nothing is known of what it cost.
+    // A detection that does not say how long the picture stood keeps its severity.
     #expect(try severity(0) == .high)
   }
 
@@ -229,7 +230,7 @@ struct FindingFiguresTests {
     #expect(found.findings.filter { $0.id == "loss" }.allSatisfy { $0.side == .network })
     #expect(found.json(take: "a.take").contains("\"side\":\"network\""))
     #expect(found.text().contains("  network  Packet loss from callee to caller"))
-    // Only of rules that there are.
+    // The list names only rules that exist.
     let ids = Set(FindingRule.all.map(\.id))
     #expect(FindingSide.ids.subtracting(ids) == [])
   }
@@ -361,7 +362,7 @@ struct FindingFiguresTests {
         detection.evidence.contains(" s of it (\(decimal(100 * share)) %)"),
         "\(detection.evidence)")
     }
-    // Where the packets themselves are counted, the receiver's reports are no second figure.
+    // With both ends in the take, loss is counted by packets, and `loss-at-peer` would repeat it.
     #expect(!found.findings.flatMap(\.ids).contains("loss-at-peer"))
   }
 

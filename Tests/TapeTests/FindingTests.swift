@@ -136,7 +136,7 @@ struct FindingTests {
     #expect(part.count == 2)
     // 150 blocks of audio; 45 frames of video, some retransmitted.
     #expect(part.allSatisfy { $0 < 160 }, "\(part)")
-    // The times before and after it add nothing.
+    // All loss is within these three seconds, so the whole call has about the same.
     let whole = try expected(.min, .max)
     #expect(
       whole.count == 2 && zip(whole, part).allSatisfy { abs($0 - $1) <= 60 }, "\(whole) \(part)")
@@ -225,7 +225,7 @@ struct FindingTests {
 
   @Test func aMissingKeyFrameIsReported() throws {
     let folder = try TakeFolder()
-    // A request every second, an answer after four.
+    // Two requests a second apart, and a key frame four seconds after the first.
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     try folder.alter(
       path,
@@ -369,7 +369,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path).detections.filter {
       $0.rule == "speech-while-muted"
     }
-    // From 0.3 s of voice on, until a second after its end.
+    // The detection begins after 0.3 s of voice and ends a second after the voice.
     #expect(found.map(\.peer) == (notices == nil ? [] : [1]))
     for problem in found {
       let length = problem.toNanoseconds - problem.fromNanoseconds

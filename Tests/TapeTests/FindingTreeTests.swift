@@ -20,7 +20,7 @@ struct FindingTreeTests {
     #expect(first.severity == .high)
     #expect(first.ids.contains("freeze"), "\(first.ids)")
     #expect(first.impact.frozenSeconds > 0.5)
-    // Both ends' views of it form one finding.
+    // Both ends' views of the freeze form one finding.
     #expect(found.findings.count == 1, "\(found.findings.map(\.text))")
     // Stream numbers are only for programs.
     let numbers = found.detections.compactMap(\.ssrc).map { String($0) }
@@ -86,7 +86,7 @@ struct FindingTreeTests {
       return try TakeFindings(path: path, rules: rules).findings.map(\.ids)
     }
     #expect(try found(3) == [["cause", "link", "symptom"]])
-    // Nine seconds later it is another finding.
+    // Nine seconds later, the symptom is a separate finding.
     #expect(try found(12) == [["cause", "link"], ["symptom"]])
   }
 

@@ -70,7 +70,7 @@ struct GoodCallTests {
       call.addMedia(audio: Self.tone, videoFrames: .application, from: [0])
       call.negotiate()
       show(call, frames: 20, every: 100)
-      // Nothing changes on it for a while, then seldom.
+      // The screen does not change for a while, and then rarely.
       recorded.run(for: .seconds(4))
       show(call, frames: 4, every: 1_500)
     case .hold:

@@ -94,7 +94,7 @@ struct GrowthTests {
         Issue.record("\(name): it takes too long")
         continue
       }
-      // Sorting adds a logarithmic factor, and constant work weighs more in the short one.
+      // Sorting adds a logarithmic factor, and constant work weighs more in the short take.
       #expect(many <= 6 * max(few, 20), "\(name): \(few) and \(many) of four times the rows")
     }
   }

@@ -227,7 +227,7 @@ struct NetworkFindingTests {
         AND row > \(middle) AND \(inbound)
       """),
     Change("closed-while-checking", .noWay, "SELECT 1"),
-    // Audio that both sides agreed on, of which nothing came, while the picture did.
+    // Both sides agreed on audio, and only video arrived.
     Change(
       "media-absent", .littleJitter,
       "DELETE FROM packet_store WHERE marker_type & 127 = 111 AND \(inbound)"),

@@ -15,18 +15,17 @@ enum NetworkScene: String, CaseIterable {
   // Scenes without faults.
   case good, wideBottleneck, littleJitter, shortStop, openRelay, slowAnswer, renegotiated
   case rightCredentials, lossWithRepair, shortSilence
-  // Signaling.
+  // Faults of signaling.
   case noAnswer, lateAnswer, refusedDescription, storm, openRestart, rejectedSection
   case unwantedMedia, remappedPayloadType, doubledLines, secondAnswer
-  // Setup.
+  // Faults of setup.
   case wrongFingerprint, lostFlights, deadAtFirst, wrongPassword, turnRefuses, turnIsGone
   case unknownName, behindNATs, noWay, noCandidates, relayOnly
-  // Network.
+  // Faults of the network.
   case narrowBottleneck, jitter, duplicates, lossWithoutRepair, heavyLoss, deadPath, deadOneWay
   case checksLost, oneStreamLost, reportsLost, ownStop, peerStop, heldUp, longerWay, churn
   case replayed, dataBehindLoss, skewedClock, reordered
 
-  /// Records the call and returns its take's path.
   func record(in folder: TakeFolder) throws -> String {
     let path = folder.file("\(rawValue).take")
     let recorded = try RecordedVirtualCall(
@@ -182,7 +181,7 @@ enum NetworkScene: String, CaseIterable {
     return lines.joined(separator: "\r\n")
   }
 
-  /// Loses the caller's handshake packets until a time.
+  /// Loses both ends' handshake packets for a time.
   private func loseHandshake(_ call: VirtualCall, until interval: Interval) {
     let end = call.now + interval
     filter(call) { [weak call] bytes, _ in
@@ -270,7 +269,7 @@ enum NetworkScene: String, CaseIterable {
       filter(call) { bytes, _ in (bytes.first ?? 255) > 3 }
       recorded.run(for: .seconds(40))
     case .oneStreamLost:
-      // The first video stream that passes.
+      // The SSRC of the first video stream that passes; all its packets are lost.
       var lost: ArraySlice<UInt8>?
       filter(call) { bytes, source in
         guard source.port == 40_000, bytes.count > 300, bytes[0] >= 128 else {

@@ -5,7 +5,6 @@ import Testing
 
 /// Which participant's media a track carries, according to the room views.
 struct ParticipantViewTests {
-  /// Returns a query's rows as text.
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""
     try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }

@@ -53,7 +53,7 @@ struct RecordingTests {
       try reader.execute(looking)
       for step in steps { writer.record(step) }
       #expect(try writer.finish().steps == steps.count)
-      // It is open until here.
+      // A statement at the end keeps the reader open until here.
       try reader.execute("SELECT count(*) FROM peer")
     }
     let audit = try TapeAudit.run(path: path)

@@ -24,7 +24,7 @@ struct RowRuleTests {
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(limit - 1))"
   }
 
-  /// Returns a frame format row: a number, the direction, the outcome, and more.
+  /// Returns a statement that inserts a frame format.
   private static func format(
     _ number: Int, _ direction: String, _ outcome: String, kind: String = "video", ssrc: Int = 7,
     key: Int = 0, size: Int = 360
@@ -38,7 +38,8 @@ struct RowRuleTests {
     """
   }
 
-  /// Returns video frames, 30 per second, with the numbers `i` below a limit.
+  /// Returns a statement that inserts video frames with the numbers `i` below a limit, by default
+  /// 30 per second.
   private static func frames(
     _ limit: Int, format: String = "1", at: String = "i * 33333333", size: String = "1000",
     quantiser: String = "40", where holds: String = "1"
@@ -60,11 +61,11 @@ struct RowRuleTests {
     Case(
       "picture-coarse", bad: "110", good: "80",
       format(1, "out", "encoded") + frames(300, quantiser: "$X")),
-    // Small frames of about one size, or of sizes that a movement makes differ.
+    // Small frames of about the same size, or of sizes that vary as with movement.
     Case(
       "picture-still", bad: "40", good: "700",
       format(1, "in", "decoded") + frames(300, size: "1000 + i * 37 % $X", quantiser: "2")),
-    // 48 kbit/s, coarse or as fine as can be.
+    // Video at 48 kbit/s, coarsely or finely quantised.
     Case(
       "video-held-down", bad: "20", good: "4",
       format(1, "in", "decoded") + frames(300, size: "180 + i * 7 % 40", quantiser: "$X")),
@@ -78,12 +79,12 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'in',
           iif(i BETWEEN 100 AND 99 + $X, 0, 4800 * 250000), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // Seven changes of the size, or four.
+    // Eight changes of the size, or four.
     Case(
       "resolution-hunts", bad: "240", good: "150",
       format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)
         + frames(300, format: "iif(i < $X, 1 + i / 30 % 2, 1)")),
-    // Every other second has a third of its frames, or nine in ten.
+    // A third of the frames, or nine tenths of them, in every other second.
     Case(
       "frame-rate-unsteady", bad: "i % 3 = 0", good: "i % 10 <> 0",
       format(1, "in", "decoded") + frames(720, where: "i / 30 % 2 = 0 OR $X")),
@@ -101,7 +102,7 @@ struct RowRuleTests {
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
         VALUES (655360, 1, 1000000000, 'out', 'pli', 7, '{}');
       """ + format(1, "in", "decoded", key: 1) + frames(1, at: "$X")),
-    // Two holes of 0.6 and 0.8 s, or one.
+    // Two interruptions of 0.6 and 0.8 s, or one.
     Case(
       "audio-interrupted", bad: "1", good: "0",
       way + format(1, "in", "decoded", kind: "audio")
@@ -138,7 +139,7 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'out',
           4800 * (1000 + i % 2 * $X) * (1000 + i % 2 * $X), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // From thirty frames a second to ten, or to twenty.
+    // The rate falls from thirty frames a second to ten, or to twenty.
     Case(
       "camera-slow", bad: "10", good: "20",
       """

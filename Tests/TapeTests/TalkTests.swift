@@ -44,7 +44,6 @@ struct TalkTests {
     return path
   }
 
-  /// Returns a query's rows as text.
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""
     try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }
@@ -61,7 +60,7 @@ struct TalkTests {
     #expect(talk.people.map(\.name) == ["anna", "ben"])
     #expect(talk.people.map(\.speakingNanoseconds) == [3_000_000_000, 1_000_000_000])
     #expect(talk.share(of: talk.people[0]) == 0.75)
-    // From 0 to 20 s, only one participant spoke.
+    // From 0 to 20 s, the two never speak at the same time.
     #expect(talk.silentNanoseconds == 16_000_000_000 && talk.overlapNanoseconds == 0)
   }
 

@@ -62,7 +62,7 @@ struct SourceLayoutTests {
         Self.declarations[$0.groups[1]] ?? []
       }
       guard !owners.isEmpty else { continue }
-      // Also if a line ends between the word and the number.
+      // Finds names also where a line ends between the word and the number.
       let named = Set(
         owners.flatMap { file in
           number.matches(

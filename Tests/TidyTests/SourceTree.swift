@@ -50,16 +50,13 @@ enum SourceTree {
   /// The product's sources.
   static let sources = files(below: "Sources", ending: ["swift", "c", "h"])
 
-  /// The tests' sources.
   static let tests = files(below: "Tests", ending: ["swift", "py", "js"])
 
-  /// The package manifest.
   static let manifest = file("Package.swift")
 
   /// The migrations.
   static let schema = files(below: "Schema", ending: ["sql"])
 
-  /// Returns the Swift files of one target.
   static func swift(of target: String) -> [SourceFile] {
     sources.filter { $0.target == target && $0.ending == "swift" }
   }

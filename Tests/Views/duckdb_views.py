@@ -85,7 +85,7 @@ def cell(value):
     except (TypeError, ValueError):
         # DuckDB writes the non-ASCII bytes of a BLOB as \\xC3.
         return ("text", re.sub(r"[^ -~]|\\x[0-9A-F]{2}", "?", str(value)))
-    # Equal if one is the other rounded to 15 digits.
+    # Rounded, so that a number equals the same number printed with 15 digits.
     return ("number", float(f"{number:.7g}"))
 
 

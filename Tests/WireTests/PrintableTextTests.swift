@@ -62,7 +62,7 @@ struct PrintableTextTests {
   }
 }
 
-/// File names.
+/// File names, which may contain any bytes.
 struct SystemPathTests {
   @Test func anyBytesRoundTrip() {
     let names: [[UInt8]] = [
@@ -88,7 +88,7 @@ struct SystemPathTests {
   }
 }
 
-/// Secrets in printed text.
+/// Secrets, which are hidden in printed text.
 struct SecretTextTests {
   @Test func secretValuesAreHidden() {
     let table: [(String, String?)] = [

@@ -95,7 +95,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
 
   // MARK: Look-up
 
-  /// The subtree at a path such as `flow.receiving[1].missing`, if there is one.
+  /// Returns the subtree at a path such as `flow.receiving[1].missing`, if there is one.
   package subscript(path: String) -> SnapshotTree? {
     var tree = self
     for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {

@@ -238,7 +238,6 @@ package struct TakeDiff: Sendable {
 
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
-  /// The report as text.
   package var text: String { text() }
 
   /// Returns the report as text for a terminal.

@@ -176,7 +176,7 @@ final class WalkServer {
     } catch {
       cprocess_exit()
     }
-    // Not reached, because the process has exited.
+    // This is never reached, because the process has exited.
     exit(0)
   }
 

@@ -240,7 +240,7 @@ private final class Notes {
       // The file has their decrypted packets instead; a handshake would make Wireshark decode the
       // following packets as SRTP.
       case .rtp, .rtcp, .dtls: return
-      // Likewise for packets inside a relay's channel.
+      // The same applies to packets inside a relay's channel.
       case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
         return
       case .stun

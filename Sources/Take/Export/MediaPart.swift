@@ -148,7 +148,7 @@ struct MediaPart {
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     var decoder: (any VideoDecoding)?
-    // From the last key frame before the first wanted frame.
+    // Begins with the last key frame before the first wanted frame.
     let from = """
       row >= coalesce((
         SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
@@ -177,12 +177,14 @@ struct MediaPart {
 
   /// Decodes what another stack received; frames of a codec without a library are written
   /// undecoded.
+  ///
+  /// - Returns: true, as no part of such a take has to be replayed.
   private func writeReported(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     var video: (any VideoDecoding)?
     var audio: (codec: CodecName, decoder: any AudioDecoding)?
-    // Without the key frame before it, the first one would show nothing.
+    // Without a key frame before it, the first wanted frame could not be decoded.
     let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.reportedPreroll
     return try each(of: track, from: "at_ns >= \(begin)", connection) { frame in
       if track.isVideo {

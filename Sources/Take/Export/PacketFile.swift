@@ -10,7 +10,7 @@ struct PacketFile {
   private let window: ClosedRange<Int64>
   /// The next byte's sequence number in each direction of a TCP connection.
   private var sequences: [FiveTuple: UInt32] = [:]
-  /// The number of packets in it.
+  /// The number of packets in the file.
   private(set) var count = 0
 
   /// Creates the file; instants count from the given Unix time.
@@ -74,7 +74,6 @@ struct PacketFile {
     count += 1
   }
 
-  /// Flushes the buffer.
   func flush() throws(ExportFailure) { try file.flush() }
 
   /// Flushes the buffer and gives the file its final name.

@@ -187,7 +187,8 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns a description without its secrets; in a text that is JSON, its contents are searched.
+  /// Returns a text without the secrets of a description in it; JSON objects are searched member by
+  /// member.
   static func removed(fromText text: String) -> String {
     if text.hasPrefix("{"), let inner = try? JSONValue(parsing: text) {
       return removed(from: inner).json

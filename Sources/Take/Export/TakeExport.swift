@@ -12,7 +12,7 @@ package struct TakeExport: Sendable {
   private let peer: Int64?
   /// The part to export, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// Whether existing files are replaced, or the export is refused.
+  /// Whether an existing file is replaced, or kept and the export refused.
   private let present: WholeFile.Present
 
   /// Selects a take, optionally one of its peers and a part of its time.

@@ -17,7 +17,7 @@ package final class TrackFiles {
   /// A finished media file, and the part of its track that it contains.
   package struct Written: Hashable, Sendable {
     package var path: String
-    /// Whether the file contains audio or video frames.
+    /// The kind of media: the file contains audio blocks or video frames.
     package var kind: MediaKind
     /// The number of audio blocks or video frames in it.
     package var frames: Int
@@ -42,7 +42,7 @@ package final class TrackFiles {
   }
 
   private let folder: String
-  /// Whether existing files are replaced, or the export is refused.
+  /// Whether an existing file is replaced, or kept and the export refused.
   private let present: WholeFile.Present
   /// The only kind of media to write; nil for both.
   private let only: MediaKind?

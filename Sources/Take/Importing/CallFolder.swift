@@ -18,7 +18,7 @@ package struct CallFolder {
   private let capture: String
   private let folder: String
   private let settings: ImportSettings
-  /// Whether existing takes are replaced.
+  /// Whether an existing take is replaced or kept.
   private let present: WholeFile.Present
   private let reports: ImportReports
 
@@ -175,7 +175,7 @@ final class CallSurvey {
   private var associations: [(transport: Int, name: String)] = []
   private var descriptions: [(transport: Int, text: String, how: Knowledge)] = []
 
-  /// Calls can be separated without decrypting anything.
+  /// Returns settings that separate calls, which is possible without decrypting anything.
   private static func settings(_ pathsMaximum: Int) -> ObserverSettings {
     var settings = ObserverSettings()
     settings.awaitsKeys = false

@@ -306,7 +306,7 @@ final class Decompression {
     _ room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
   ) throws(Damage) -> (taken: Int, isDone: Bool) {
     if isComplete, start < bytes.count {
-      // Another file may follow (RFC 1952 section 2.2).
+      // Another compressed file may follow (RFC 1952 section 2.2).
       isOver = bytes[start] != 0x1f
       guard !isOver else { return (bytes.count - start, true) }
       inflateReset(stream)

@@ -143,7 +143,7 @@ package final class CaptureImport {
       isFull: machine.isFull)
     switch verdict {
     case .refused: summary.ofNoCall += 1
-    // It counts as belonging to no call until it is identified.
+    // A datagram counts as belonging to no call until its association is identified.
     case .waiting: summary.ofNoCall += 1
     case .admitted:
       pass(to: datagram.at)

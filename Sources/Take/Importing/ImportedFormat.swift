@@ -52,7 +52,7 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// Returns why a file of no format of these is refused, in one sentence.
+  /// Returns the reason for refusing a file that has none of these formats, as one sentence.
   private static func refusal(of head: [UInt8]) -> String {
     func begins(_ bytes: [UInt8]) -> Bool { head.starts(with: bytes) }
     func begins(_ text: String) -> Bool { begins(Array(text.utf8)) }

@@ -20,7 +20,7 @@ package struct ReportedImport {
     package var bytes = 0
     /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
-    /// Of a take of a ring, how much of what it has, and why it was written; nil for other takes.
+    /// For a take of a ring, how long it is and why it was written; nil for other takes.
     package private(set) var ringWords: String?
 
     init(take: String, format: String) { (self.take, self.format) = (take, format) }

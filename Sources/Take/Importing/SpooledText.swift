@@ -41,7 +41,7 @@ package final class SpooledText {
     (descriptor, base, self.size) = try Self.marked(file, size, name)
   }
 
-  /// Passes over UTF-8's byte order mark, and converts UTF-16, as which Windows saves text.
+  /// Skips a UTF-8 byte order mark, and converts UTF-16, which Windows programs write.
   private static func marked(
     _ file: FileDescriptor, _ size: Int, _ name: String
   ) throws -> (FileDescriptor, base: Int, size: Int) {
@@ -57,7 +57,7 @@ package final class SpooledText {
         guard piece.count > 1 else { break }
         offset += piece.count & ~1
         rest += ByteOrderMark.units(piece, isLittle: isLittle)
-        // A pair of surrogates may be at two pieces.
+        // A surrogate pair may be split between two pieces.
         let held = rest.last.map { $0 & 0xfc00 == 0xd800 ? [$0] : [] } ?? []
         let text = Array(String(decoding: rest.dropLast(held.count), as: UTF16.self).utf8)
         rest = held
@@ -110,7 +110,7 @@ package final class SpooledText {
         if piece[found...].starts(with: wanted) { return true }
         place = found + 1
       }
-      // The word may be at two pieces.
+      // The word may be split between two pieces.
       offset += piece.count - wanted.count + 1
     }
     return false

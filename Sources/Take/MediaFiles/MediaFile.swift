@@ -47,7 +47,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// Whether the file is read or written.
+  /// What a file is opened for.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -181,7 +181,7 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Whether the format contains audio or video frames.
+  /// The kind of media that the format contains.
   public var kind: MediaKind { self == .wav ? .audio : .video }
 }
 

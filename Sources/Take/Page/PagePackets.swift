@@ -372,7 +372,6 @@ package struct PageCatalogue: Sendable {
     ]
   }
 
-  /// Returns the entry as a JSON object.
   package func json(name: String, isLive: Bool) -> String {
     JSONText.object(
       [("name", .text(name))] + members + [("isLive", .flag(isLive && !isComplete))]

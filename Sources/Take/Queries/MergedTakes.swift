@@ -120,7 +120,7 @@ package struct MergedTakes: Sendable, Codable {
 /// One end with its datagrams.
 private struct Side {
   let path: String
-  /// The peer's number and label.
+  /// The peer's number and label; for a room, its label.
   var label = ""
   /// The take's peers, and the selected one.
   private let peers: [(number: Int64, label: String)]

@@ -55,8 +55,8 @@ package struct ReplayReport: Sendable {
   package var elapsedSeconds: Double
   /// The replayed peers' labels.
   package var peers: [String]
-  /// Whether all that was replayed are endpoints, which are peers; an observer has the peers of all
-  /// calls that it saw.
+  /// Whether only endpoints were replayed, each of which is one peer; an observer has the peers of
+  /// all calls that it saw.
   var areEndpoints = true
   /// Whether the recording was finished; otherwise its recorder was killed.
   package var isComplete: Bool

@@ -36,7 +36,7 @@ package struct Redaction: Hashable, Sendable {
   /// Whether nothing in the take can be executed any more: its rows are facts, checked only by
   /// their digests.
   package var isFactsOnly: Bool
-  /// The Retake version that removed it, such as `0.1.0`.
+  /// The version of Retake that removed them, such as `0.1.0`.
   package var version: String
 
   package init(_ parts: Parts, isFactsOnly: Bool, version: String) {

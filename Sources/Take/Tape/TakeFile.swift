@@ -148,7 +148,7 @@ package enum TakeFile {
     }
   }
 
-  /// What a file that is no SQLite file is, as far as its beginning shows that `retake import` may
+  /// Returns what a file that is not an SQLite file seems to be, and whether `retake import` may
   /// read it.
   private static func words(for beginning: [UInt8]) -> String {
     let makes = "retake import makes a take of it"

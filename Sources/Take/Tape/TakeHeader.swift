@@ -265,8 +265,8 @@ public struct Toolchain: Hashable, Sendable, Codable {
   /// Returns the parts whose outputs may differ from another toolchain's for equal inputs, with
   /// both texts.
   ///
-  /// OpenSSL is compared by its behaviour's fingerprint, not by version. A decoder that only one of
-  /// the two has does not count.
+  /// OpenSSL is compared by its behaviour's fingerprint, not by version. A decoder that the other
+  /// toolchain lacks does not count.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
       .compactMap { decoder in

@@ -75,13 +75,13 @@ package enum TakeSchema {
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
     let maximum = Int64(PacketFacts.maximum)
-    // Each row takes more than 16 bytes, so that those of most takes need not be counted.
+    // A row takes more than 16 bytes, so the rows of most takes need not be counted.
     guard try rowBytes(connection.handle, nil) > maximum * 16 else { return true }
     return try connection.integer(
       "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
   }
 
-  /// The size of all tables but those of bytes, `wire` and `media`.
+  /// Returns the size of all tables but those of bytes, `wire` and `media`.
   static func rowBytes(
     _ handle: OpaquePointer, _ statements: StatementStore?
   ) throws(SQLiteError) -> Int64 {

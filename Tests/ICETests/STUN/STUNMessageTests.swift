@@ -197,7 +197,8 @@ struct STUNMessageTests {
         default: bytes.insert(entropy.byte(), at: place)
         }
       }
-      // Most frames would be rejected for their length alone; every other one gets a valid one.
+      // Most frames would be rejected for their length alone, so every other frame gets a valid
+      // one.
       if round % 2 == 0, bytes.count >= 20 {
         bytes.removeLast(bytes.count % 4)
         bytes[2] = UInt8((bytes.count - 20) >> 8)

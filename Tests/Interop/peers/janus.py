@@ -1,5 +1,4 @@
-"""The plugins of a Janus server as peers: Retake is one of their users, or there is a second
-one."""
+"""The plugins of a Janus server as peers: Retake is the only user, or there is a second one."""
 
 import asyncio
 

@@ -111,7 +111,7 @@ class JanusServer:
         return session
 
     async def admin(self):
-        """Sends a request of the administrator protocol, which reports the server's statistics."""
+        """Opens a session of the administrator protocol, which reports the server's statistics."""
         socket_ = await self._connect(self._admin_port, "janus-admin-protocol")
         return JanusSession(socket_, {"admin_secret": _SECRET})
 
@@ -233,6 +233,6 @@ def _others(folder, wanted):
 
 
 def _addresses():
-    """Janus does not use loopback; outside of a private network it chooses itself."""
+    """Returns the setting for the private network's address, if any: Janus uses no loopback."""
     address = namespace.address()
     return f'ice_enforce_list = "{address}"' if address else ""

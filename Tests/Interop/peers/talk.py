@@ -9,7 +9,8 @@ import os
 
 # Set for a conversation of a few kilobytes, to keep the take small.
 BRIEF = "RETAKE_INTEROP_BRIEF"
-# Two channels for the messages, then many at once.
+# The sizes of the messages on the first channel, how many messages the second, unordered channel
+# carries, and how many channels are opened at once after that.
 _SIZES = [0, 1, 1_200, 16_384, 65_535, 65_536, 262_144]
 _UNORDERED = 50
 _CHANNELS = 100

@@ -55,7 +55,7 @@ class ChromiumViewer(Viewer):
 
     @classmethod
     async def start(cls, folder):
-        """Starts it with a fresh profile."""
+        """Starts Chromium with a fresh profile."""
         profile = tempfile.mkdtemp(prefix="retake-viewer-")
         child = await Child.start(
             [chromium.binary(), *chromium.FLAGS, f"--user-data-dir={profile}", "about:blank"],
@@ -133,7 +133,7 @@ class FirefoxViewer(Viewer):
 
     @classmethod
     async def start(cls, folder):
-        """Starts it with a fresh profile."""
+        """Starts Firefox with a fresh profile."""
         profile = Path(tempfile.mkdtemp(prefix="retake-viewer-"))
         lines = (
             f"user_pref({json.dumps(k)}, {json.dumps(v)});\n"

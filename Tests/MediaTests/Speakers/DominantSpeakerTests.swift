@@ -48,12 +48,12 @@ struct DominantSpeakerTests {
 
   @Test func theFloorRisesAfterFifteenSeconds() {
     var room = Room()
-    // With a floor of 71, 80 is too quiet; with a floor of 1 it passes, until the floor has risen.
+    // The noise floor is 60, so 85 counts as speech until the floor has risen.
     room.talk(from: 0, to: 20, [(1, 0), (2, 60)])
     room.talk(from: 20, to: 15_000, [(1, 0), (2, 85)])
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
-    // The floor is now at 78 or above: the former speech counts as background noise.
+    // The floor has risen to 77: the former speech counts as background noise.
     room.apply(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])

@@ -29,7 +29,6 @@ struct RecordedCall {
     _ = log.finish()
   }
 
-  /// Follows its DTLS; returns the follower and its events.
   func followed(_ log: NSSKeyLog) -> (follower: DTLSFollower, events: [DTLSFollower.Event]) {
     var follower = DTLSFollower()
     var events: [DTLSFollower.Event] = []
@@ -41,7 +40,6 @@ struct RecordedCall {
 }
 
 extension [DTLSFollower.Event] {
-  /// The SRTP profile with each end's key.
   var srtpKeys: (profile: SRTPProfile, keys: [[UInt8]])? {
     for case .srtpKeys(let profile, let keys) in self { return (profile, keys) }
     return nil

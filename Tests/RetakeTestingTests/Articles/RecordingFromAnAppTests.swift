@@ -103,7 +103,7 @@ struct RecordingFromAnAppTests {
     try await session.finish()
   }
 
-  /// The article's last block needs a caller: `CallServerTests` makes such a call.
+  /// The article's last block, which needs a caller: `CallServerTests` makes such a call.
   private func serve(_ folder: String) async throws {
     let server = try await CallServer(recordingTo: folder)
     print("open \(server.pageURL) in a browser")

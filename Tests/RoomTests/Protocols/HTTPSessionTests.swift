@@ -23,7 +23,7 @@ struct HTTPSessionTests {
         protocolName: Protocol.name, urls: ["https://live.example/whip/endpoint"]))
   }
 
-  /// Returns a WHIP client whose offer is at the server.
+  /// Returns a WHIP client that has posted its offer and waits for the answer.
   private static func offered() -> SignalingBench<WHIPMachine> {
     var bench = bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "", token: "t")))
@@ -72,7 +72,7 @@ struct HTTPSessionTests {
     #expect(patch.fields.contains(HTTPField("If-Match", "\"one\"")))
     let fragment = String(decoding: patch.body, as: UTF8.self)
     #expect(fragment.contains("a=candidate:1 1 udp") && fragment.contains("a=ice-ufrag:abcd"))
-    // The next ones wait for the answer, and are sent together.
+    // The next candidates wait for the answer, and are sent together.
     bench.report(
       1, .candidate(CandidateInit(candidate: "candidate:2 1 udp 1 192.0.2.2 9 typ host")))
     bench.report(1, .candidate(nil))

@@ -16,7 +16,7 @@ struct JanusLossTests {
     bench.reply(#"{"janus":"ack","session_id":11}"#, keepalive)
     bench.wait(25)
     #expect(try bench.sent()["janus"] == "keepalive")
-    // This one is not answered: the connection is dead.
+    // The second keepalive is not answered: the connection is dead.
     bench.wait(10)
     guard case .reconnecting(attempt: 1, _)? = bench.events().first else {
       Issue.record("the machine did not reconnect")
@@ -137,7 +137,8 @@ struct JanusLossTests {
       try bench.sent()["body"]?["streams"]?.json == #"[{"feed":7,"mid":"0"}]"#)
   }
 
-  /// All participants return at once: the present ones have published nothing yet.
+  /// After a restart, all participants return at once: those already in the room have published
+  /// nothing yet.
   @Test func mediaFromBeforeAServerRestartIsRemoved() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))

@@ -173,7 +173,7 @@ struct RetakeRoomTests {
       bench.events() == [
         .result(ActionID(1), nil), .assigned(MediaID(2), ConnectionID(1), mid: "0"),
       ])
-    // Another offer waits until this side has answered the first.
+    // A second offer waits until this side has answered the first.
     try bench.notify(.offer(sdp: "two", media: []))
     #expect(bench.events() == [])
     bench.report(1, .description(SessionDescription(type: .answer, sdp: "answer"), media: []))

@@ -7,7 +7,6 @@ import Wire
 struct SoraServer {
   static let ownID = "OWN0"
 
-  /// The client's connect message.
   private(set) var connect: JSONValue?
   /// The client's answers, with their types, in order.
   private(set) var answers: [(type: String, sdp: String)] = []

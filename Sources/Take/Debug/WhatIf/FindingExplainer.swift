@@ -320,8 +320,8 @@ package struct FindingExplainer {
     try FreeRun(path: path, changes: changes, codecs: codecs).run { progress(what, $0) }
   }
 
-  /// RTP packets that one peer of the take sent and another did not receive, with their expected
-  /// arrival times.
+  /// Returns the RTP packets that one peer of the take sent and another did not receive, with their
+  /// expected arrival times.
   private func lostPackets() throws(TapeError) -> [Lost] {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {

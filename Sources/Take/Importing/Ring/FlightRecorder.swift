@@ -17,7 +17,7 @@ package struct RingTrigger: Sendable, Hashable {
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
 
-  /// A trigger for an explicit request, which always writes a take.
+  /// Returns a trigger for an explicit request, which always writes a take.
   package static func signal(_ name: String) -> RingTrigger { RingTrigger(key: "", words: name) }
 }
 
@@ -185,7 +185,7 @@ package final class FlightRecorder: Sendable {
 
   fileprivate func beginReports(_ ring: ReportRing) { state.withLock { $0.reports = ring } }
 
-  /// Retains what a page reports; searches the ring if that is due.
+  /// Retains what a page reports, and searches the ring if a search is due.
   package func append(_ report: RingReport, unixMilliseconds: Double) {
     let now = Int64(max(-9e12, min(unixMilliseconds, 9e12)) * 1e6)
     let isDue = state.withLock { state in
@@ -284,7 +284,7 @@ package final class FlightRecorder: Sendable {
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // What was before the ring was looked at before.
+      // Earlier searches covered the packets from before the ring.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {
@@ -372,7 +372,7 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// The lock covers only the copy, because media waits for it.
+  /// Returns a copy of the ring; the lock covers nothing else, because media waits for it.
   private func snapshot() -> Snapshot {
     state.withLock { state in
       if let reports = state.reports {

@@ -305,7 +305,7 @@ struct RingSnapshot: Sendable {
   var end: Int64
 }
 
-/// A stream of video of an owner.
+/// An owner's video stream.
 package struct RingStream: Sendable, Hashable {
   package var owner: UInt32
   package var ssrc: UInt32
@@ -334,7 +334,7 @@ struct RingPictures: Sendable {
     streams[stream] = frames
   }
 
-  /// The time from which packets are needed for pictures from the ring's beginning on.
+  /// Returns the time from which packets are needed for pictures from the ring's beginning on.
   func begin(ringBegins: Int64) -> Int64 {
     var begin = ringBegins
     for frames in streams.values where frames.lastAt >= ringBegins {
@@ -355,7 +355,7 @@ struct RingPictures: Sendable {
     for (stream, frames) in streams where frames.lastAt < ringBegins { streams[stream] = nil }
   }
 
-  /// How many streams have no key frame between two times, although they have frames there.
+  /// Returns how many streams have frames but no key frame between two times.
   func withoutKeyFrame(from begin: Int64, to end: Int64) -> Int {
     streams.values.count { frames in
       frames.lastAt >= begin && !frames.keys.contains { $0 >= begin && $0 <= end }
@@ -457,7 +457,7 @@ struct RingRecord {
 }
 
 extension RingPacket {
-  /// A datagram of a capture.
+  /// Copies a datagram from a capture.
   package init(_ datagram: CapturedDatagram, _ reader: borrowing CaptureReader) {
     self.init(
       at: datagram.unixNanoseconds, tuple: datagram.tuple,
@@ -465,7 +465,7 @@ extension RingPacket {
     (isTruncated, ecn) = (datagram.isTruncated, datagram.ecn)
   }
 
-  /// The next bytes of a connection in a capture.
+  /// Copies the next bytes of a connection from a capture.
   package init(_ piece: CapturedStreamPiece, _ reader: borrowing CaptureReader) {
     self.init(
       at: piece.unixNanoseconds, tuple: piece.tuple, bytes: [UInt8](reader.bytes(piece.payload)))

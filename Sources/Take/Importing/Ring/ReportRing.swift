@@ -8,7 +8,7 @@ package enum RingReport: Sendable {
   case event(ReportedEvent)
   case frame(ScriptUnit.Frame)
 
-  /// About how many bytes of memory it occupies.
+  /// The approximate size in memory, in bytes.
   fileprivate var byteCount: Int {
     switch self {
     case .frame(let frame): 200 + frame.bytes.count
@@ -43,10 +43,10 @@ package enum RingReport: Sendable {
   }
 }
 
-/// The reports of a page's last seconds in bounded memory, and the earlier ones that they need.
+/// The reports of a page's last seconds in bounded memory, and the earlier reports that they need.
 ///
-/// When a report leaves the ring, what was called and what happened stays, within a limit; of
-/// statistics, which may name changes only, the objects stay as they were.
+/// Calls and events that leave the ring are kept within a limit. Statistics may contain only
+/// changes, so each object's last state is kept.
 struct ReportRing {
   /// How the takes name the page and its reports.
   struct Head: Sendable {
@@ -71,13 +71,14 @@ struct ReportRing {
   private var crowdedOut: UInt64 = 0
   private var forgotten: UInt64 = 0
 
-  /// How much stays of what left the ring.
+  /// The limits of what is kept from before the ring: bytes of events, and connections with
+  /// statistics.
   private static let beforeMaximum = 1 << 20
   private static let samplesMaximum = 1_000
 
   init(_ head: Head, budget: RingBudget) { (self.head, self.budget) = (head, budget) }
 
-  /// Returns all memory; the ring is of no use any more.
+  /// Releases all memory; the ring must not be used afterwards.
   mutating func release() {
     budget.release(entries.reduce(0) { $0 + $1.byteCount } + beforeBytes)
     entries = []
@@ -154,7 +155,7 @@ struct ReportContent: Sendable {
 
   var begin: Double { entries.first?.unixMilliseconds ?? end }
 
-  /// Writes a take of the kind reported; nil if there is nothing to write.
+  /// Writes a take of reports, like an import; returns nil if the ring is empty.
   func write(
     _ path: String, _ settings: ImportSettings, length: String
   ) throws(TapeError) -> RingTake.Written? {

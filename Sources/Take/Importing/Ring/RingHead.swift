@@ -141,8 +141,8 @@ package struct RingContent: Sendable {
     var offset: Int32
   }
 
-  /// - Parameter hasPictures: whether packets from before the ring are in it that its pictures
-  ///   need.
+  /// - Parameter hasPictures: whether the content includes packets from before the ring that its
+  ///   pictures need.
   init(_ ring: RingSnapshot, hasPictures: Bool = false) {
     self.ring = ring
     let earliest = hasPictures ? ring.retainedFrom : ring.earliest

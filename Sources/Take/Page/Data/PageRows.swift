@@ -71,7 +71,7 @@ enum PageRows {
           max(made.max_packet_life_time) AS maxPacketLifeTime
         FROM channel AS made GROUP BY made.peer, made.channel ORDER BY 1, 2
         """),
-    // Each object's last sample.
+    // The last sample of each stats object.
     List(
       name: "stats",
       sql: """

@@ -1,6 +1,6 @@
 import Wire
 
-// Output for comparisons of folders.
+// Text and JSON output of comparisons of folders.
 extension FolderDiff {
   /// Returns the differences as tables.
   package func text(_ look: TableLook = TableLook()) -> String {
@@ -43,7 +43,8 @@ extension FolderDiff {
     }
   }
 
-  /// Returns whether a difference is better or worse.
+  /// Returns `better` or `worse` for a difference, or `differs` if it is neither; empty without
+  /// one.
   private func verdict(_ row: Row) -> String {
     guard row.differs else { return "" }
     let (first, second) = (row.sides[0], row.sides[1])

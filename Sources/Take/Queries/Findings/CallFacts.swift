@@ -115,7 +115,7 @@ package struct CallFacts: Sendable {
   package struct Agreement: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// `audio` or `video`; empty if any.
+    /// `audio` or `video`; empty for the period in which either was negotiated.
     package var kind: String
     package var from: Int64
     package var to: Int64

@@ -368,7 +368,8 @@ struct FindingEnds: Sendable {
       || cause.kind == symptom.kind
   }
 
-  /// The harm of detections, in seconds of all streams; overlapping times of one count once.
+  /// Returns the harm of detections, in seconds summed over streams; overlapping times of one
+  /// stream count once.
   func weight(of detections: [Detection]) -> Double {
     seconds(\.frozenSeconds, of: detections) + seconds(\.concealedSeconds, of: detections)
       + seconds(\.withoutMediaSeconds, of: detections)
@@ -391,8 +392,10 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// The joint impact of detections; overlapping times count once, also those of several streams:
-  /// nobody misses media for longer than the call.
+  /// Returns the joint impact of detections.
+  ///
+  /// Overlapping times count once, also those of several streams: nobody misses media for longer
+  /// than the call.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {

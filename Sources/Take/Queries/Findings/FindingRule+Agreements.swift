@@ -207,8 +207,8 @@ extension FindingRule {
           Double(track.pictures.count) >= limits["least_frames"],
           Double(last &- shown) / 1e6 >= limits["least_ms"]
         else { return nil }
-        // From the first packet on, because packets of another codec do not form a frame for a
-        // while.
+        // The time begins with the first packet, because packets of another codec do not form a
+        // frame for a while.
         let came = facts.streams.first {
           $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
             && $0.role == .media

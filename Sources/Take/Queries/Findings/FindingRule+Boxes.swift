@@ -137,8 +137,8 @@ extension FindingRule {
       if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
       guard !peer.isObserved else { continue }
       if let other = peer.other, facts.peer(other)?.isObserved == false {
-        // Both ends are in the take: compares the packets sent by this end with those received by
-        // the other.
+        // Both ends are in the take, so the packets sent by this end can be compared with those
+        // received by the other.
         let lost = facts.streams.filter {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }
@@ -276,7 +276,6 @@ extension FindingRule {
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
-    // The detection begins with the first loss after which no large packet arrived.
     let lost = all.filter { !$0.hasArrived }
     guard Double(lost.count) >= limits["least_lost"] else { return nil }
     let sizes = lost.map(\.size).sorted()
@@ -284,6 +283,7 @@ extension FindingRule {
     let least = sizes[sizes.count / 10]
     let sorted = all.sorted { ($0.at, $0.size) < ($1.at, $1.size) }
     let lastLarge = sorted.last { $0.hasArrived && $0.size >= least }?.at ?? .min
+    // The first loss after which no large packet arrived; the detection begins here.
     let firstLost = sorted.first { !$0.hasArrived && $0.size >= least && $0.at > lastLarge }?.at
     // The last packets sent may still be in flight.
     guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000

@@ -190,7 +190,7 @@ extension FindingRule {
     return found
   }
 
-  /// The times of transports' statistics in order, for peers whose own stack reported them.
+  /// Returns the times of transports' statistics in order, for peers whose own stack reported them.
   private static func sampleTimes(
     _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Int64: [Int64]] {
@@ -344,7 +344,7 @@ extension FindingRule {
           continue
         }
         let came = media(to: peer.number, first.at, last.at, facts)
-        // Without any media the path is dead.
+        // Without any media, the path was dead rather than consent nearly lost.
         guard came >= 10 *| Int64(run.count - 1) else { continue }
         found.append(
           Detection(

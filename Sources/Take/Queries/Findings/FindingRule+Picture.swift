@@ -316,7 +316,7 @@ extension FindingRule {
       guard track.kind == "video", track.direction == .inbound, let first = pictures.first,
         let last = pictures.last, Double(last.at -| first.at) / 1e9 >= limits["least_time"]
       else { return nil }
-      // Without the incomplete first and last second.
+      // Leaves out the incomplete first and last second.
       let seconds = Int((last.at -| first.at) / 1_000_000_000)
       var counts = [Double](repeating: 0, count: max(seconds, 1))
       for picture in pictures {

@@ -5,7 +5,7 @@ import Wire
 // requests. If the take has the receiver too, the receiver's view is better.
 
 extension FindingRule {
-  /// Peers whose receiver was not recorded, or was observed at the same place.
+  /// Returns the peers whose receiver was not recorded, or was observed at the same place.
   static func lonelySenders(_ facts: CallFacts) -> [CallFacts.Peer] {
     facts.peers.filter { $0.other == nil || $0.isObserved }
   }

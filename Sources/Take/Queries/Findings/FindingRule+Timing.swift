@@ -148,7 +148,8 @@ extension FindingRule {
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
       let spreads = inner.map(\.spread).sorted()
-      // As flat as the path was before: a busy machine or a radio link makes delays vary anyway.
+      // Tolerates the variation that the path had before: on a busy machine or a radio link, delays
+      // vary anyway.
       let usual = waits[max(0, begin -| 10)..<begin].map(\.spread).sorted()
       let usualSpread = usual.count >= 3 ? usual[usual.count / 2] : 0
       let isFlat = spreads[spreads.count / 2] < max(25_000, min(usualSpread, 80_000) *| 3 / 2)

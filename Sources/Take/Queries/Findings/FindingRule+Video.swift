@@ -103,7 +103,7 @@ extension FindingRule {
         )
     """
 
-  /// An aggregate of the pauses of a gap's sender.
+  /// Returns an SQL expression: an aggregate over the pauses of a gap's sender.
   private static func pauses(_ aggregate: String) -> String {
     """
     (

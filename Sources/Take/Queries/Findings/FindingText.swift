@@ -47,9 +47,9 @@ extension TakeFindings {
         + "\(unseen.joined(separator: "; "))"
   }
 
-  /// The worst findings, for a screen with other contents.
+  /// Returns a table of the worst findings, for a screen with other contents.
   ///
-  /// - Parameter take: for the command that shows all of them.
+  /// - Parameter take: the take's path, for the command that shows all of them.
   func shortText(_ look: TableLook, take: String) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     let most = 12
@@ -204,7 +204,7 @@ extension Finding {
       : detections.count
   }
 
-  /// A command that shows the worst part of the finding.
+  /// Returns a command that shows the worst part of the finding.
   package func command(take: String) -> String {
     let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 -| 500)
     let to = (worst?.toNanoseconds ?? 0) / 1_000_000 +| 500

@@ -28,7 +28,7 @@ extension FindingRule {
     let calm = Int(saturating: limits["calm_s"] * 1e9) / Int(interval)
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for run in facts.runs(of: stream, tolerance: calm, where: { $0.holes > 0 && $0.lost > 0 }) {
-        // At least a second around it, so that a few packets do not make a large share.
+        // Considers at least a second around it, so that a few packets do not make a large share.
         let around = max(0, 1_000_000_000 -| (run.upperBound -| run.lowerBound)) / 2
         let (from, to) = (run.lowerBound -| around, run.upperBound +| around)
         let sum = facts.sum(of: stream, from: from, to: to -| 1)

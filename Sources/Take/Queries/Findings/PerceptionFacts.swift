@@ -192,7 +192,7 @@ package struct PerceptionFacts: Sendable {
       && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
         .contains(change.name)
     {
-      // With a tolerance of a quarter of a second on both sides.
+      // Ignores a track that was enabled again within a quarter of a second.
       if !isOn, change.at &- 250_000_000 > from { return true }
       isOn = change.isOn
     }

@@ -59,7 +59,7 @@ package struct TakeFindings: Sendable {
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
-      // Some are found in tenths of a second, the last of which may reach beyond the end.
+      // Some detections are made in tenths of a second, the last of which may reach beyond the end.
       for place in detections.indices where detections[place].fromNanoseconds < facts.end {
         detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
       }
@@ -229,7 +229,7 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
-        // The latest one that begins before it is the nearest.
+        // Prefers a cause that overlaps the symptom, and then one that begins close to it.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }

@@ -52,10 +52,11 @@ extension FindingRule {
     return found
   }
 
-  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
+  /// Finds pauses because of a static screen or a disabled camera: nothing was sent, and nothing is
+  /// missing.
   ///
-  /// Shorter pauses are found where freezeCount counts them, so that no freeze of the statistics is
-  /// without a finding.
+  /// Shorter pauses are found where freezeCount counts them, so that every freeze in the statistics
+  /// has a finding.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -198,7 +199,7 @@ extension FindingRule {
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
       let seconds = Double(to &- from) / 1e9
-      // Only for peers with decrypted media.
+      // Whether the peer's media was decrypted.
       let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
       guard seconds > limits["least_s"],
         shown != nil || Double(stream.packets) >= 5 * seconds || isOpened
@@ -320,7 +321,7 @@ extension FindingRule {
   /// The usual length of a block.
   private static let blockNanoseconds: Int64 = 20_000_000
 
-  /// The length of blocks in seconds, with two decimals: a block is a fiftieth.
+  /// Returns the length of blocks in seconds, with two decimals; a block lasts 20 ms.
   private static func seconds(_ blocks: Int64) -> String {
     let hundredths = blocks *| (blockNanoseconds / 10_000_000)
     let rest = hundredths % 100

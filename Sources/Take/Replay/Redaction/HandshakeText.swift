@@ -132,13 +132,12 @@ enum HandshakeText {
       }
     }
 
-    /// The SRTP profile's name.
     var profileName: String {
       let known = SRTPProtection.allCases.first { $0.profile.rawValue == profile }
       return known?.rawValue ?? ""
     }
 
-    /// Learns from a datagram; returns false if it has no hello.
+    /// Learns from a datagram; returns whether a ServerHello completed what the ClientHello began.
     mutating func learn(_ datagram: [UInt8]) -> Bool {
       var isNew = false
       for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {

@@ -188,7 +188,7 @@ final class RedactedPackets {
     guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
-    // Both are masked alike, so the values differ where the addresses do.
+    // Both addresses are masked alike, so the masked values differ in the same bits.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }

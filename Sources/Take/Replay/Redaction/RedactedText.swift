@@ -214,7 +214,7 @@ struct RedactedText {
     let made = standIns.noise("certificate", [UInt8](data), count: data.count)
     let new = Data(made).base64EncodedString()
     standIns.register(text, as: new)
-    // Descriptions identify it by its hash (RFC 8122 section 5).
+    // Descriptions identify a certificate by its hash (RFC 8122 section 5).
     for algorithm in ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"] {
       guard let before = certificateHash(algorithm, [UInt8](data)),
         let after = certificateHash(algorithm, made)

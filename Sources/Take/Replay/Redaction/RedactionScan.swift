@@ -132,7 +132,7 @@ struct RedactionScan {
       guard new.count == range.count else { break }
       var kept = 0
       for (place, byte) in zip(range, new) {
-        // Escapes stay what they are, of one character or with four digits.
+        // Escapes are left alone: a backslash with one character, or with `u` and four digits.
         if kept == 0, bytes[place] == UInt8(ascii: "\\") {
           kept = place + 1 < bytes.count && bytes[place + 1] == UInt8(ascii: "u") ? 6 : 2
         }

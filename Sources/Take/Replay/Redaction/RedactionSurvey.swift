@@ -178,7 +178,7 @@ struct RedactionSurvey {
       .replacing("\\/", with: "/")
     for line in lines.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("a=crypto:"), cryptoAttributes.count < Self.keyMaximum {
-        // The description may end inside of JSON.
+        // A quotation mark ends a description inside a JSON string.
         cryptoAttributes.insert(String(line.dropFirst(9).prefix { $0 != "\"" }))
       }
       let fields = line.split(separator: " ")

@@ -75,7 +75,8 @@ package struct Redactor {
     let scan = RedactionScan(standIns, media: media)
     try produce(from: rows, scan, &reason)
     if try scan.leak(in: output) != nil {
-      // Somebody's name may be a part of a longer word.
+      // A replaced text is still there, perhaps as a part of a longer word: writes the take again
+      // without it.
       for name in [output, rows] { FileBytes.remove(name) }
       reason = known
       try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil) {
@@ -196,7 +197,7 @@ package struct Redactor {
       case .identical: return replayer
       case .altered: return nil
       case .diverged(let divergence):
-        // On another processor, codecs produce other results.
+        // On another processor, codecs produce other results, which the recorded ones replace.
         guard
           let other = substitution.standingIn(
             for: divergence, in: path, header, by: toolchain)
@@ -228,7 +229,7 @@ package struct Redactor {
   private func newHeader(isFactsOnly: Bool) -> TakeHeader {
     var new = header
     new.label = text.value(header.label)
-    // In order, because what stands for a word may depend on the words before it.
+    // Replaces tags in order, because what stands for a word may depend on the words before it.
     let tags = header.tags.sorted { $0.key < $1.key }.map {
       (text.value($0.key), text.value($0.value, key: $0.key))
     }

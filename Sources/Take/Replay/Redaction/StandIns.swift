@@ -111,7 +111,7 @@ final class StandIns {
   }
 
   /// Returns a text in which letters replace letters, digits replace digits, and hexadecimal stays
-  /// hexadecimal; other ASCII stays, so that mail addresses and file names still look like it.
+  /// hexadecimal; other ASCII stays, so that mail addresses and file names keep their form.
   private static func shape(_ old: String, _ noise: [UInt8]) -> String {
     let isHexadecimal =
       old.utf8.count >= 8

@@ -77,7 +77,7 @@ final class FrameScript {
     }
 
     fileprivate func consume(_ matches: (Entry) -> Bool) -> Entry? {
-      // It is usually the first.
+      // The requested entry is usually the first.
       if let first = entries.first, matches(first) { return entries.popFirst() }
       guard let index = entries.firstIndex(where: matches) else { return nil }
       // Skipped entries were never requested, and will not be.

@@ -26,7 +26,7 @@ package struct TakeVerification: Sendable {
   package var outcome: Outcome
   /// The parts substituted from the recording or omitted, with reasons.
   ///
-  /// Other libraries produced it, so the test passes only in part.
+  /// Other libraries than this machine's produced these parts, so the test passes only in part.
   package var leftOut: [String] = []
   /// Further remarks.
   package var notes: [String] = []
@@ -107,7 +107,8 @@ package struct TakeVerification: Sendable {
       let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
     {
       let second = try replay(other, toolchain, kinds, makePeer)
-      // With another stack, the codecs' input may be what differs; then the first report stands.
+      // Unless the second replay is identical, the codecs' input may be what differs, and the first
+      // report stands.
       if case .identical = second.verdict { (substitution, report) = (other, second) }
     }
     leftOut = substitution.notes
@@ -177,7 +178,7 @@ package struct TakeVerification: Sendable {
     let folder = FileManager.default.temporaryDirectory.path
     let whole: WholeFile
     do throws(WholeFile.Failure) {
-      // It is never finished: only its measures are needed, and it is removed afterwards.
+      // This file is never finished: only its measures are needed, and it is removed afterwards.
       whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
     } catch {
       throw TapeError(path: folder, place: "", reason: error.description, kind: .failed)

@@ -112,7 +112,6 @@ package struct Pin: Hashable, Sendable, Codable {
     checks = measures.all
   }
 
-  /// Returns the path of a take's pin.
   package static func path(ofTake path: String) -> String {
     (path.hasSuffix(".take") ? String(path.dropLast(5)) : path) + ".pin.json"
   }

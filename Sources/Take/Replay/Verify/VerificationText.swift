@@ -2,7 +2,7 @@ import FoundationEssentials
 package import Tape
 import Wire
 
-// Output for tests.
+// Text, JSON and JUnit output of verifications.
 extension TakeVerification {
   /// The result on one line: outcome, take and reason.
   package var line: String {

@@ -90,7 +90,7 @@ package enum TapeFault: Error, Sendable {
 
 /// The end of a recording, judged by the take and the files beside it.
 package enum TakeEnding: Hashable, Sendable {
-  /// Finished.
+  /// The recording was finished.
   case complete
   /// Still being recorded: a process has it open for writing.
   case beingRecorded(process: Int32)

@@ -232,9 +232,10 @@ struct ReportedMedia {
     }
   }
 
-  /// Converts a power of at most 1 to integral dBov, at least -127.
+  /// Converts a power of at most 1 to integral dBov.
   ///
-  /// Halvings and a table replace the logarithm, because a replay must not depend on a C library.
+  /// Steps of 10 dB and a table replace the logarithm, because a replay must not depend on a C
+  /// library.
   private static func decibels(_ power: Double) -> Int {
     var (rest, decibels) = (power, 0)
     while rest < 0.1, decibels > -120 { (rest, decibels) = (rest * 10, decibels - 10) }

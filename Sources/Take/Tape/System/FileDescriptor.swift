@@ -20,7 +20,7 @@ package final class FileDescriptor: Sendable {
   /// The descriptor; -1 once closed.
   package var number: Int32 { descriptor.withLock { $0 } }
 
-  /// Closes it; further calls do nothing.
+  /// Closes the descriptor; further calls do nothing.
   package func close() {
     descriptor.withLock { number in
       if number >= 0 { Glibc.close(number) }

@@ -363,7 +363,8 @@ struct PlaceTable {
     return nil
   }
 
-  /// Returns a key's slot, or the slot that it would get; negative if other keys have all of them.
+  /// Returns a key's slot, or the empty one that it would get; -1 if other keys occupy all
+  /// `searched` slots.
   private func search(_ key: Key) -> Int {
     let product = (key.first ^ 0x9e37_79b9_7f4a_7c15)
       .multipliedFullWidth(by: key.second ^ 0xd6e8_feb8_6659_fd93)

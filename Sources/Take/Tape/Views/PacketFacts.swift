@@ -65,8 +65,8 @@ struct PacketFacts {
       let type = UInt8(truncatingIfNeeded: tracks.integer(2))
       if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
-    // Room for as many as there may be at most: memory that nothing is written to costs nothing,
-    // and arrays that grow are copied.
+    // Reserves room for the most packets that there can be: unused memory costs nothing, whereas a
+    // growing array is copied.
     let rows = Int(try TakeSchema.rowBytes(facts.handle, nil) / Self.rowBytes)
     packets.reserveCapacity(min(rows, Self.maximum))
     try facts.forEachRow(
@@ -303,7 +303,7 @@ final class WireReader {
 
   private func move(to number: Int64) throws(SQLiteError) -> Bool {
     guard number != piece else { return isThere }
-    // Unknown while the statement may fail.
+    // No piece is known to be loaded if the statement fails.
     piece = -1
     pieces.reset()
     pieces.bind(number, at: 1)

@@ -254,7 +254,7 @@ package final class WireCursor {
     return try read(count) { values.append($0) }
   }
 
-  /// Passes on the next bytes piece by piece.
+  /// Passes on the next bytes piece by piece; returns false if there are fewer.
   private func read(
     _ count: Int64, _ body: (UnsafeRawBufferPointer) -> Void
   ) throws(SQLiteError) -> Bool {

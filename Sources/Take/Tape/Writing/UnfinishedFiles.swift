@@ -45,7 +45,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Between the two calls, another process took it for a leftover and locked it briefly.
+      // Between the two calls, another process took the file for a leftover and locked it briefly.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
@@ -57,7 +57,7 @@ package enum UnfinishedFiles {
   /// Locks a new file; returns false if another process has locked or removed it.
   private static func hold(_ descriptor: Int32, _ path: String) -> Bool {
     let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-    // Without descriptors left, the caller will soon fail by itself.
+    // Without free descriptors, the caller's next steps will fail by themselves.
     guard kept >= 0 else { return true }
     let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
     var status = stat()

@@ -81,8 +81,8 @@ package final class WholeFile {
   /// - Parameter mode: the file's mode, unless it is written in place.
   package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
     guard temporary != target else {
-      // It was not a regular file and is written in place; it is not truncated even if it has
-      // become one since.
+      // The path was not a regular file and is written in place. It is not truncated, even if it
+      // has become a regular file since.
       let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
       return descriptor

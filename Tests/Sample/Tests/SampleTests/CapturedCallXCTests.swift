@@ -2,7 +2,7 @@ import Foundation
 import RetakeTesting
 import XCTest
 
-/// The same with XCTest, for packages that have not moved to Swift Testing.
+/// The same test with XCTest, for packages that have not moved to Swift Testing.
 final class CapturedCallXCTests: XCTestCase {
   func testTheCallWithAiortcReplays() async throws {
     let captures = URL(fileURLWithPath: #filePath).pathComponents.dropLast(5)
