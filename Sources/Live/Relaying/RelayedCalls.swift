@@ -6,6 +6,7 @@ package import SDP
 import Secure
 import Wire
 
+/// The client's or the server's end of a relayed call.
 package enum RelaySide: Int, Sendable {
   /// The client that connects to the relay's address, such as a page.
   case near

@@ -29,6 +29,7 @@ package struct TLSError: Error, Hashable, Sendable {
 
 /// One OpenSSL connection between two memory buffers; the socket's owner moves the bytes.
 package final class TLSSession {
+  /// What a handshake, read or write achieved.
   package enum Progress { case waiting, done, failed }
 
   /// A read's result.

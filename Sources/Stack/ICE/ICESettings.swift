@@ -1,5 +1,6 @@
 package import Wire
 
+/// The limits and intervals of ICE, STUN and TURN.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether only TURN servers are used (W3C iceTransportPolicy `relay`).

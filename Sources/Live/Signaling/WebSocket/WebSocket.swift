@@ -261,6 +261,7 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
+/// The sizes, in bytes, beyond which a WebSocket is closed.
 package struct WebSocketLimits: Hashable, Sendable {
   /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20

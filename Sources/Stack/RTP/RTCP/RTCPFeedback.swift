@@ -162,6 +162,7 @@ package struct MaximumBitrate: Hashable, Sendable {
 /// Arrival times of packets with transport-wide sequence numbers
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
 package struct TransportFeedback: Hashable, Sendable {
+  /// A packet's arrival.
   package struct Arrival: Hashable, Sendable {
     /// The packet's number relative to the base.
     package var offset: UInt16
