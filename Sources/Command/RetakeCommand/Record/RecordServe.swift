@@ -252,7 +252,7 @@ struct ListenOptions: ParsableArguments {
     }
   }
 
-  private var identity: TLSIdentity? {
+  var identity: TLSIdentity? {
     guard let certificate, let key else { return nil }
     return TLSIdentity(certificate: certificate, key: key)
   }
