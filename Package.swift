@@ -249,7 +249,7 @@ let package = Package(
       "Live/Reenactment",
       [
         "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Peer", "Room", "Tape", "Replay",
-        "Export", "Live", "Signaling",
+        "Export", "Live", "Signaling", "Relaying",
       ]),
     // Live rooms: participants and media as objects, over a session's connections.
     module(
@@ -405,7 +405,7 @@ let package = Package(
       "RelayingTests",
       [
         "Wire", "Secure", "SDP", "JSEP", "SCTP", "Media", "Peer", "Tape", "Replay", "Live", "TLS",
-        "Room", "Signaling", "Importing", "CallRecording", "Relaying",
+        "Room", "Signaling", "Importing", "CallRecording", "Relaying", "Reenactment",
       ]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),

@@ -40,6 +40,54 @@ extension LiveTests {
       for take in [played, received] { try await Takes.expectIdentical(take) }
     }
 
+    /// The application is `record call`, and its server `record serve`: neither knows of the relay.
+    @Test func anApplicationGetsTheRecordedCallInPlaceOfItsServersMedia() async throws {
+      let folder = try Folder()
+      let (played, received) = (folder.file("again.take"), folder.file("client.take"))
+      let answered = folder.file("server.take")
+      let server = try await LiveTests.serve("--once", "--out", answered)
+      let run = try Run(
+        Tool.path,
+        [
+          "reenact", Self.source, "--peer", "caller", "--listen", "127.0.0.1:0", "--bind",
+          "127.0.0.1", "--upstream", server.url, "--out", played, "--json",
+        ])
+      try await run.waitForErrors(with: "give it to the application")
+      let words = run.errors.split { " \n".contains($0) }.filter { $0.hasPrefix("http://") }
+      // The sentence names the server first, then the relay with a colon behind.
+      let relay = try #require(words.last).dropLast()
+      let call = try await Tool.run(
+        "record", "call", relay + "/offer", "--bind", "127.0.0.1",
+        "--seconds", "60", "--out", received)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0, "\(outcome.errors)")
+      #expect(outcome.errors.contains("call 1 is played"))
+      #expect(call.status == 0, "\(call.errors)")
+      _ = try await server.run.outcome()
+      let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
+      #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))
+      // The server received the client's media meanwhile.
+      let sent = "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'in'"
+      #expect(try Takes.number(answered, sent) > 20)
+      for take in [played, received, answered] { try await Takes.expectIdentical(take) }
+    }
+
+    @Test func aServerThatSendsNothingIsNamed() async throws {
+      let folder = try Folder()
+      let played = folder.file("again.take")
+      let run = try Run(
+        Tool.path,
+        [
+          "reenact", Self.source, "--peer", "1", "--listen", "127.0.0.1:0", "--upstream",
+          "http://127.0.0.1:9", "--out", played,
+        ])
+      try await run.waitForErrors(with: "give it to the application")
+      run.send(SIGINT)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 2 && outcome.errors.contains("another participant"))
+      #expect(!FileManager.default.fileExists(atPath: played))
+    }
+
     @Test(.enabled(if: Tool.has("curl")))
     func theRefusalOfAClientNamesTheCodecThatItLacks() async throws {
       let folder = try Folder()
@@ -71,6 +119,11 @@ extension LiveTests {
         ),
         (["--peer", "1", "--call", "http://[::1]:9/", "--whip", "http://[::1]:9/"], 64, "--whip"),
         (["--peer", "1", "--against", "chromium", "--browser", "/none"], 66, "/none"),
+        (["--upstream", "http://[::1]:9", "--call", "http://[::1]:9/"], 64, "--call"),
+        (["--upstream", "http://[::1]:9/path"], 64, "--upstream"),
+        (["--upstream", "http://[::1]:9", "--against", "chromium"], 64, "--url"),
+        (["--upstream", "http://[::1]:9", "--authorities", "a.pem"], 64, "--authorities"),
+        (["--peer", "1", "--sdp-rules", "rules.json"], 64, "--upstream"),
       ] as [([String], Int32, String)])
     func unplayableTakesAreReportedInOneSentence(
       options: [String], status: Int32, word: String

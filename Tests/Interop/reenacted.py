@@ -7,6 +7,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from processes import Child, free_ports
+from recorded_page import Browser
+from relayed import Room, guarded, visit_demo
+from signaled import JOIN
+
 _CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
 # A capture, the receiver that Chromium replaces, and how its lost packets are repaired.
 CASES = [
@@ -18,6 +23,36 @@ _SECONDS = 120
 _MEDIAN_NS = 2_000_000
 _LOST = "SELECT sum(lost) FROM loss WHERE peer = ? AND direction = 'in' AND ssrc IN (" \
     "SELECT ssrc FROM track WHERE kind = 'video' AND direction = 'in')"
+
+
+# A page of two connections, in which the first signals through the relay, and either may offer. The
+# relay plays the recorded packets to the first in place of the second's media. Returns the last
+# statistics of both before the relay ends.
+_THROUGH_RELAY = """(async (near, far, offers) => {""" + JOIN + """
+  const messages = [];
+  const wanted = {audio: true, video: true};
+  const ends = [await join(near, wanted, connection => {
+    connection.createDataChannel("chat").onmessage = ({data}) => messages.push(String(data));
+  }), await join(far, wanted, connection => void connection.createDataChannel("chat"))];
+  const offerer = ends[offers];
+  await offerer.connection.setLocalDescription();
+  offerer.socket.send(JSON.stringify({jsep: offerer.connection.localDescription}));
+  let last = null;
+  for (let waits = 0; waits < 400; waits += 1) {
+    await new Promise(resolve => setTimeout(resolve, 200));
+    const states = ends.map(({connection}) => connection.connectionState);
+    if (last && states[0] !== "connected") break;
+    if (states.some(state => state !== "connected")) continue;
+    last = await Promise.all(ends.map(async ({connection}) => {
+      const stats = [...(await connection.getStats()).values()];
+      return stats.filter(each => each.type === "inbound-rtp").map(each => ({
+        kind: each.kind, ssrc: each.ssrc, lost: each.packetsLost, frames: each.framesDecoded ?? 0,
+        packets: each.packetsReceived}));
+    }));
+  }
+  for (const {connection, socket} of ends) { connection.close(); socket.close(); }
+  return {last, messages};
+})"""
 
 
 async def run(program, folder, is_brief):
@@ -34,7 +69,7 @@ async def run(program, folder, is_brief):
             found, word = [f"{type(error).__name__}: {error}"], "failed"
         problems += [f"{name}, {repair}: {problem}" for problem in found]
         words.append(f"{name} {repair}: {word}")
-    for way in [] if is_brief else [_change, _mend]:
+    for way in [_near_offers] if is_brief else [_change, _mend, _near_offers, _far_offers]:
         try:
             async with asyncio.timeout(_SECONDS):
                 found, word = await way(program, folder)
@@ -76,6 +111,91 @@ async def _mend(program, folder):
         frozen.append(video_of(report["pages"][0])["totalFreezesDuration"])
     problems = [] if frozen[1] < frozen[0] else [f"a deeper buffer froze for {frozen} s"]
     return problems, f"frozen {frozen[0]:.2f} s, with a deeper buffer {frozen[1]:.2f} s"
+
+
+async def _near_offers(program, folder):
+    """An application with signaling of its own, whose client offers."""
+    return await _through_relay(program, folder, 0)
+
+
+async def _far_offers(program, folder):
+    """The same, and its server offers."""
+    return await _through_relay(program, folder, 1)
+
+
+async def _through_relay(program, folder, offers):
+    source, name = _CAPTURES / "virtual-heavy-loss.take", ("client", "server")[offers]
+    out, room, browser = folder / f"relayed-{name}.take", await Room.start(), None
+    (port,) = free_ports(1)
+    child = await Child.start(
+        [program, "reenact", source, "--peer", 1, "--listen", f"127.0.0.1:{port}", "--upstream",
+         room.address, "--bind", "127.0.0.1", "--out", out, "--json"],
+        folder / f"relayed-{name}.log")
+    try:
+        await child.line("the relay to .* is http", _SECONDS, errors=True)
+        browser = await Browser.start("chromium", folder)
+        await browser.page.load(room.address + "/", ready="true")
+        addresses = [f"ws://127.0.0.1:{port}/room", room.address.replace("http", "ws") + "/room"]
+        arguments = ", ".join(json.dumps(each) for each in (*addresses, offers))
+        result = await browser.page.evaluate(f"{_THROUGH_RELAY}({arguments})")
+        status = await child.finish(_SECONDS)
+    except BaseException:
+        await child.end()
+        raise
+    finally:
+        if browser:
+            await browser.end()
+        await room.close()
+    report, problems = json.loads(child.output[-1]), []
+    if status != 0 or not report["complete"]:
+        problems.append(f"status {status}, and the report is {report}")
+    near, far = result["last"]
+    video = [each for each in near if each["kind"] == "video" and each["packets"]]
+    # The client got the recorded streams only, with their losses.
+    wanted = json.loads(await _output(
+        program, "sql", source, _LOST.replace("?", "1"), "--json"))
+    was = list(wanted[0].values())[0]
+    if len(video) != 1 or video[0]["lost"] != was or video[0]["frames"] < 10:
+        problems.append(f"{was} video packets were lost, and the client received {near}")
+    recorded = json.loads(await _output(
+        program, "sql", source, "SELECT DISTINCT ssrc FROM rtp WHERE peer = 1 AND direction = 'in'",
+        "--json"))
+    if not {each["ssrc"] for each in near if each["packets"]} <= {
+            each["ssrc"] for each in recorded}:
+        problems.append(f"other streams than the recorded ones: {near}")
+    if len(result["messages"]) != report["messages"] or not report["messages"]:
+        problems.append(f"{report['messages']} messages came as {result['messages']}")
+    # The server went on receiving the client's media.
+    if not any(each["kind"] == "video" and each["frames"] > 30 for each in far):
+        problems.append(f"the other end received {far}")
+    await _output(program, "replay", out)
+    word = f"{video[0]['lost']} lost, {video[0]['frames']} frames" if video else "no video"
+    return [f"through a relay, the {name} offering: {each}" for each in problems], (
+        f"through a relay, the {name} offering: {word}")
+
+
+async def run_demo(program, folder, seconds):
+    """Plays the recorded packets to a tab of Janus's own demo; only the server address changes.
+    Connections that publish are only relayed. Returns the problems and a summary."""
+    return await guarded(folder, lambda: _demo(program, folder, seconds))
+
+
+async def _demo(program, folder, seconds):
+    source = _CAPTURES / "virtual-heavy-loss.take"
+    take, received, words = await visit_demo(
+        program, folder, max(seconds, 5), "--json", verb=("reenact", source, "--peer", 1))
+    report, problems = json.loads(words), []
+    if not report["complete"]:
+        problems.append(f"the report is {report}")
+    wanted = json.loads(await _output(program, "sql", source, _LOST.replace("?", "1"), "--json"))
+    was = list(wanted[0].values())[0]
+    lost = [each["packetsLost"] for streams in received for each in streams
+            if each["kind"] == "video" and each["packetsReceived"]]
+    # One tab gets the recording, and the other the first tab's camera.
+    if sorted(lost) != [0, was]:
+        problems.append(f"{was} video packets were lost, and the tabs received {received}")
+    await _output(program, "replay", take)
+    return problems, f"a tab of Janus's demo lost {was} packets as recorded"
 
 
 def video_of(take):

@@ -114,7 +114,7 @@ _PUBLISH = """(async (endpoint, seconds) => {
 
 
 class Relay:
-    """A running `retake record relay`."""
+    """A running `retake record relay`, or another verb that relays."""
 
     def __init__(self, child, address, take):
         self._child = child
@@ -122,12 +122,13 @@ class Relay:
         self.take = take
 
     @classmethod
-    async def start(cls, program, folder, upstream, *options, bind="127.0.0.1"):
+    async def start(
+            cls, program, folder, upstream, *options, bind="127.0.0.1", verb=("record", "relay")):
         """Starts a relay in front of a server; Janus can reach one without an address to bind."""
         (port,) = free_ports(1)
         take = folder / "relay.take"
         child = await Child.start(
-            [program, "record", "relay", "--listen", f"127.0.0.1:{port}", "--upstream", upstream,
+            [program, *verb, "--listen", f"127.0.0.1:{port}", "--upstream", upstream,
              "--out", take, *(["--bind", bind] if bind else []), *options],
             folder / "relay.log",
         )
@@ -308,7 +309,7 @@ _RECEIVED = """(async () => {
 })()"""
 
 
-async def visit_demo(program, folder, seconds, *options):
+async def visit_demo(program, folder, seconds, *options, verb=("record", "relay")):
     """Makes a call between two tabs in the demo's room; returns the take, what each tab received,
     and the relay's summary.
 
@@ -321,7 +322,8 @@ async def visit_demo(program, folder, seconds, *options):
     relay = browser = None
     try:
         relay = await Relay.start(
-            program, folder, janus.address, "--allow-origin", site.address, *options, bind=None)
+            program, folder, janus.address, "--allow-origin", site.address, *options, bind=None,
+            verb=verb)
         site.janus = relay.address.replace("http", "ws")
         browser = await Browser.start("chromium", folder)
         pages = [browser.page, await Page.open(browser.address)]

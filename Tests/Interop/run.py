@@ -143,16 +143,16 @@ async def _main(options, folder):
         is_wanted = options.keep or not options.brief
         if is_wanted and options.only in name and peers <= set(options.peers):
             problems += _tell(name, *await relay(options.retake, folder / name))
-    wanted = options.only in "relayed-demo" and not options.brief
-    if wanted and {"chromium", "janus"} <= set(options.peers):
+    for name, demo in (("relayed-demo", relayed.run_demo), ("reenacted-demo", reenacted.run_demo)):
+        wanted = options.only in name and not options.brief
+        if not wanted or not {"chromium", "janus"} <= set(options.peers):
+            continue
         import recorded_others
 
         if recorded_others.demos_are_there():
-            problems += _tell(
-                "relayed-demo", *await relayed.run_demo(
-                    options.retake, folder / "relayed-demo", options.seconds))
+            problems += _tell(name, *await demo(options.retake, folder / name, options.seconds))
         else:
-            print("relayed-demo: skipped, it needs janus, janus-demos and a private network")
+            print(f"{name}: skipped, it needs janus, janus-demos and a private network")
     for peer in ("chromium", "firefox"):
         name = f"negotiations-{peer}"
         if peer not in options.peers or options.only not in name:

@@ -78,6 +78,18 @@ struct RTCPTests {
     #expect(compound.packets == Self.golden.map(\.0))
   }
 
+  @Test func packetsOfSomeTypesStayAsTheyAre() {
+    let compound = Self.golden.flatMap { octets($0.1) }
+    for type in Set(Self.golden.map { octets($0.1)[1] }) {
+      let wanted = Self.golden.map { octets($0.1) }.filter { $0[1] == type }.flatMap(\.self)
+      #expect(RTCPCompound.bytes(of: compound) { $0.rawValue == type } == wanted)
+    }
+    // An incomplete packet at the end is left out.
+    #expect(RTCPCompound.bytes(of: compound) { _ in true } == compound)
+    let cut = RTCPCompound.bytes(of: Array(compound.dropLast())) { _ in true }
+    #expect(cut.count < compound.count - 1 && compound.starts(with: cut))
+  }
+
   @Test func aBrowsersPacketsReadBack() throws {
     var counts: [String: Int] = [:]
     for packet in try SamplePacket.chromiumCall()
@@ -190,6 +202,7 @@ struct RTCPTests {
     var read = 0
     for round in 0..<40_000 {
       let mutated = generator.mutated(packets[round % packets.count])
+      #expect(RTCPCompound.bytes(of: mutated) { _ in true }.count <= mutated.count)
       let compound = RTCPCompound(parsing: mutated.span.bytes)
       read += compound.packets.count
       var writer = ByteWriter()

@@ -42,7 +42,8 @@ final class RelayRig: Sendable {
     settings: RelayService.Settings = RelayService.Settings(),
     sockets: [WebSocketRoute] = [],
     respond: @escaping Respond = { _ in nil },
-    proxied adjust: (inout ProxyServer.Settings) -> Void = { _ in }
+    proxied adjust: (inout ProxyServer.Settings) -> Void = { _ in },
+    standIn: (TakeClock) -> (any FarEndStandIn)? = { _ in nil }
   ) async throws {
     let ends = try Session(RelayRig.options())
     let answerer = ends.makePeer(label: "answerer")
@@ -59,7 +60,8 @@ final class RelayRig: Sendable {
     self.answerer = answerer
     var options = RelayRig.options(take: take)
     options.sink = sink
-    relay = RelayService(try Session(options), settings)
+    let session = try Session(options)
+    relay = RelayService(session, settings, standIn: standIn(session.clock))
     var proxySettings = ProxyServer.Settings(upstream: server.url)
     adjust(&proxySettings)
     let (relay, notices) = (relay, box)

@@ -72,16 +72,19 @@ package struct Agreement: Hashable, Sendable {
 
   /// Matches a plan with the description of a live client.
   ///
-  /// - Parameter answersOffer: whether the description answers the plan's offer; otherwise it is
-  ///   the client's own offer.
+  /// - Parameters:
+  ///   - answersOffer: whether the description answers the plan's offer; otherwise it is the
+  ///     client's own offer.
+  ///   - offer: the offer that numbers the transports; nil for the plan's or the client's own.
   /// - Throws: a refusal if the client receives none of the recorded media, or lacks a codec of it,
   ///   which the refusal names.
   package init(
-    _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool
+    _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool,
+    numberedBy offer: SDPDocument? = nil
   ) throws(CallRefusal) {
     let places = Agreement.places(plan, in: client, answersOffer: answersOffer)
     var transports = RelayedSections()
-    let numbers = transports.assign(answersOffer ? plan.offer : client)
+    let numbers = transports.assign(offer ?? (answersOffer ? plan.offer : client))
     for (index, place) in places.enumerated() {
       let recorded = plan.sections[index]
       guard let place else {
@@ -276,11 +279,13 @@ extension Agreement {
   ///
   /// - Parameters:
   ///   - count: the number of the recorded sender's changes that were already signaled.
+  ///   - states: the states of the sections; nil for those after that number of changes.
   ///   - version: the session version in the `o=` line.
   package func answer(
-    to offer: SDPDocument, _ plan: ReenactmentPlan, after count: Int = 0, version: UInt64 = 2
+    to offer: SDPDocument, _ plan: ReenactmentPlan, after count: Int = 0,
+    states: [Int: ReenactmentPlan.SectionState]? = nil, version: UInt64 = 2
   ) -> SDPDocument {
-    let states = plan.states(after: count)
+    let states = states ?? plan.states(after: count)
     var sections: [SDPSection] = []
     for (place, offered) in offer.sections.enumerated() {
       let index = self.sections.first { $0.value.place == place }?.key

@@ -219,7 +219,7 @@ package struct BrowserTrial: Sendable {
 
   /// Runs the trial; returns the stats objects of all of the page's connections.
   package func run(
-    _ service: ReenactmentService
+    _ service: some Reenacting
   ) async throws(BrowserError) -> [JSONValue] {
     let browser = try await HeadlessBrowser(program, script: StatScript.text + "\n" + script)
     do throws(BrowserError) {
@@ -236,7 +236,7 @@ package struct BrowserTrial: Sendable {
   }
 
   /// Waits until everything has been played, or until no client has connected in time.
-  private func wait(for service: ReenactmentService) async {
+  private func wait(for service: some Reenacting) async {
     let limit = connectionLimit
     await withTaskGroup(of: Void.self) { group in
       group.addTask { for await _ in service.finished { return } }

@@ -40,14 +40,14 @@ package final class ReenactmentPlayer: Sendable {
   }
 
   private struct State {
-    var leg: PeerConnection?
+    var send: (@Sendable (RelayedPacket) -> Void)?
     var rewriter: PacketRewriter?
     /// The recorded SSRCs, by the new ones.
     var recorded: [UInt32: UInt32] = [:]
     var began: Instant?
     var isOver = false
     var tally = Tally()
-    /// Each sent packet's due time, in sending order; nil for a repair, which is due at once.
+    /// Each sent RTP packet's due time, in sending order; nil for a repair, which is due at once.
     var due: [Instant?] = []
     var data: Agreement.Data?
     var isDTLSClient = false
@@ -85,8 +85,11 @@ package final class ReenactmentPlayer: Sendable {
     }
   }
 
-  /// Each sent packet's due time, in sending order; nil for repairs.
+  /// Each sent RTP packet's due time, in sending order; nil for repairs.
   package var dueInstants: [Instant?] { state.withLock { $0.due } }
+
+  /// Whether there is an agreement with the client.
+  package var isReady: Bool { state.withLock { $0.rewriter != nil } }
 
   package var hasBegun: Bool { began != nil }
 
@@ -98,10 +101,12 @@ package final class ReenactmentPlayer: Sendable {
 
   // MARK: The call
 
-  /// Sets the agreement with the client, and the leg that leads to it.
-  package func play(_ agreement: Agreement, over leg: PeerConnection) {
+  /// Sets the agreement with the client, and what sends packets to it.
+  package func play(
+    _ agreement: Agreement, sending send: @escaping @Sendable (RelayedPacket) -> Void
+  ) {
     state.withLock { state in
-      state.leg = leg
+      state.send = send
       state.rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: rule == .honest)
       state.data = agreement.data
       state.sender = agreement.ssrcs.values.min() ?? 1
@@ -147,7 +152,7 @@ package final class ReenactmentPlayer: Sendable {
       guard let data = state.data else { return }
       var channels = ReenactedChannels(
         plan, data.parameters(isClient: state.isDTLSClient), seed: drawSeed(), began: began)
-      send(channels.begin(at: clock.now), over: data, state.leg)
+      send(channels.begin(at: clock.now), over: data, state.send)
       state.channels = channels
     }
     var next = 0
@@ -174,8 +179,7 @@ package final class ReenactmentPlayer: Sendable {
         }
         advanceChannels(&state)
         for (bytes, transport) in state.answers.advance(to: clock.now, from: state.sender) {
-          state.due.append(nil)
-          state.leg?.send(RelayedPacket(kind: .rtcp, transport: transport, bytes: bytes))
+          state.send?(RelayedPacket(kind: .rtcp, transport: transport, bytes: bytes))
         }
       }
     }
@@ -185,12 +189,14 @@ package final class ReenactmentPlayer: Sendable {
     guard let due = state.channels?.deadline, due <= clock.now, let data = state.data else {
       return
     }
-    send(state.channels?.advance(to: clock.now) ?? [], over: data, state.leg)
+    send(state.channels?.advance(to: clock.now) ?? [], over: data, state.send)
   }
 
-  private func send(_ packets: [[UInt8]], over data: Agreement.Data, _ leg: PeerConnection?) {
+  private func send(
+    _ packets: [[UInt8]], over data: Agreement.Data, _ send: (@Sendable (RelayedPacket) -> Void)?
+  ) {
     for bytes in packets {
-      leg?.send(RelayedPacket(kind: .sctp, transport: data.transport, bytes: bytes))
+      send?(RelayedPacket(kind: .sctp, transport: data.transport, bytes: bytes))
     }
   }
 
@@ -216,10 +222,14 @@ package final class ReenactmentPlayer: Sendable {
       if !packet.isRTCP { state.tally.leftOut += 1 }
       return
     }
-    if packet.isRTCP { state.tally.reports += 1 } else { state.tally.media += 1 }
-    state.due.append(due)
+    if packet.isRTCP {
+      state.tally.reports += 1
+    } else {
+      state.tally.media += 1
+      state.due.append(due)
+    }
     // Sent under the lock, so that packets are sent in the order of `due`.
-    state.leg?.send(
+    state.send?(
       RelayedPacket(
         kind: packet.isRTCP ? .rtcp : .rtp, transport: rewritten.transport,
         bytes: rewritten.bytes))
@@ -242,7 +252,7 @@ package final class ReenactmentPlayer: Sendable {
     case .sctp:
       state.withLock { state in
         guard let data = state.data else { return }
-        send(state.channels?.receive(packet.bytes, at: clock.now) ?? [], over: data, state.leg)
+        send(state.channels?.receive(packet.bytes, at: clock.now) ?? [], over: data, state.send)
       }
     }
   }
@@ -276,7 +286,7 @@ package final class ReenactmentPlayer: Sendable {
     else { return }
     state.tally.repaired += 1
     state.due.append(nil)
-    state.leg?.send(
+    state.send?(
       RelayedPacket(kind: .rtp, transport: again.transport, bytes: again.bytes))
   }
 }

@@ -63,8 +63,8 @@ package struct ReenactmentReport: Sendable {
 
   /// - Parameter recording: the new take, which must be finished.
   package init(
-    _ plan: ReenactmentPlan, _ outcome: (player: ReenactmentPlayer, agreement: Agreement),
-    changesSent: Int, repair: RepairRule, recording: String
+    _ plan: ReenactmentPlan, _ outcome: ReenactmentOutcome, changesSent: Int,
+    repair: RepairRule, recording: String
   ) throws(TapeError) {
     take = plan.take
     peer = plan.peer
@@ -98,18 +98,20 @@ package struct ReenactmentReport: Sendable {
           + "the client did not ask for")
     }
     timing = try Timing(
-      ReenactmentReport.delays(in: recording, after: outcome.player.dueInstants))
+      ReenactmentReport.delays(
+        in: recording, of: outcome.leg, after: outcome.player.dueInstants))
   }
 
-  /// Returns by how much the take's sending steps were later than due, in nanoseconds.
+  /// Returns by how much a leg's packets were sent later than due, in nanoseconds.
   private static func delays(
-    in recording: String, after due: [Instant?]
+    in recording: String, of leg: UInt32, after due: [Instant?]
   ) throws(TapeError) -> [Int64] {
     let connection = try TakeFile.open(recording)
     var delays: [Int64] = []
     do throws(SQLiteError) {
       let sent = try connection.prepare(
-        "SELECT at_ns FROM capture WHERE kind IN ('relayed rtp', 'relayed rtcp') ORDER BY \"row\"")
+        "SELECT at_ns FROM capture WHERE kind = 'relayed rtp' AND peer = \(leg) "
+          + "ORDER BY \"row\"")
       var place = 0
       while try sent.step(), place < due.count {
         if let due = due[place] { delays.append(sent.values(Int64.self) - due.nanoseconds) }

@@ -6,13 +6,35 @@ package import Signaling
 import Stats
 import Wire
 
+/// The way in which a live client is connected to a re-enactment.
+package protocol Reenacting: Sendable {
+  var plan: ReenactmentPlan { get }
+  /// Yields when everything was played or the client has left.
+  var finished: AsyncStream<Void> { get }
+  /// The current or last client's re-enactment; nil before there is a client with an agreement.
+  var outcome: ReenactmentOutcome? { get async }
+  /// The number of the recorded sender's later descriptions that were signaled to the client.
+  var changesSent: Int { get async }
+  /// The reasons for which clients were refused.
+  var refused: [String] { get async }
+  /// Ends the call.
+  func close() async
+}
+
+/// A re-enactment to one client.
+package struct ReenactmentOutcome: Sendable {
+  package var player: ReenactmentPlayer
+  package var agreement: Agreement
+  /// The peer number of the leg to the client in the new take.
+  package var leg: UInt32
+}
+
 /// The signaling of a re-enactment, which plays to one live client.
 ///
 /// A client sends an offer, over `/offer` or WHEP, and receives the answer; or it receives an
 /// offer, over `/mkoffer` or as the target of a call, and answers. There is only one client, unless
 /// one was refused.
-package actor ReenactmentService: CallHandling, SessionHandling {
-  /// Yields when everything was played or the client has left.
+package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   package nonisolated let finished: AsyncStream<Void>
   private nonisolated let finish: AsyncStream<Void>.Continuation
   package nonisolated let plan: ReenactmentPlan
@@ -66,16 +88,14 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     (finished, finish) = AsyncStream<Void>.makeStream()
   }
 
-  /// The player and the agreement; nil before there is a client with an agreement.
-  package var outcome: (player: ReenactmentPlayer, agreement: Agreement)? {
+  package var outcome: ReenactmentOutcome? {
     guard let client, let agreement = client.agreement else { return nil }
-    return (client.player, agreement)
+    return ReenactmentOutcome(
+      player: client.player, agreement: agreement, leg: client.leg.number)
   }
 
-  /// The number of the recorded sender's later descriptions that were signaled to the client.
   package var changesSent: Int { client?.changes ?? 0 }
 
-  /// The reasons for which clients were refused.
   package var refused: [String] { refusals }
 
   // MARK: Legs
@@ -124,7 +144,6 @@ package actor ReenactmentService: CallHandling, SessionHandling {
     await made.leg.retire()
   }
 
-  /// Ends the call.
   package func close() async {
     guard let client else { return }
     client.player.stop()
@@ -157,7 +176,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
       record(made, "offer", sdp, isInbound: true)
       let offer = try SDPDocument(parsing: sdp)
       let agreement = try Agreement(plan, with: offer, answersOffer: false)
-      made.player.play(agreement, over: made.leg)
+      made.player.play(agreement) { [leg = made.leg] in leg.send($0) }
       client?.agreement = agreement
       try await made.leg.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
       let described = agreement.answer(to: offer, plan)
@@ -274,7 +293,7 @@ package actor ReenactmentService: CallHandling, SessionHandling {
       let document = try SDPDocument(parsing: sdp)
       let agreement = try Agreement(plan, with: document, answersOffer: true)
       self.client?.agreement = agreement
-      client.player.play(agreement, over: client.leg)
+      client.player.play(agreement) { [leg = client.leg] in leg.send($0) }
       client.player.settle(isDTLSClient: document.firstSetup == .passive)
       try await client.leg.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
     } catch {
@@ -403,11 +422,6 @@ package actor ReenactmentService: CallHandling, SessionHandling {
       (client.id, .object([("stats", JSONText(report.json))]))
     ]).text
   }
-}
-
-extension SDPDocument {
-  /// The DTLS role of the first transport.
-  fileprivate var firstSetup: SetupRole? { sections.lazy.compactMap(\.setup).first ?? setup }
 }
 
 extension CallRefusal {

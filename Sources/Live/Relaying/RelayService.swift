@@ -1,6 +1,7 @@
+package import JSEP
 package import Live
 package import Peer
-import SDP
+package import SDP
 package import Signaling
 import Synchronization
 package import Tape
@@ -44,7 +45,10 @@ package final class RelayService: Sendable {
   /// The maximum number of recorded bytes of signaling, because a client may send any amount.
   private static let recordedMaximum = 256 << 20
 
-  package init(_ session: Session, _ settings: Settings) {
+  /// - Parameter standIn: what may replace the server's media; nil forwards all of it.
+  package init(
+    _ session: Session, _ settings: Settings, standIn: (any FarEndStandIn)? = nil
+  ) {
     self.session = session
     self.settings = settings
     let clock = session.clock
@@ -57,6 +61,7 @@ package final class RelayService: Sendable {
     calls = RelayedCalls(
       session: session, near: settings.near, far: settings.far, maximum: settings.callsMaximum,
       connectingWithin: settings.connectionLimit, failedFor: settings.failureLimit,
+      standIn: standIn,
       events: RelayedCalls.Events(
         packet: { call, packet, side, now in
           observer?.show(packet, of: call, from: side, at: now)
@@ -148,4 +153,33 @@ package final class RelayService: Sendable {
     await observer?.finish()
     return (try await session.finish(), observer?.droppedCount ?? 0)
   }
+}
+
+// MARK: - FarEndStandIn
+
+/// What sends media to a client in place of the server, as a re-enactment does.
+///
+/// It chooses the call in which it does so by the descriptions; all other calls are relayed. The
+/// server's signaling goes on, and its media and the client's reports about media end at the relay.
+package protocol FarEndStandIn: Sendable {
+  /// Considers a description from the server that is about to be forwarded.
+  ///
+  /// - Parameters:
+  ///   - offer: the client's offer if the server answers it; nil if the server offers.
+  ///   - send: sends a packet to the client as if the server had sent it.
+  /// - Returns: the description to forward instead, without a transport; nil to forward the
+  ///   server's.
+  func replace(
+    _ description: SDPDocument, answering offer: SDPDocument?, in legs: RelayLegs,
+    send: @escaping @Sendable (RelayedPacket) -> Void
+  ) -> SDPDocument?
+  /// Considers the client's answer to a forwarded offer.
+  func observe(answer: SDPDocument, in call: Int)
+  /// Receives the DTLS role of the leg to the client, which an answer settles.
+  func settle(isDTLSClient: Bool, in call: Int)
+  /// Receives the states of the leg to the client after each change.
+  func follow(_ states: PeerConnectionStates, in call: Int)
+  /// Considers a packet that is about to be forwarded.
+  /// - Returns: the packet to forward; nil for none.
+  func pass(_ packet: RelayedPacket, from side: RelaySide, in call: Int) -> RelayedPacket?
 }

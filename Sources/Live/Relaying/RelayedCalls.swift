@@ -89,6 +89,7 @@ package actor RelayedCalls {
   private let maximum: Int
   /// The time limits for a call to connect, and for a failed leg to recover.
   private let limits: (connecting: Duration, failed: Duration)
+  private let standIn: (any FarEndStandIn)?
   private let events: Events
   private var calls: [Call] = []
   private var count = 0
@@ -101,12 +102,14 @@ package actor RelayedCalls {
 
   init(
     session: Session, near: PeerConfiguration, far: PeerConfiguration, maximum: Int,
-    connectingWithin limit: Duration, failedFor failed: Duration, events: Events
+    connectingWithin limit: Duration, failedFor failed: Duration,
+    standIn: (any FarEndStandIn)? = nil, events: Events
   ) {
     self.session = session
     configurations = (near, far)
     self.maximum = maximum
     limits = (limit, failed)
+    self.standIn = standIn
     self.events = events
   }
 
@@ -145,12 +148,22 @@ package actor RelayedCalls {
     if call.fragments[side, default: []].count < RelayedCalls.fragmentsMaximum {
       call.fragments[side, default: []].formUnion(said.fragments)
     }
-    call.path.learn(document)
-    events.description(call.legs.number, document, sdp, side)
     let description = SessionDescription(type: type, sdp: sdp)
+    let (forwarded, text) = replaced(document, type, from: side, in: call)
+    call.path.learn(forwarded)
+    events.description(call.legs.number, forwarded, text ?? sdp, side)
+    if side == .near, type == .answer {
+      // The leg may be connected as soon as it has the answer.
+      standIn?.observe(answer: document, in: call.legs.number)
+      standIn?.settle(isDTLSClient: document.firstSetup == .passive, in: call.legs.number)
+    }
     do throws(PeerError) {
       try await call.legs.leg(side).setRemoteDescription(description)
-      let shown = try await call.legs.leg(side.other).show(description)
+      let shown = try await call.legs.leg(side.other).show(
+        SessionDescription(type: type, sdp: text ?? sdp))
+      if side == .far, type == .answer, let shown = try? SDPDocument(parsing: shown.sdp) {
+        standIn?.settle(isDTLSClient: shown.firstSetup == .active, in: call.legs.number)
+      }
       call.shown[side.other] = (shown, sdp)
       switch type {
       case .offer: call.pending = side.other
@@ -161,6 +174,25 @@ package actor RelayedCalls {
     } catch {
       throw SignalingRefusal("the relay cannot carry a description: \(error.message)")
     }
+  }
+
+  /// Returns the description to forward, with its text if the stand-in replaces the server's.
+  private func replaced(
+    _ document: SDPDocument, _ type: SDPType, from side: RelaySide, in call: Call
+  ) -> (SDPDocument, text: String?) {
+    guard let standIn, side == .far, type != .rollback else { return (document, nil) }
+    let offer = type == .offer ? nil : call.said[.near]?.document
+    let (number, path, clock, seen) = (
+      call.legs.number, call.path, session.clock, events.packet
+    )
+    let replacement = standIn.replace(document, answering: offer, in: call.legs) {
+      [near = call.legs.near] packet in
+      path.pass(packet, from: .far, at: clock.now) { packet, _ in
+        near.send(packet)
+        seen(number, packet, .far, clock.now)
+      }
+    }
+    return replacement.map { ($0, $0.text) } ?? (document, nil)
   }
 
   /// Returns the original of a description that a side received and sends back unchanged.
@@ -289,11 +321,15 @@ package actor RelayedCalls {
     }
     count += 1
     let (number, seen, path, clock) = (count, events.packet, RelayPath(), session.clock)
+    let standIn = standIn
     let pair = session.makeRelay(
       labels: ("near \(number)", "far \(number)"), near: configurations.near,
       far: configurations.far
     ) { packet, isFromFar, now, send in
       let side: RelaySide = isFromFar ? .far : .near
+      guard let packet = standIn.map({ $0.pass(packet, from: side, in: number) }) ?? packet else {
+        return
+      }
       path.pass(packet, from: side, at: now) { packet, isHeld in
         send(packet)
         seen(number, packet, side, isHeld ? clock.now : now)
@@ -328,7 +364,12 @@ package actor RelayedCalls {
 
   /// Ends both legs when one has ended, stays failed, or does not connect in time.
   private nonisolated func watch(_ legs: RelayLegs) {
-    let limits = limits
+    let (limits, standIn) = (limits, standIn)
+    if let standIn {
+      Task {
+        for await states in legs.near.stateChanges { standIn.follow(states, in: legs.number) }
+      }
+    }
     for (one, other) in [(legs.near, legs.far), (legs.far, legs.near)] {
       Task {
         var failure: Task<Void, Never>?

@@ -57,6 +57,9 @@ package struct SDPDocument: AttributeScope {
     iceOptions.contains("trickle") || sections.contains { $0.iceOptions.contains("trickle") }
   }
 
+  /// The DTLS role of the first transport.
+  package var firstSetup: SetupRole? { sections.lazy.compactMap(\.setup).first ?? setup }
+
   /// Whether the writer is an ICE-lite agent (RFC 8839 section 5.3).
   package var isICELite: Bool { has(.iceLite) }
 }

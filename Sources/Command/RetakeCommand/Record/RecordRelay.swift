@@ -53,21 +53,7 @@ struct RecordRelay: AsyncParsableCommand {
   @OptionGroup var paths: RelayPathOptions
   @OptionGroup var listening: RelayListenOptions
 
-  @Option(
-    help: "Trust these certificates in PEM instead of the system's for the server.",
-    completion: .file(), transform: Taking.path)
-  var authorities: String?
-
-  @Option(
-    name: .customLong("sdp-rules"),
-    help: """
-      A file with the places of descriptions and candidates in messages, as a list in JSON: \
-      [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
-      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any member and \
-      any element of a list.
-      """,
-    completion: .file(), transform: Taking.path)
-  var rulesFile: String?
+  @OptionGroup var signaling: RelaySignalingOptions
 
   @Option(
     help: """
@@ -118,20 +104,12 @@ struct RecordRelay: AsyncParsableCommand {
   private static let noticesMaximum = 1000
 
   func validate() throws {
-    do throws(HTTPError) {
-      try ProxyServer.check(upstream: upstream)
-    } catch {
-      throw ValidationError("--upstream \(error.reason).")
-    }
-    let isSecure = ["https", "wss"].contains { upstream.lowercased().hasPrefix($0 + "://") }
-    guard authorities == nil || isSecure else {
-      throw ValidationError("--authorities is for a server over TLS: leave it out.")
-    }
+    try signaling.check(upstream: upstream)
   }
 
   func run() async throws {
     var settings = RelayService.Settings()
-    settings.rules = try rules()
+    settings.rules = try signaling.rules()
     settings.callsMaximum = calls
     settings.connectionLimit = .seconds(connectSeconds)
     settings.near = paths.session.peerConfiguration
@@ -146,7 +124,7 @@ struct RecordRelay: AsyncParsableCommand {
     let proxy: ProxyServer
     do throws(HTTPError) {
       proxy = try await ProxyServer.listen(
-        listening.settings(upstream: upstream, authorities: authorities),
+        listening.settings(upstream: upstream, authorities: signaling.authorities),
         notice: { sentence in
           // Pages retry, so each notice is printed only once.
           let isNew = said.withLock { said in
@@ -199,8 +177,42 @@ struct RecordRelay: AsyncParsableCommand {
     report.add(summary, [], media: counted(count, "call"))
     try report.show(json: json)
   }
+}
 
-  private func rules() throws -> SDPRules {
+// MARK: - RelaySignalingOptions
+
+/// Options for the signaling with the server behind a relay.
+struct RelaySignalingOptions: ParsableArguments {
+  @Option(
+    help: "Trust these certificates in PEM instead of the system's for the server.",
+    completion: .file(), transform: Taking.path)
+  var authorities: String?
+
+  @Option(
+    name: .customLong("sdp-rules"),
+    help: """
+      A file with the places of descriptions and candidates in messages, as a list in JSON: \
+      [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
+      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any member and \
+      any element of a list.
+      """,
+    completion: .file(), transform: Taking.path)
+  var rulesFile: String?
+
+  /// Throws unless the options suit the server's address.
+  func check(upstream: String) throws {
+    do throws(HTTPError) {
+      try ProxyServer.check(upstream: upstream)
+    } catch {
+      throw ValidationError("--upstream \(error.reason).")
+    }
+    let isSecure = ["https", "wss"].contains { upstream.lowercased().hasPrefix($0 + "://") }
+    guard authorities == nil || isSecure else {
+      throw ValidationError("--authorities is for a server over TLS: leave it out.")
+    }
+  }
+
+  func rules() throws -> SDPRules {
     guard let rulesFile else { return SDPRules() }
     let text = try FaultFile.text(of: rulesFile)
     do throws(SignalingRefusal) {

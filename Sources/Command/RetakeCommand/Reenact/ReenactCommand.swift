@@ -6,6 +6,7 @@ import Live
 import PageRecording
 import Peer
 import Reenactment
+import Relaying
 import Replay
 import SDP
 import Signaling
@@ -25,9 +26,11 @@ struct ReenactCommand: AsyncParsableCommand {
       the client. A codec that it lacks is named, and the call refused.
 
       The client opens the page, posts its offer to /offer or to /whep, or gets one from /mkoffer; \
-      or Retake calls it: --call posts an offer, --whip publishes to an endpoint. One client is \
-      served. Retransmissions are sent as recorded (--repair as-recorded), or when the client \
-      requests a packet that the take has (honest). Key frames cannot be made.
+      or Retake calls it: --call posts an offer, --whip publishes to an endpoint. An application \
+      that signals in its own way gets Retake's address in place of its server's (--upstream), as \
+      with record relay. One client is served. Retransmissions are sent as recorded (--repair \
+      as-recorded), or when the client requests a packet that the take has (honest). Key frames \
+      cannot be made.
 
       --out is a new take of the call with the client; the page's own reports and statistics are \
       written beside it. --against chromium runs a headless Chromium on the page, or on that of \
@@ -37,6 +40,8 @@ struct ReenactCommand: AsyncParsableCommand {
         retake reenact bad.take --peer callee --out again.take
         retake reenact bad.take --against chromium --expect "freezeCount <= 1"
         retake reenact bad.take --whip http://127.0.0.1:8081/whip --repair honest
+        retake reenact bad.take --peer "near end 2" --listen 127.0.0.1:8090 \\
+          --upstream wss://sfu.example --out again.take
       """)
 
   @Argument(
@@ -74,12 +79,21 @@ struct ReenactCommand: AsyncParsableCommand {
     transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var whipToken: BearerToken?
 
+  @Option(
+    help: """
+      The application's server, as http://, https://, ws:// or wss://HOST[:PORT]: the application \
+      reaches it through --listen, and gets the recorded packets in place of the server's media.
+      """,
+    transform: Taking.url(["http", "https", "ws", "wss"]))
+  var upstream: String?
+
+  @OptionGroup var signaling: RelaySignalingOptions
   @OptionGroup var listening: ListenOptions
 
   @Option(
     help: """
       A local address that ICE may gather on; may be given several times. Default: all but \
-      loopback, or loopback if there is no other; with --against, loopback.
+      loopback, or loopback if there is no other; with --against, but not --upstream, loopback.
       """,
     transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
   var bind: [IPAddress] = []
@@ -141,6 +155,7 @@ struct ReenactCommand: AsyncParsableCommand {
       throw ValidationError(
         "--whip-token is for the endpoint of --whip: give both, or leave it out.")
     }
+    try validateUpstream()
     guard against == nil else {
       if call != nil || whip != nil {
         throw ValidationError(
@@ -158,6 +173,29 @@ struct ReenactCommand: AsyncParsableCommand {
     ]
     if let (name, _) = needing.first(where: \.1) {
       throw ValidationError("\(name) is about the client of --against: add --against chromium.")
+    }
+  }
+
+  private func validateUpstream() throws {
+    guard let upstream else {
+      if signaling.authorities != nil || signaling.rulesFile != nil {
+        throw ValidationError(
+          "--authorities and --sdp-rules are about the server of --upstream: add it.")
+      }
+      return
+    }
+    try signaling.check(upstream: upstream)
+    if call != nil || whip != nil {
+      throw ValidationError(
+        "--upstream waits for the application: leave out \(call == nil ? "--whip" : "--call").")
+    }
+    if listening.token != nil {
+      throw ValidationError(
+        "--token: the application of --upstream would not send one, so leave it out.")
+    }
+    if against != nil, url == nil {
+      throw ValidationError(
+        "--upstream with --against runs the application's page: name it with --url.")
     }
   }
 
@@ -211,222 +249,5 @@ enum ClientProgram: String, CaseIterable, Sendable {
       throw Taking.Refusal("a client is chromium; start any other one yourself, as --listen says")
     }
     return program
-  }
-}
-
-// MARK: - ReenactmentRun
-
-/// One run: the signaling, the client, and the outcome.
-private struct ReenactmentRun {
-  let command: ReenactCommand
-  let plan: ReenactmentPlan
-  let path: String
-  let program: String?
-
-  private struct Parts {
-    var service: ReenactmentService
-    var pages: PageService
-    var server: HTTPServer
-  }
-
-  func run() async throws {
-    let stop = StopSignal()
-    var options = Session.Options()
-    options.takePath = path
-    options.label = "re-enactment of peer \(plan.peer) of \(FileBytes.name(of: plan.take))"
-    options.bind = bind
-    let session = try openSession(options)
-    let service = ReenactmentService(
-      plan, in: session, configuration: PeerConfiguration(), repair: command.repair,
-      connectionLimit: .seconds(command.connectSeconds), takePath: path)
-    let parts: Parts
-    do {
-      parts = try await serve(service)
-    } catch {
-      _ = try await finish(session, path)
-      discard(path)
-      throw error
-    }
-    var judgements: [ReenactmentReport.Judgement] = []
-    var failure: CommandFailure?
-    do {
-      let judged: [ReenactmentReport.Judgement]? = try await stop.interrupting {
-        try await play(parts)
-      }
-      judgements = judged ?? []
-    } catch {
-      failure = error as? CommandFailure ?? CommandFailure(.inputOutput, "\(error)")
-    }
-    let (outcome, changes) = (await service.outcome, await service.changesSent)
-    await service.close()
-    let summaries = await parts.pages.finish()
-    await parts.server.shutdown()
-    _ = try await finish(session, path)
-    guard let outcome, outcome.player.hasBegun else {
-      discard(path)
-      for summary in summaries { discard(summary.take) }
-      throw await silence(service, failure)
-    }
-    var report = try reading { () throws(TapeError) in
-      try ReenactmentReport(
-        plan, outcome, changesSent: changes, repair: command.repair, recording: path)
-    }
-    report.judgements = judgements
-    report.pageRecordings = summaries.map(\.take)
-    if command.json {
-      try Output.line(report.json)
-    } else {
-      try Output.line(report.lines.joined(separator: "\n"))
-    }
-    if let failure { throw failure }
-    if judgements.contains(where: { !$0.holds }) { throw CommandFailure(.difference, "") }
-  }
-
-  /// Why nothing was played.
-  private func silence(
-    _ service: ReenactmentService, _ failure: CommandFailure?
-  ) async -> CommandFailure {
-    if let failure { return failure }
-    if let refusal = await service.refused.last {
-      return CommandFailure(.unmet, "\(plan.take): no client could be served: \(refusal)")
-    }
-    return CommandFailure(
-      .unmet, "\(plan.take): no client connected, so nothing was played and \(path) is not written")
-  }
-
-  private var bind: BindPolicy {
-    if !command.bind.isEmpty { return .addresses(command.bind) }
-    guard command.against != nil, let loopback = IPAddress("127.0.0.1") else { return .automatic }
-    return .addresses([loopback])
-  }
-
-  // MARK: Signaling
-
-  private func serve(_ service: ReenactmentService) async throws -> Parts {
-    let (path, overwrite) = (path, command.overwrite)
-    let pages = PageService(
-      PageService.Settings(), isSingle: false,
-      takePath: { _ throws(TapeError) in
-        let stem = path.hasSuffix(".take") ? String(path.dropLast(5)) : path
-        for number in 1... {
-          let name = number == 1 ? "\(stem)-page.take" : "\(stem)-page-\(number).take"
-          if overwrite.force, FileBytes.kind(of: name) == .file { discard(name) }
-          if FileBytes.kind(of: name) == nil { return name }
-        }
-        return "\(stem)-page.take"
-      },
-      notice: { printError("retake: \($0)") })
-    // The token of the listening server; random until the server listens.
-    let token = Mutex(BearerToken.random())
-    let scheme = command.listening.address.certificate == nil ? "ws" : "wss"
-    let routes = ReenactmentRoutes(service)
-    let server = try await command.listening.server(
-      sockets: pages.routes,
-      access: { access in
-        access.readsTokenFromQuery = true
-        access.scriptPaths = PageService.scriptPaths
-        if let origin = command.url.flatMap({ WatchPage.origin(of: $0) }) {
-          access.origins.append(origin)
-        }
-      },
-      { request in
-        if PageService.scriptPaths.contains(request.path) {
-          return pages.respond(to: request, webSocketScheme: scheme, token: token.withLock { $0 })
-        }
-        return await routes.respond(to: request)
-      })
-    token.withLock { $0 = server.token }
-    return Parts(service: service, pages: pages, server: server)
-  }
-
-  // MARK: The client
-
-  private func play(_ parts: Parts) async throws -> [ReenactmentReport.Judgement] {
-    if let program { return try await play(to: program, parts) }
-    if let url = command.whip {
-      try await publish(to: url, parts.service)
-    } else if let url = command.call {
-      let following = try await offer(to: url, parts.service)
-      for await _ in parts.service.finished { break }
-      following?.cancel()
-      try await Task.sleep(for: BrowserTrial.settling)
-      return []
-    } else {
-      let url = parts.server.url
-      printError("open \(parts.server.pageURL) in the client, or POST its offer to \(url)/offer")
-      printError("WHEP players go to \(parts.server.url)/whep")
-    }
-    for await _ in parts.service.finished { break }
-    try await Task.sleep(for: BrowserTrial.settling)
-    return []
-  }
-
-  private func publish(to url: String, _ service: ReenactmentService) async throws {
-    let client = SessionClient(.whip, endpoint: url, token: command.whipToken)
-    do {
-      let (id, offer) = try await service.offer(over: "whip")
-      let session = try await client.open(offer: offer.sdp)
-      try await service.accept(answer: session.description, call: id)
-    } catch let error as HTTPError {
-      throw CommandFailure(.inputOutput, error.reason)
-    } catch let refusal as CallRefusal {
-      throw CommandFailure(.inputOutput, "\(url): \(refusal.reason)")
-    }
-  }
-
-  /// Calls a peer.
-  /// - Returns: a task that passes on the later offers of the recorded sender; nil if the peer did
-  ///   not name its call.
-  private func offer(
-    to url: String, _ service: ReenactmentService
-  ) async throws -> Task<Void, Never>? {
-    do {
-      let (id, offer) = try await service.offer(over: "http")
-      let target = try RecordCall.target(url)
-      let (answer, call) = try await RecordCall.exchange(offer, target)
-      try await service.accept(answer: answer.sdp, call: id)
-      guard let call else { return nil }
-      return Task {
-        do {
-          while !Task.isCancelled {
-            switch try await service.next(call: id) {
-            case .offer(let offer):
-              let description = SessionDescription(type: .offer, sdp: offer.sdp)
-              let (answer, _) = try await RecordCall.exchange(description, target, call: call)
-              try await service.accept(answer: answer.sdp, call: id)
-            case .end: return
-            case .candidate, .nothing: continue
-            }
-          }
-        } catch {
-          printError("retake: the peer does not go on: \(error)")
-        }
-      }
-    } catch let refusal as CallRefusal {
-      throw CommandFailure(.inputOutput, "\(url): \(refusal.reason)")
-    }
-  }
-
-  private func play(to program: String, _ parts: Parts) async throws
-    -> [ReenactmentReport.Judgement]
-  {
-    let token = parts.server.token.text
-    let query = WatchPage.query(
-      jitterBufferTarget: command.jitterBufferTarget.map { Int(($0 * 1_000).rounded()) })
-    let own = "\(parts.server.url)/?\(query)&token=\(token)"
-    // Retake's own page includes the recorder itself.
-    let recorder = RecorderScript.text(
-      RecorderScript.Configuration(
-        address: "\(parts.server.webSocketURL)\(PageService.socketPath)?token=\(token)"))
-    let trial = BrowserTrial(
-      program: program, page: command.url ?? own, script: command.url == nil ? "" : recorder,
-      connectionLimit: .seconds(command.connectSeconds))
-    let objects: [JSONValue]
-    do throws(BrowserError) {
-      objects = try await trial.run(parts.service)
-    } catch {
-      throw CommandFailure(.inputOutput, error.description)
-    }
-    return command.expect.map { ReenactmentReport.Judgement($0, of: objects) }
   }
 }

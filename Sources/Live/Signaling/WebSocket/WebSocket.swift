@@ -261,7 +261,7 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
-/// The sizes, in bytes, beyond which a WebSocket is closed.
+/// Limits on the messages, the unread and unsent data and the handshake of a WebSocket.
 package struct WebSocketLimits: Hashable, Sendable {
   /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20

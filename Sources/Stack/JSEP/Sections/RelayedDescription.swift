@@ -104,6 +104,15 @@ extension SDPDocument {
     }
   }
 
+  /// Replaces a section that is not rejected, keeping the lines that describe its transport.
+  package mutating func replaceMedia(at index: Int, with section: SDPSection) {
+    let former = sections[index]
+    sections[index] = section
+    sections[index].port = former.port == 0 ? 9 : former.port
+    sections[index].lines = SDPDocument.withoutTransport(section.lines)
+    sections[index].lines += former.lines.filter { SDPDocument.withoutTransport([$0]).isEmpty }
+  }
+
   /// The reason that a relay cannot carry the description, as a sentence; nil if it can.
   package var relayObstacle: String? {
     for index in sections.indices where !sections[index].isRejected {

@@ -97,6 +97,20 @@ package struct RTCPCompound: Hashable, Sendable {
     }
   }
 
+  /// Returns a compound's packets of some types as they are; stops at an invalid version or length.
+  package static func bytes(of compound: [UInt8], where isKept: (RTCPType) -> Bool) -> [UInt8] {
+    var kept: [UInt8] = []
+    var start = 0
+    while start + 4 <= compound.count, compound[start] >> 6 == 2 {
+      let words = Int(compound[start + 2]) << 8 | Int(compound[start + 3])
+      let end = start + 4 * (words + 1)
+      guard end <= compound.count else { break }
+      if isKept(RTCPType(rawValue: compound[start + 1])) { kept += compound[start..<end] }
+      start = end
+    }
+    return kept
+  }
+
   @_lifetime(copy body)
   private static func withoutPadding(_ body: RawSpan) throws(ReadError) -> RawSpan {
     guard body.byteCount > 0 else { throw .malformed }

@@ -1,0 +1,254 @@
+import JSEP
+package import Live
+package import Peer
+import RTP
+package import Relaying
+package import SDP
+import Signaling
+import Synchronization
+package import Wire
+
+/// A re-enactment to an application that reaches its own server through a relay.
+///
+/// The application and its server negotiate as always. In the first call in which the server would
+/// send media of the recorded kinds, the client is shown the recorded formats and streams, as far
+/// as the descriptions allow them, and gets the recorded packets. The server's media ends at the
+/// relay, and the client's media still reaches the server, with the feedback that it needs.
+package final class RelayedReenactment: FarEndStandIn, Reenacting {
+  /// The call that is played.
+  private struct Part {
+    var call: Int
+    var leg: PeerConnection
+    var player: ReenactmentPlayer
+    var send: @Sendable (RelayedPacket) -> Void
+    var agreement: Agreement
+    /// The server's last offer as the client sees it, until the client has answered.
+    var offer: SDPDocument?
+    /// The indexes of the sections that are played.
+    var places: Set<Int> { Set(agreement.sections.values.map(\.place)) }
+
+    /// Plays by a new agreement, unless it is the one that is played already.
+    mutating func play(_ agreement: Agreement) {
+      guard !player.isReady || agreement != self.agreement else { return }
+      self.agreement = agreement
+      player.play(agreement, sending: send)
+    }
+  }
+
+  package let plan: ReenactmentPlan
+  package let finished: AsyncStream<Void>
+  private let finish: AsyncStream<Void>.Continuation
+  private let rule: RepairRule
+  private let clock: TakeClock
+  private let connectionLimit: Duration
+  private let notice: @Sendable (String) -> Void
+  private let part = Mutex<Part?>(nil)
+  private let refusals = Mutex<[String]>([])
+
+  /// - Parameters:
+  ///   - connectionLimit: the time limit for the client to connect, once the call is chosen.
+  ///   - notice: receives a sentence about each call that is not played, and the one that is.
+  package init(
+    _ plan: ReenactmentPlan, repair rule: RepairRule, clock: TakeClock, connectionLimit: Duration,
+    notice: @escaping @Sendable (String) -> Void
+  ) {
+    self.plan = plan
+    self.rule = rule
+    self.clock = clock
+    self.connectionLimit = connectionLimit
+    self.notice = notice
+    (finished, finish) = AsyncStream<Void>.makeStream()
+  }
+
+  package var outcome: ReenactmentOutcome? {
+    part.withLock { part in
+      part.map {
+        ReenactmentOutcome(player: $0.player, agreement: $0.agreement, leg: $0.leg.number)
+      }
+    }
+  }
+
+  /// Always 0: the server's signaling has no place for the recorded sender's later descriptions.
+  package var changesSent: Int { 0 }
+
+  package var refused: [String] { refusals.withLock { $0 } }
+
+  package func close() async { part.withLock { $0?.player }?.stop() }
+
+  // MARK: Descriptions
+
+  package func replace(
+    _ description: SDPDocument, answering offer: SDPDocument?, in legs: RelayLegs,
+    send: @escaping @Sendable (RelayedPacket) -> Void
+  ) -> SDPDocument? {
+    let result = part.withLock { part -> Result<(SDPDocument, isNew: Part?), CallRefusal>? in
+      guard part == nil || part?.call == legs.number else { return nil }
+      let client = Self.client(of: description, answering: offer, playing: part?.places ?? [])
+      let agreement: Agreement
+      do throws(CallRefusal) {
+        agreement = try Agreement(plan, with: client, answersOffer: false)
+      } catch {
+        return .failure(error)
+      }
+      let isNew = part == nil
+      var new =
+        part
+        ?? Part(
+          call: legs.number, leg: legs.near,
+          player: ReenactmentPlayer(plan, repair: rule, clock: clock), send: send,
+          agreement: agreement)
+      let shown = described(description, to: client, agreement)
+      if offer == nil {
+        new.offer = shown
+      } else {
+        new.play(agreement)
+      }
+      part = new
+      return .success((shown, isNew ? new : nil))
+    }
+    switch result {
+    case nil: return nil
+    case .failure(let refusal)?:
+      refuse(refusal, in: legs.number)
+      return nil
+    case .success((let shown, let new))?:
+      if let new { watch(new) }
+      return shown
+    }
+  }
+
+  package func observe(answer: SDPDocument, in call: Int) {
+    let refusal = part.withLock { part -> CallRefusal? in
+      guard var new = part, new.call == call, let offer = new.offer else { return nil }
+      new.offer = nil
+      do throws(CallRefusal) {
+        let agreement = try Agreement(plan, with: answer, answersOffer: false, numberedBy: offer)
+        new.play(agreement)
+        part = new
+        return nil
+      } catch {
+        // An answer that stops everything leaves nothing to play.
+        if !new.player.hasBegun { part = nil } else { part = new }
+        return error
+      }
+    }
+    if let refusal { refuse(refusal, in: call) }
+  }
+
+  package func settle(isDTLSClient: Bool, in call: Int) {
+    part.withLock { part in
+      guard let part, part.call == call else { return }
+      part.player.settle(isDTLSClient: isDTLSClient)
+    }
+  }
+
+  private func refuse(_ refusal: CallRefusal, in call: Int) {
+    refusals.withLock { $0.append(refusal.reason) }
+    let isPlayed = part.withLock { $0?.call == call }
+    notice(
+      isPlayed
+        ? "call \(call) is played on, although it was changed: \(refusal.reason)"
+        : "call \(call) is only relayed: \(refusal.reason)")
+  }
+
+  /// Returns the client's side of a description from the server: the sections in which the server
+  /// would send, with the formats that the client may receive.
+  ///
+  /// - Parameter played: the sections in which packets are played already, whatever the server
+  ///   does.
+  private static func client(
+    of server: SDPDocument, answering offer: SDPDocument?, playing played: Set<Int>
+  ) -> SDPDocument {
+    var client = offer ?? server
+    for place in client.sections.indices {
+      guard server.sections.indices.contains(place) else { continue }
+      let section = server.sections[place]
+      if section.isRejected { client.sections[place].port = 0 }
+      let theirs = section.direction ?? server.direction ?? .sendrecv
+      let sends = !section.isRejected && (theirs.sends || played.contains(place))
+      let own = client.sections[place].direction ?? client.direction ?? .sendrecv
+      let isOffered = offer != nil
+      let direction = MediaDirection(
+        sends: theirs.receives && (!isOffered || own.sends),
+        receives: sends && (!isOffered || own.receives))
+      client.sections[place].lines.removeAll { line in
+        guard case .attribute(let attribute) = line else { return false }
+        if MediaDirection(rawValue: attribute.name.rawValue) != nil { return true }
+        if attribute.name == .bundleOnly { return section.isRejected }
+        // The server's own SSRCs are not in the way of the recorded ones.
+        return !isOffered && (attribute.name == .ssrc || attribute.name == .ssrcGroup)
+      }
+      client.sections[place].append(direction.attributeName)
+    }
+    return client
+  }
+
+  /// Returns the server's description with the recorded media in the sections that are played.
+  private func described(
+    _ server: SDPDocument, to client: SDPDocument, _ agreement: Agreement
+  ) -> SDPDocument {
+    var states: [Int: ReenactmentPlan.SectionState] = [:]
+    for index in agreement.sections.keys {
+      // Later descriptions of the recorded sender cannot be signaled, so all media is sent.
+      states[index] = ReenactmentPlan.SectionState(sends: true, receives: true)
+    }
+    let played = agreement.answer(to: client, plan, states: states)
+    var shown = server
+    let places = agreement.sections.values.map(\.place) + (agreement.data.map { [$0.place] } ?? [])
+    for place in places where shown.sections.indices.contains(place) {
+      shown.replaceMedia(at: place, with: played.sections[place])
+    }
+    return shown
+  }
+
+  // MARK: The call
+
+  private func watch(_ part: Part) {
+    notice("call \(part.call) is played")
+    let (limit, player) = (connectionLimit, part.player)
+    Task { [finish] in
+      for await _ in player.ended { break }
+      finish.yield()
+    }
+    Task { [weak self] in
+      try? await Task.sleep(for: limit)
+      if !player.hasBegun, self?.outcome?.player === player { player.stop() }
+    }
+  }
+
+  package func follow(_ states: PeerConnectionStates, in call: Int) {
+    let player = part.withLock { part -> ReenactmentPlayer? in
+      guard let current = part, current.call == call else { return nil }
+      if states.connection == .closed, !current.player.hasBegun {
+        // The application may try again, over a new connection.
+        part = nil
+        return nil
+      }
+      return current.player
+    }
+    player?.follow(states)
+  }
+
+  package func pass(_ packet: RelayedPacket, from side: RelaySide, in call: Int) -> RelayedPacket? {
+    guard
+      let (player, ownsData) = part.withLock({ part -> (ReenactmentPlayer, Bool)? in
+        guard let part, part.call == call else { return nil }
+        return (part.player, part.agreement.data != nil)
+      })
+    else { return packet }
+    if side == .near { player.receive(packet) }
+    switch packet.kind {
+    case .rtp: return side == .near ? packet : nil
+    case .sctp: return ownsData ? nil : packet
+    case .rtcp:
+      // What the client sends about its own media, and what the server says about that.
+      let kept: Set<RTCPType> =
+        side == .near
+        ? [.senderReport, .sourceDescription, .goodbye, .application]
+        : [.transportFeedback, .payloadFeedback]
+      let bytes = RTCPCompound.bytes(of: packet.bytes) { kept.contains($0) }
+      guard !bytes.isEmpty else { return nil }
+      return RelayedPacket(kind: .rtcp, transport: packet.transport, bytes: bytes)
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+import Reenactment
+import Replay
+import SDP
+import Synchronization
+import Tape
+import Testing
+import Wire
+
+@testable import Relaying
+
+/// Recorded packets in place of the server's media, for clients that know nothing of it.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct RelayedReenactmentTests {
+  private static let source =
+    URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+    .appending(path: "Captures/virtual-heavy-loss.take").path
+  private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
+  private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
+
+  /// Returns the first seconds of the recorded call.
+  private static func plan() throws -> ReenactmentPlan {
+    var plan = try ReenactmentPlan(take: source, peer: 1)
+    plan.packets.removeAll { $0.distance > .milliseconds(3_000) }
+    plan.messages = []
+    plan.channels = []
+    return plan
+  }
+
+  /// A relay with a stand-in, and an application's client with its own take.
+  private final class Stage: Sendable {
+    let plan: ReenactmentPlan
+    let rig: RelayRig
+    let clients: Session
+    let client: PeerConnection
+    let standIn: RelayedReenactment
+    let folder: URL
+
+    var relayed: String { folder.appending(path: "relay.take").path }
+    var received: String { folder.appending(path: "client.take").path }
+
+    init(_ change: (inout ReenactmentPlan) -> Void = { _ in }) async throws {
+      var plan = try RelayedReenactmentTests.plan()
+      change(&plan)
+      self.plan = plan
+      folder = FileManager.default.temporaryDirectory.appending(path: "stand-in-\(UUID())")
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      let made = Mutex<RelayedReenactment?>(nil)
+      rig = try await RelayRig(
+        take: folder.appending(path: "relay.take").path,
+        standIn: { clock in
+          let standIn = RelayedReenactment(
+            plan, repair: .asRecorded, clock: clock, connectionLimit: .seconds(60),
+            notice: { _ in })
+          made.withLock { $0 = standIn }
+          return standIn
+        })
+      standIn = try #require(made.withLock { $0 })
+      clients = try Session(
+        RelayRig.options(take: folder.appending(path: "client.take").path))
+      client = clients.makePeer(label: "client")
+    }
+
+    /// Passes a description through the relay.
+    func pass(_ description: SessionDescription?, from side: RelaySide) async throws
+      -> SessionDescription
+    {
+      let description = try #require(description)
+      let (text, _) = try await rig.relay.calls.pass(
+        description.type, description.sdp, from: side, on: 1)
+      return SessionDescription(type: description.type, sdp: text)
+    }
+
+    /// Negotiates a call that a peer of one side offers to a peer of the other.
+    func negotiate(
+      _ offerer: PeerConnection, from side: RelaySide, to answerer: PeerConnection
+    ) async throws {
+      for (one, other, sender) in [(offerer, answerer, side), (answerer, offerer, side.other)] {
+        try await one.setLocalDescription()
+        try await one.waitForGatheringComplete()
+        try await other.setRemoteDescription(
+          try await pass(try await one.localDescription, from: sender))
+      }
+    }
+
+    /// Waits until all was played, completes the takes, and checks what the client received.
+    func finish() async throws {
+      for await _ in standIn.finished { break }
+      let outcome = try #require(standIn.outcome)
+      await standIn.close()
+      try await rig.finish()
+      try await clients.finish()
+      let report = try ReenactmentReport(
+        plan, outcome, changesSent: 0, repair: .asRecorded, recording: relayed)
+      #expect(report.isComplete && report.packetsSent == plan.mediaPackets)
+      #expect(try #require(report.timing).median < 50)
+      // The packets are those of the plan, and none is the server's.
+      let (ssrcs, count) = (
+        Set(plan.streams.map { Int64($0.ssrc) }),
+        try Stage.number(
+          received, "SELECT count(*) FROM rtp WHERE peer = 1 AND direction = 'in'")
+      )
+      #expect(count == plan.mediaPackets)
+      let heard = try Stage.numbers(
+        received, "SELECT DISTINCT ssrc FROM rtp WHERE peer = 1 AND direction = 'in'")
+      #expect(Set(heard).isSubset(of: ssrcs), "\(heard)")
+      let decoded =
+        "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'in' AND kind = 'video' "
+        + "AND outcome = 'decoded'"
+      #expect(try Stage.number(received, decoded) > 3)
+      for take in [relayed, received] { try RelayedReenactmentTests.checkReplay(take) }
+    }
+
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    static func numbers(_ take: String, _ query: String) throws -> [Int64] {
+      let statement = try TakeFile.openForQueries(take).prepare(query)
+      var numbers: [Int64] = []
+      while try statement.step() { numbers.append(statement.values(Int64.self)) }
+      return numbers
+    }
+
+    static func number(_ take: String, _ query: String) throws -> Int64 {
+      try numbers(take, query).first ?? 0
+    }
+  }
+
+  private static func checkReplay(_ path: String) throws {
+    let result = TakeVerification.run(path: path, mode: .exact, isStrict: true)
+    #expect(result.isPassed, "\(result.details)")
+  }
+
+  @Test func aClientThatOffersGetsTheRecordedPacketsAndTheServerTheClients() async throws {
+    let stage = try await Stage()
+    defer { stage.remove() }
+    for peer in [stage.client, stage.rig.answerer] {
+      try await peer.addTrack(.audio, source: Self.tone)
+      try await peer.addTrack(.video, source: Self.pattern)
+    }
+    // Data goes on between the application and its server.
+    let channel = try await stage.client.createDataChannel("chat")
+    let echo = Task { [answerer = stage.rig.answerer] in
+      await answerer.forEachRemoteDataChannel { channel in
+        for await message in channel.messages { try? await channel.send(message) }
+      }
+    }
+    try await stage.rig.call(stage.client)
+    try await channel.waitUntilOpen()
+    let messages = channel.messages.makeAsyncIterator()
+    try await channel.send("to the server")
+    #expect(await messages.next() == .text("to the server"))
+    await RelayRig.receive(videoFrames: 5, blocks: 20, of: stage.rig.answerer)
+    // A change of the call by the client leaves the media as it is.
+    try await stage.client.addTransceiver(.audio, direction: .sendonly)
+    try await stage.rig.call(stage.client)
+    try await stage.finish()
+    await echo.value
+    // Both ends are in the relay's take, with what was played.
+    let ends = try Stage.numbers(
+      stage.relayed,
+      "SELECT count(*) FROM rtp JOIN peer USING (peer) WHERE label = 'near end 1' "
+        + "AND direction = 'in'")
+    #expect(ends == [Int64(stage.plan.mediaPackets)])
+  }
+
+  @Test func aServerThatOffersIsReplacedWhereItWouldSend() async throws {
+    let stage = try await Stage()
+    defer { stage.remove() }
+    // The application publishes over a connection of its own, which is only relayed.
+    let publisher = stage.clients.makePeer(label: "publisher")
+    let publishing = stage.rig.ends.makePeer(label: "publishing")
+    try await publisher.addTransceiver(.video, direction: .sendonly, source: Self.pattern)
+    try await stage.negotiate(publisher, from: .near, to: publishing)
+    await RelayRig.receive(videoFrames: 3, blocks: 0, of: publishing)
+    #expect(stage.standIn.outcome == nil && stage.standIn.refused.count == 1)
+    let server = stage.rig.answerer
+    try await server.addTrack(.audio, source: Self.tone)
+    try await server.addTrack(.video, source: Self.pattern)
+    try await stage.negotiate(server, from: .far, to: stage.client)
+    #expect(stage.standIn.outcome?.player.isReady == true)
+    // The server offers once more, with a further track.
+    try await stage.client.waitUntilConnected()
+    try await server.addTrack(.audio, source: Self.tone)
+    try await stage.negotiate(server, from: .far, to: stage.client)
+    try await stage.finish()
+  }
+
+  @Test func aCodecThatTheClientLacksIsNamedAndTheCallRelayed() async throws {
+    let stage = try await Stage { plan in
+      for index in plan.sections.indices {
+        for place in plan.sections[index].formats.indices
+        where plan.sections[index].formats[place].isMedia {
+          plan.sections[index].formats[place].name = "h265"
+        }
+      }
+    }
+    defer { stage.remove() }
+    try await stage.rig.answerer.addTrack(.video, source: Self.pattern)
+    try await stage.client.addTransceiver(.video, direction: .recvonly)
+    try await stage.rig.call(stage.client)
+    await RelayRig.receive(videoFrames: 3, blocks: 0, of: stage.client)
+    #expect(stage.standIn.outcome == nil)
+    #expect(stage.standIn.refused.first?.contains("H265") == true, "\(stage.standIn.refused)")
+    try await stage.rig.finish()
+    try await stage.clients.finish()
+  }
+}
