@@ -685,19 +685,36 @@ FROM channel AS made LEFT JOIN (
 ) AS total ON total.peer = made.peer AND total.channel = made.channel
 GROUP BY made.peer, made.channel;
 
--- RTP streams on the wire, from the first to the last packet.
+-- RTP streams on the wire, from the first to the last packet. Their loss, over all payload types of
+-- the SSRC, is the figure of `retake summary` and of the page.
 CREATE VIEW stream AS
+WITH
+  weight AS (
+    SELECT peer, direction, ssrc, payload_type,
+      count("row") AS packets,
+      sum(size) AS bytes,
+      min(at_ns) AS first_ns,
+      max(at_ns) AS last_ns
+    FROM rtp
+    GROUP BY peer, direction, ssrc, payload_type
+  )
 SELECT
-  peer, direction, ssrc, payload_type,
-  count("row") AS packets,
-  sum(size) AS bytes,
-  min(at_ns) AS first_ns,
-  max(at_ns) AS last_ns,
+  weight.peer AS peer, weight.direction AS direction, weight.ssrc AS ssrc,
+  weight.payload_type AS payload_type, weight.packets AS packets, weight.bytes AS bytes,
+  weight.first_ns AS first_ns, weight.last_ns AS last_ns,
   CASE
-    WHEN max(at_ns) > min(at_ns) THEN round(sum(size) * 8e9 / (max(at_ns) - min(at_ns)))
-  END AS bits_per_second
-FROM rtp
-GROUP BY peer, direction, ssrc, payload_type;
+    WHEN last_ns - first_ns > 100000000 THEN round(bytes * 8e9 / (last_ns - first_ns))
+  END AS bits_per_second,                                -- NULL: of 0.1 s and less
+  -- Received: missing on the wire. Sent: as its receiver's reports count them; NULL: no report.
+  CASE weight.direction WHEN 'in' THEN loss.lost ELSE loss.reported_lost END AS packets_lost,
+  CASE weight.direction
+    WHEN 'in' THEN 1.0 * loss.lost / loss.expected
+    ELSE 1.0 * loss.reported_lost / loss.reported_expected
+  END AS loss_share,                                     -- 0 to 1
+  loss.refused AS packets_refused                        -- came, and SRTP refused them; beside loss
+FROM weight
+LEFT JOIN loss ON loss.peer = weight.peer AND loss.direction = weight.direction
+  AND loss.ssrc = weight.ssrc;
 
 -- The bit rate of UDP payload on the wire, for every second of the take.
 CREATE VIEW bitrate AS
@@ -727,7 +744,7 @@ WITH
     WINDOW again AS (PARTITION BY peer, direction, ssrc, sequence ORDER BY row)
   ),
   spaced AS (
-    SELECT peer, direction, ssrc, row, is_reused,
+    SELECT peer, direction, ssrc, row, at_ns, is_reused,
       lag(is_reused) OVER stream AS was_reused,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
       ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
@@ -739,13 +756,16 @@ WITH
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
   ),
   marked AS (
-    SELECT peer, direction, ssrc, row, coalesce(step_size, 0) AS step_size,
-      coalesce((abs(step_size) >= 3000 OR step_size <= -100 AND ticks > 0) AND NOT (
-        step_size > 0
-        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2)
-        OR is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
-          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size), 0)
-        AS begins
+    SELECT peer, direction, ssrc, row, at_ns, coalesce(step_size, 0) AS step_size,
+      CASE
+        WHEN step_size IS NULL THEN 0
+        WHEN is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
+          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size) THEN 1
+        WHEN abs(step_size) < 3000 AND (step_size > -100 OR ticks <= 0) THEN 0
+        WHEN step_size > 0 AND step_size * 1.0 * lasted >= packets * pause / 2
+          AND step_size * 1.0 * lasted <= packets * pause * 2 THEN 0
+        ELSE 1
+      END AS begins
     FROM spaced
   ),
   parted AS (
@@ -753,23 +773,76 @@ WITH
     FROM marked
   ),
   extended AS (
-    SELECT peer, direction, ssrc, part,
-      sum(iif(begins, 0, step_size))
+    SELECT peer, direction, ssrc, part, row, at_ns,
+      sum(CASE WHEN begins = 1 THEN 0 ELSE step_size END)
         OVER (PARTITION BY peer, direction, ssrc, part ORDER BY row) AS position
     FROM parted
+  ),
+  -- The last sample of each received stream at peers where SRTP refused packets. What its
+  -- packetsLost exceeds the loss on the wire until then was refused.
+  refusing AS (
+    SELECT DISTINCT peer FROM event WHERE type = 'refused' AND (detail ->> '$.layer') = 'srtp'
+  ),
+  counted AS (
+    SELECT stat.peer AS peer, CAST((members ->> '$.ssrc') AS BIGINT) & 4294967295 AS ssrc,
+      stat."row" AS "row", CAST((members ->> '$.packetsLost') AS BIGINT) AS lost,
+      row_number() OVER (
+        PARTITION BY stat.peer, members ->> '$.ssrc' ORDER BY stat."row" DESC) AS age
+    FROM stat JOIN refusing ON refusing.peer = stat.peer
+    WHERE stat.type = 'inbound-rtp' AND (members ->> '$.packetsLost') IS NOT NULL
+  ),
+  -- What the reports on sent streams add to the loss. A restarted stream restarts the count; a late
+  -- packet decreases it by one.
+  told AS (
+    SELECT peer, ssrc, at_ns, lost,
+      coalesce(lag(CASE WHEN lost > 0 THEN lost ELSE 0 END) OVER (
+        PARTITION BY peer, ssrc ORDER BY "row"), 0) AS former
+    FROM report_block WHERE direction = 'in'
+  ),
+  reported AS (
+    SELECT peer, ssrc, max(at_ns) AS at_ns,
+      sum(CASE WHEN lost < 0 OR former - lost > 1000 THEN 0 ELSE lost - former END) AS lost
+    FROM told GROUP BY peer, ssrc
+  ),
+  part_loss AS (
+    SELECT extended.peer AS peer, extended.direction AS direction, extended.ssrc AS ssrc,
+      max(position) - min(position) + 1 AS expected,
+      count(DISTINCT position) AS received,
+      coalesce(
+        max(CASE WHEN extended.row < counted."row" THEN position END)
+          - min(CASE WHEN extended.row < counted."row" THEN position END) + 1
+          - count(DISTINCT CASE WHEN extended.row < counted."row" THEN position END), 0)
+        AS missed,                                       -- until the sample
+      sum(CASE WHEN extended.at_ns <= reported.at_ns THEN 1 ELSE 0 END) AS sent,
+      max(counted.lost) AS counted_lost,
+      max(CASE WHEN reported.lost < 0 THEN 0 ELSE reported.lost END) AS reported_lost
+    FROM extended
+    LEFT JOIN counted ON extended.direction = 'in' AND counted.peer = extended.peer
+      AND counted.ssrc = extended.ssrc AND counted.age = 1
+    LEFT JOIN reported ON extended.direction = 'out' AND reported.peer = extended.peer
+      AND reported.ssrc = extended.ssrc
+    GROUP BY extended.peer, extended.direction, extended.ssrc, part
   )
 SELECT
   peer, direction, ssrc,
   sum(expected) AS expected,
   sum(received) AS received,
-  sum(expected - received) AS lost
-FROM (
-  SELECT peer, direction, ssrc,
-    max(position) - min(position) + 1 AS expected,
-    count(DISTINCT position) AS received
-  FROM extended
-  GROUP BY peer, direction, ssrc, part
-)
+  sum(expected - received) AS lost,
+  -- Packets that came and that SRTP refused, which packetsLost of getStats counts as lost; NULL for
+  -- sent streams.
+  CASE
+    WHEN direction = 'out' THEN NULL
+    WHEN max(counted_lost) > sum(missed) THEN max(counted_lost) - sum(missed)
+    ELSE 0
+  END AS refused,
+  -- Of a sent stream: the packets before the last report of its receiver, and those of them that
+  -- the reports count as lost; NULL: no report.
+  CASE
+    WHEN max(reported_lost) > sum(sent) THEN max(reported_lost)
+    WHEN max(reported_lost) IS NOT NULL THEN sum(sent)
+  END AS reported_expected,
+  max(reported_lost) AS reported_lost
+FROM part_loss
 GROUP BY peer, direction, ssrc;
 
 -- The one-way delay of RTP packets between two peers of a take (of `merge --out`, or of a local

@@ -590,7 +590,9 @@ SELECT
   (stream.last_ns - stream.first_ns) / 1e9 AS seconds,
   stream.packets AS packets, stream.bytes AS bytes, stream.bits_per_second AS bits_per_second,
   loss.lost AS lost,                                     -- over all payload types of the SSRC
-  100.0 * loss.lost / loss.expected AS lost_percent
+  100.0 * loss.lost / loss.expected AS lost_percent,
+  stream.packets_lost AS packets_lost,                   -- if sent: by its receiver's reports
+  stream.loss_share AS loss_share, stream.packets_refused AS packets_refused
 FROM stream
 JOIN peer ON peer.peer = stream.peer
 LEFT JOIN named ON named.peer = stream.peer AND named.direction = stream.direction

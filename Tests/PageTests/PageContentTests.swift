@@ -11,8 +11,8 @@ struct PageContentTests {
   private func read(_ path: String) throws -> (data: PageData, columns: [UInt8]) {
     var content = PageContent(path: path)
     let reading = try content.read()
-    let findings = try PageContent.findings(path: path)
-    return (try PageData(reading.object(with: [("findings", findings)])), reading.columns)
+    let members = try PageContent.examined(path: path)
+    return (try PageData(reading.object(with: members)), reading.columns)
   }
 
   @Test func thePageHasEveryPacketAndFrameOfTheTake() throws {
@@ -187,6 +187,52 @@ struct PageContentTests {
       let printed = try TakeFindings(path: path).findings
       #expect(findings.map(\.text) == printed.map(\.text))
       #expect(findings.map(\.severity) == printed.map(\.severity.rawValue))
+    }
+  }
+
+  private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
+  private static let takes =
+    ((try? FileManager.default.contentsOfDirectory(atPath: captures)) ?? [])
+    .filter { $0.hasSuffix(".take") }.sorted()
+
+  /// The page shows what `retake summary` prints, word by word, and what `retake findings` says of
+  /// causes.
+  @Test(arguments: takes) func thePageHasTheFiguresOfTheSummary(take: String) throws {
+    typealias Object = [String: Any]
+    func object(_ json: String) throws -> Object {
+      try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? Object)
+    }
+    let path = Self.captures + take
+    let page = try object(try PageContent.examination(path: path))
+    let quality = try #require(page["quality"] as? Object)
+    let found = try TakeFindings(path: path)
+    let summary = try TakeSummary(path: path, findings: found)
+    let printed = try object(summary.json)
+    let media = try #require(quality["media"] as? [Object])
+    let cut = printed["media_cut"] as? Int ?? 0
+    #expect(media.count == ((printed["media"] as? [Object])?.count ?? 0) + cut)
+    let lines = summary.text().split(separator: "\n").map {
+      $0.split(separator: " ").joined(separator: " ")
+    }
+    for one in media.prefix(16) {
+      let cells = try #require(one["cells"] as? [String]).filter { !$0.isEmpty }
+      #expect(lines.contains(cells.joined(separator: " ")), "\(cells)")
+    }
+    for (one, other) in zip(media, try #require(printed["media"] as? [Object])) {
+      #expect(one["facts"] as? NSDictionary == other as NSDictionary)
+    }
+    for (one, other) in zip(
+      try #require(quality["connections"] as? [Object]),
+      try #require(printed["connections"] as? [Object]))
+    {
+      #expect(one as NSDictionary == other as NSDictionary)
+    }
+    let findings = try #require(page["findings"] as? [Object])
+    #expect(findings.count == found.findings.count)
+    for (one, finding) in zip(findings, found.findings) {
+      #expect(one["text"] as? String == finding.text)
+      #expect(one["side"] as? String == finding.sideWords)
+      #expect(one["confidence"] as? String == finding.confidence?.name)
     }
   }
 

@@ -194,7 +194,7 @@ actor OpenTakes {
   func findings(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
     let result = await foundProblems.task(for: FileStamp(path: path)) { () throws(TapeError) in
-      try PageContent.findings(path: path)
+      try PageContent.examination(path: path)
     }.value
     return try value(of: result)
   }

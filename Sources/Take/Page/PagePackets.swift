@@ -303,7 +303,7 @@ package struct PageCatalogue: Sendable {
         """
         SELECT take, label, start_utc, duration_ns, names, bytes, complete, codecs, relay,
           round_trip_ms, loss_share, concealed_share, findings, severity, finding, finding_text,
-          traffic, frozen_ns FROM take
+          traffic, frozen_ns, side, confidence, packets_refused FROM take
         """)
       while try rows.step() {
         let take = rows.text(0) ?? ""
@@ -344,12 +344,15 @@ package struct PageCatalogue: Sendable {
     let (severity, worst, text, traffic) = row.values(
       from: 13, String.self, String?.self, String?.self, String.self)
     let frozen = row.isNull(17) ? nil : row.integer(17)
+    let (side, confidence, refused) = row.values(
+      from: 18, String?.self, String?.self, Int64.self)
     self.isComplete = isComplete
     let findings = JSONText.object([
       ("count", .integer(count)),
       ("severity", .integer(FindingSeverity(name: severity)?.rawValue ?? 0)),
       ("level", worst == nil ? nil : .text(severity)), ("worst", worst.map { .text($0) }),
-      ("evidence", text.map { .text($0) }),
+      ("evidence", text.map { .text($0) }), ("side", side.map { .text($0) }),
+      ("confidence", confidence.map { .text($0) }),
     ])
     let facts = JSONText.object([
       ("findings", .list(ids.map { .text($0) })),
@@ -357,6 +360,7 @@ package struct PageCatalogue: Sendable {
       ("relay", .flag(isRelayed)), ("round_trip_ms", trip.map { .number($0) }),
       ("loss_share", loss.map { .number($0) }), ("concealed_share", concealed.map { .number($0) }),
       ("frozen_ns", frozen.map { .integer($0) }),
+      ("packets_refused", refused > 0 ? .integer(refused) : nil),
     ])
     members = [
       ("label", .text(label)), ("start", .text(start)), ("seconds", .number(Double(length) / 1e9)),

@@ -40,15 +40,15 @@ package struct TakePage: Sendable {
     tell: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(TapeError) {
     // Findings take as long as the rest, so they are computed in parallel on another connection.
-    let findings = Aside { () throws(TapeError) in try PageContent.findings(path: path) }
+    let examined = Aside { () throws(TapeError) in try PageContent.examined(path: path) }
     var content = PageContent(path: path)
     let reading = try content.read(keepsMessages: options.keepsMessages, tell: tell)
     tell("findings")
     let media = try media(path, isWanted: options.keepsMedia, tell: tell)
-    var data = reading.object(with: [
-      ("form", "\"file\""), ("findings", try findings.value()),
-      ("media", "[" + media.map(\.facts).joined(separator: ",") + "]"),
-    ])
+    var data = reading.object(
+      with: try examined.value() + [
+        ("form", "\"file\""), ("media", "[" + media.map(\.facts).joined(separator: ",") + "]"),
+      ])
     var title = reading.title
     if !options.keepsAddresses {
       var cover = AddressCover()

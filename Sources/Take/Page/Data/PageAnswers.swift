@@ -188,6 +188,8 @@ struct PageFindings {
     return """
       {"rule":\(jsonString(finding.id)),"peer":\(finding.worst?.peer ?? 0),\
       "severity":\(finding.severity.rawValue),"level":\(jsonString(finding.severity.name)),\
+      "side":\(jsonString(finding.sideWords)),\
+      "confidence":\(jsonString(finding.confidence?.name ?? "")),\
       "text":\(jsonString(finding.text)),"count":\(finding.detections.count),\
       "seconds":\(seconds(finding.lengthNanoseconds)),"spans":[\(spans.joined(separator: ","))],\
       "symptoms":[\(symptoms)],"sql":\(jsonString(sql))}

@@ -134,9 +134,17 @@ package struct PageContent: Sendable {
       members: members, columns: list.bytes, earlyCount: list.earlyCount, title: "")
   }
 
-  /// Returns a take's findings as JSON.
-  package static func findings(path: String) throws(TapeError) -> String {
-    PageFindings(try TakeFindings(path: path)).json
+  /// Reads a take's findings and the figures of its summary, as members whose values are JSON.
+  package static func examined(path: String) throws(TapeError) -> [(String, String)] {
+    let found = try TakeFindings(path: path)
+    let summary = try TakeSummary(path: path, findings: found)
+    return [("findings", PageFindings(found).json), ("quality", summary.pageObject)]
+  }
+
+  /// Returns a take's findings and the figures of its summary as a JSON object.
+  package static func examination(path: String) throws(TapeError) -> String {
+    let members = try examined(path: path).map { "\(jsonString($0.0)):\($0.1)" }
+    return "{" + members.joined(separator: ",\n") + "}"
   }
 
   /// Returns a take's label, or else the names in it, or else its file name.

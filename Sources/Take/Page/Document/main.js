@@ -20,7 +20,9 @@ import { makeConnection } from "./views/connection.js";
 import { copied } from "./views/copying.js";
 import { differences } from "./views/descriptions.js";
 import { filterEvents, makeEvents } from "./views/events.js";
-import { fillCards, fillFindings, fillPills, refreshFindingTimes } from "./views/findings.js";
+import {
+  fillCards, fillFindings, fillPills, fillQuality, refreshFindingTimes,
+} from "./views/findings.js";
 import { chooseScheme, listenToKeys } from "./views/keys.js";
 import { makeMedia, mediaTimes } from "./views/media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./views/packets.js";
@@ -86,17 +88,23 @@ function fill() {
   place("facts").textContent = takeFacts();
   fillPills();
   if (isComparing()) fillComparison();
-  else fillCards();
+  else {
+    fillCards();
+    fillQuality();
+  }
   fillFindings();
 }
 
 /** Requests the findings, which take longest. */
 async function addFindings() {
-  take.findings = await askJSON("findings", { name: take.name });
+  Object.assign(take, await askJSON("findings", { name: take.name }));
   take.isExamined = true;
   fillPills();
-  // The card of freezes uses findings.
-  if (!isComparing()) fillCards();
+  // Most cards show figures that come with the findings.
+  if (!isComparing()) {
+    fillCards();
+    fillQuality();
+  }
   fillFindings();
   soon();
 }

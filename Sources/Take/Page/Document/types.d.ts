@@ -48,6 +48,8 @@ interface Take {
   timeline: [at: number, step: number, peer: number, lane: string, what: string][];
   queries: Record<string, string>;
   findings: Finding[];
+  /** Missing before the take was examined. */
+  quality?: Quality;
   media?: any[];
   /** Made of the above when a take is read. */
   series: Series[];
@@ -70,8 +72,16 @@ interface Peer {
 /** A finding as `retake findings` has it; spans are the longest first. */
 interface Finding {
   rule: string; peer: number; severity: number; level: string; text: string; count: number;
+  /** On whose side its cause lies, in words, and how sure that is; empty where it is not known. */
+  side: string; confidence: string;
   seconds: number; spans: [from: number, to: number, evidence: string][]; sql: string;
   symptoms: Finding[];
+}
+
+/** The figures of `retake summary`, with the words that it prints for them. */
+interface Quality {
+  columns: string[]; media: { cells: string[]; facts: Record<string, any> }[]; media_cut?: number;
+  connections: Record<string, any>[];
 }
 
 interface Person {
@@ -201,6 +211,8 @@ interface Entry {
 /** The first finding of a take, and how many are medium or worse. */
 interface EntryFindings {
   count: number; severity: number; level?: string; worst?: string; evidence?: string;
+  /** On whose side its cause lies, and how sure that is. */
+  side?: string; confidence?: string;
 }
 
 /** The numbers of a call that a catalogue sorts and filters by. */
@@ -210,6 +222,8 @@ interface EntryFacts {
   findings: string[];
   /** Whether a pair in use went over a TURN server. */
   relay: boolean;
+  /** Packets that came and that SRTP refused, which are beside the loss. */
+  packets_refused?: number;
   /** Of the stream that lost most, from 0 to 1. */
   loss_share?: number;
   concealed_share?: number;

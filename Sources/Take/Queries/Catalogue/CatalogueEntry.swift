@@ -227,14 +227,16 @@ extension CatalogueEntry {
       list(connections.map(\.state), ", "),
       .number(connections.compactMap(\.connectedNanoseconds).max()),
       .measure(connections.compactMap(\.roundTrip?.median).max()),
-      .measure(media.reduce(0) { $0 + ($1.bitsPerSecond ?? 0) }),
+      .measure(media.reduce(0) { $0 + ($1.bitsPerSecond ?? 0) }.rounded()),
       .measure(media.compactMap(\.lossShare).max()),
       .integer(media.reduce(0) { $0 +| ($1.lost ?? 0) }),
+      .integer(media.reduce(0) { $0 +| $1.refused }),
       .measure(media.compactMap(\.jitterMilliseconds).max()),
       nanoseconds(media.reduce(0) { $0 + $1.frozenSeconds }),
       .number(media.reduce(0) { $0 +| $1.freezes }),
       .measure(media.compactMap(\.concealedShare).max()), .number(serious),
       .text(first?.severity.name), .text(first?.id), .text(first?.text),
+      .text(first?.sideWords), .text(first?.confidence?.name),
       .text("[" + traffic.map(String.init).joined(separator: ",") + "]"),
     ]
   }
@@ -253,9 +255,11 @@ extension CatalogueEntry {
     return [
       .integer(one.peer), .text(one.name), .text(one.direction.rawValue), .text(one.kind),
       .text(one.codec), .number(one.packets > 0 ? one.ssrc : nil), .number(one.track),
+      .integer(one.packets),
       .number(hasPicture ? one.width : nil), .number(hasPicture ? one.height : nil),
-      .measure(hasPicture ? one.framesPerSecond : nil), .measure(one.bitsPerSecond),
-      .number(one.lost), .measure(one.lossShare), .measure(one.jitterMilliseconds),
+      .measure(hasPicture ? one.framesPerSecond : nil), .measure(one.bitsPerSecond?.rounded()),
+      .number(one.lost), .measure(one.lossShare), .integer(one.refused),
+      .measure(one.jitterMilliseconds),
       nanoseconds(one.frozenSeconds), .number(one.freezes), .measure(one.concealedShare),
       .measure(one.level),
     ]
@@ -292,7 +296,11 @@ struct FindingRow: Sendable {
     }
     values = [
       .number(number), .number(parent), .number(depth), .text(finding.id),
-      .text(finding.severity.name), .text(finding.title), .text(finding.subject),
+      .text(finding.severity.name), .text(finding.side?.rawValue),
+      .text(finding.sideWords.isEmpty ? nil : finding.sideWords),
+      .text(finding.confidence?.name),
+      .text(finding.reservation.isEmpty ? nil : finding.reservation),
+      .text(finding.title), .text(finding.subject),
       .text(finding.text + replayed), .number(worst?.peer),
       .text(worst.flatMap { $0.kind.isEmpty ? nil : $0.kind }), .number(worst?.ssrc),
       .number(worst?.track), .text(worst?.direction?.rawValue),

@@ -1,4 +1,4 @@
-import Tape
+package import Tape
 import Wire
 
 /// The tables that queries on a catalogue can name.
@@ -67,12 +67,16 @@ package enum CatalogueSchema {
       "round_trip_ms": "median of the slowest connection",
       "bits_per_second": "of all its media together",
       "loss_share": "packets lost of the stream that lost most, 0 to 1",
-      "packets_lost": "of all streams together", "jitter_ms": "of the stream that had most",
+      "packets_lost": "of all streams together",
+      "packets_refused": "came, and SRTP refused them, of all streams together; beside loss",
+      "jitter_ms": "of the stream that had most",
       "frozen_ns": "how long pictures stood still, all streams together",
       "freezes": "how often", "concealed_share": "concealed audio of the worst stream, 0 to 1",
       "findings": "how many causes of severity medium or worse",
       "severity": "that of its first finding; NULL where nothing seems wrong",
       "finding": "the id of its first finding", "finding_text": "the sentence of it",
+      "side": "whose side its cause is on, in words; empty where that is not known",
+      "confidence": "how sure that is: certain, likely or possible",
       "traffic": "JSON: bytes on the wire in each sixtieth of it",
     ])
 
@@ -92,9 +96,13 @@ package enum CatalogueSchema {
     [
       "peer": "number", "name": "whose media, in words", "direction": "in or out",
       "kind": "audio or video", "codec": "name", "ssrc": "number", "track": "of the transceiver",
+      "packets": "of RTP; 0: none came of media that was agreed on",
       "width": "of the last picture", "height": "of the last picture",
       "frames_per_second": "shown", "bits_per_second": "on the wire",
-      "packets_lost": "packets", "loss_share": "0 to 1", "jitter_ms": "mean of interarrival",
+      "packets_lost": "on the wire; by the reports of its receiver, if that is not in the take",
+      "loss_share": "0 to 1; NULL: unknown",
+      "packets_refused": "came, and SRTP refused them; beside loss",
+      "jitter_ms": "mean of interarrival",
       "frozen_ns": "how long its picture stood still", "freezes": "how often",
       "concealed_share": "of its audio, 0 to 1", "level_dbov": "mean of what is no silence",
     ])
@@ -105,6 +113,10 @@ package enum CatalogueSchema {
       "number": "in the take, from 1 on, the cause that cost most first",
       "parent": "the number of what led to it; NULL for a cause", "depth": "0 for a cause",
       "id": "of the rule", "severity": "critical, high, medium, low or info",
+      "side": "network, server, signaling, sender, receiver, end or other-end; NULL: not known",
+      "side_name": "the same in words, such as the name of an end",
+      "confidence": "certain, likely or possible: how sure the cause and its side are",
+      "reservation": "why that is not certain; NULL where it is",
       "title": "of the rule", "subject": "of whom", "text": "the sentence", "peer": "number",
       "kind": "audio or video", "ssrc": "where it is about one", "track": "of the transceiver",
       "direction": "in or out", "from_ns": "its beginning", "to_ns": "its end",
@@ -134,7 +146,7 @@ package enum CatalogueSchema {
     name: "document", columns: ["kind", "json"], purpose: "Results of verbs.")
 
   /// The version of the file's layout.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
   /// "RTKC": a catalogue's application_id.
   static let applicationID: Int64 = 0x5254_4b43
 

@@ -7,22 +7,23 @@ extension TakeCatalogue {
   package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
-        "SELECT take, severity, from_ns, to_ns, text, id, parent FROM finding")
+        "SELECT take, severity, from_ns, to_ns, text, id, parent, side_name FROM finding")
       var rows: [[String]] = []
       while try found.step() {
         let (take, severity, from, to) = found.values(
           String.self, String.self, Int64.self, Int64.self)
-        let (text, id, parent) = found.values(from: 4, String.self, String.self, Int64?.self)
+        let (text, id, parent, side) = found.values(
+          from: 4, String.self, String.self, Int64?.self, String?.self)
         if parent == nil {
           rows.append([
-            take, severity, thousandths(from / 1_000_000), thousandths(to / 1_000_000), text, id,
-            "",
+            take, severity, thousandths(from / 1_000_000), thousandths(to / 1_000_000),
+            side ?? "", text, id, "",
           ])
         } else if let last = rows.indices.last, rows[last][0] == take {
           // Symptoms follow their cause.
-          let known = rows[last][6]
+          let known = rows[last][7]
           if !known.split(separator: ", ").contains(Substring(id)) {
-            rows[last][6] = known.isEmpty ? id : "\(known), \(id)"
+            rows[last][7] = known.isEmpty ? id : "\(known), \(id)"
           }
         }
       }
@@ -31,8 +32,8 @@ extension TakeCatalogue {
     guard !rows.isEmpty else { return "Nothing seems wrong in \(counted(takeCount, "take")).\n" }
     let affected = Set(rows.map { $0[0] }).count
     return TextTable(
-      columns: ["take", "severity", "from", "to", "finding", "id", "led to"], rows: rows,
-      alignsRight: [false, false, true, true, false, false, false], wraps: true
+      columns: ["take", "severity", "from", "to", "side", "finding", "id", "led to"], rows: rows,
+      alignsRight: [false, false, true, true, false, false, false, false], wraps: true
     ).text(look, ink: { row, column in column == 1 ? Self.ink(of: row[1]) : nil })
       + "\nFindings in \(affected) of \(counted(takeCount, "take")).\n"
   }
@@ -47,7 +48,8 @@ extension TakeCatalogue {
       let found = try connection.prepare(
         """
         SELECT take, label, duration_ns, names, codecs, state, round_trip_ms, loss_share,
-          frozen_ns, freezes, concealed_share, relay, severity, finding, findings FROM take
+          frozen_ns, freezes, concealed_share, relay, severity, finding, findings, packets,
+          packets_refused FROM take
         """)
       var rows: [[String]] = []
       while try found.step() { rows.append(Self.summaryCells(found)) }
@@ -74,14 +76,14 @@ extension TakeCatalogue {
       from: 4, String.self, String.self, Double?.self, Double?.self)
     let (frozen, freezes, concealed, isRelayed) = row.values(
       from: 8, Int64.self, Int64.self, Double?.self, Bool.self)
-    let (severity, finding, count) = row.values(
-      from: 12, String?.self, String.self, Int64.self)
+    let (severity, finding, count, packets, refused) = row.values(
+      from: 12, String?.self, String.self, Int64.self, Int64.self, Int64.self)
     let more = count > 1 ? ", \(count - 1) more" : ""
     return [
       label.isEmpty ? take : "\(take) (\(label))",
       severity.map { "\($0): \(finding)\(more)" } ?? "none", thousandths(duration / 1_000_000),
       names, codecs, state, trip.map { "\(decimal($0)) ms" } ?? "",
-      loss.map { "\(decimal($0 * 100)) %" } ?? "",
+      packets > 0 ? TakeSummary.lossText(loss, refused: refused) : "",
       freezes > 0 ? "\(decimal(Double(frozen) / 1e9)) s (\(freezes))" : "",
       concealed.map { "\(decimal($0 * 100)) %" } ?? "", isRelayed ? "relay" : "",
     ]

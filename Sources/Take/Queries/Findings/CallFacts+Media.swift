@@ -319,72 +319,73 @@ extension CallFacts {
   }
 }
 
-// MARK: - ReportedLosses
+// MARK: - KnownLosses
 
-/// Losses that are known only from reports and statistics, not from packets.
-struct ReportedLosses {
+/// The loss of streams: on the wire of received ones, by the receiver's reports of sent ones, as in
+/// the view `stream`; of connections without packets, from their statistics.
+struct KnownLosses {
+  /// A stream's loss.
+  struct Loss {
+    var lost: Int64?
+    var share: Double?
+    /// The packets that came and that SRTP refused, which statistics count as lost.
+    var refused: Int64 = 0
+  }
+
   private struct Source: Hashable {
     var peer: Int64
+    var direction: WireDirection
     var ssrc: Int64
   }
 
-  /// The counters in the last `remote-inbound-rtp` statistics of each sent stream.
-  private var remote: [Source: (lost: Int64, received: Int64?)] = [:]
-  /// The lost packets in the last `inbound-rtp` statistics, at peers where SRTP refused packets.
-  private var counted: [Source: Int64] = [:]
+  private var losses: [Source: Loss] = [:]
 
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
+      "SELECT peer, direction, ssrc, packets_lost, loss_share, packets_refused FROM stream")
+    while try rows.step() {
+      guard let direction = WireDirection(rawValue: rows.text(1) ?? "") else { continue }
+      losses[Source(peer: rows.integer(0), direction: direction, ssrc: rows.integer(2))] = Loss(
+        lost: rows.isNull(3) ? nil : rows.integer(3), share: rows.isNull(4) ? nil : rows.real(4),
+        refused: rows.integer(5))
+    }
+    try readReported(connection)
+  }
+
+  /// Reads what another stack's statistics say of the streams that it sent.
+  private mutating func readReported(
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) {
+    let rows = try connection.prepare(
       """
-      SELECT peer, type, members ->> '$.ssrc', members ->> '$.packetsLost',
+      SELECT stat.peer, members ->> '$.ssrc', members ->> '$.packetsLost',
         members ->> '$.packetsReceived'
-      FROM stat WHERE members ->> '$.packetsLost' IS NOT NULL AND (type = 'remote-inbound-rtp'
-        OR type = 'inbound-rtp' AND peer IN (
-          SELECT peer FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'))
-      ORDER BY row LIMIT \(CallFacts.most)
+      FROM stat JOIN peer ON peer.peer = stat.peer AND peer.role = 'reported'
+      WHERE type = 'remote-inbound-rtp' AND members ->> '$.packetsLost' IS NOT NULL
+      ORDER BY stat.row LIMIT \(CallFacts.most)
       """)
     while try rows.step() {
-      let source = Source(peer: rows.integer(0), ssrc: rows.integer(2) & 0xffff_ffff)
-      if rows.text(1) == "inbound-rtp" {
-        counted[source] = rows.integer(3)
-      } else {
-        remote[source] = (rows.integer(3), rows.isNull(4) ? nil : rows.integer(4))
-      }
+      let source = Source(
+        peer: rows.integer(0), direction: .outbound, ssrc: rows.integer(1) & 0xffff_ffff)
+      let lost = max(0, rows.integer(2))
+      losses[source] = Loss(
+        lost: lost,
+        share: rows.isNull(3) ? nil : Double(lost) / Double(max(1, rows.integer(3) +| lost)))
     }
   }
 
-  /// Returns the numbers of lost and expected packets of a stream; nil for a sent stream without
-  /// reports.
-  func loss(of stream: CallFacts.Stream, _ facts: CallFacts) -> (lost: Int64, expected: Int64)? {
-    guard stream.direction == .outbound else { return (stream.lost, stream.expected) }
-    if let loss = facts.reportedLoss(of: stream) { return loss }
-    return remote[Source(peer: stream.peer, ssrc: stream.ssrc)].map {
-      let lost = max(0, $0.lost)
-      return (lost, $0.received.map { $0 +| lost } ?? max(stream.packets, lost))
+  /// Returns a stream's loss; that of a sent stream is unknown without reports.
+  func loss(of stream: CallFacts.Stream) -> Loss {
+    let source = Source(peer: stream.peer, direction: stream.direction, ssrc: stream.ssrc)
+    var loss = losses[source] ?? Loss()
+    guard stream.counted != nil else { return loss }
+    if stream.direction == .inbound {
+      let share = Double(stream.lost) / Double(max(1, stream.expected))
+      return Loss(lost: stream.lost, share: share)
     }
-  }
-
-  /// Returns the number of received packets that the stream's statistics count as lost.
-  func refused(of stream: CallFacts.Stream) -> Int64 {
-    max(0, (counted[Source(peer: stream.peer, ssrc: stream.ssrc)] ?? 0) -| stream.lost)
-  }
-}
-
-extension CallFacts {
-  /// Returns the packets of a sent stream that its receiver's reports count as lost, and those sent
-  /// before the last report; nil without reports.
-  func reportedLoss(of stream: Stream) -> (lost: Int64, expected: Int64)? {
-    let own = reports.filter {
-      $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
-    }
-    guard let last = own.last else { return nil }
-    var (lost, former) = (Int64(0), Int64(0))
-    for report in own {
-      // A restarted stream restarts the count; a late packet decreases it by one.
-      lost +|= report.lost < 0 || former -| report.lost > 1000 ? 0 : report.lost -| former
-      former = max(0, report.lost)
-    }
-    lost = max(0, lost)
-    return (lost, max(lost, Int64(sum(of: stream, from: stream.first, to: last.at).packets)))
+    // Without the number of packets that its receiver has, the share is that of all.
+    loss.share =
+      loss.share ?? loss.lost.map { Double($0) / Double(max(1, stream.packets, $0)) }
+    return loss
   }
 }

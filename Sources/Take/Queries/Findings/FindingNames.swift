@@ -271,6 +271,9 @@ struct FindingEnds: Sendable {
   }
 
   private var others: [Int64: Int64] = [:]
+  /// The peers whose stack was recorded, rather than its packets or statistics.
+  private var recorded: Set<Int64> = []
+  private var reported: Set<Int64> = []
   /// A stream's index by SSRC and by transceiver, the same at both ends.
   private var bySource: [Source: Int64] = [:]
   private var byTrack: [Source: Int64] = [:]
@@ -283,7 +286,11 @@ struct FindingEnds: Sendable {
   }
 
   init(_ facts: CallFacts) {
-    for peer in facts.peers { others[peer.number] = peer.other }
+    for peer in facts.peers {
+      others[peer.number] = peer.other
+      if peer.isReported { reported.insert(peer.number) }
+      if !peer.isReported && !peer.isObserved { recorded.insert(peer.number) }
+    }
     // A transceiver's simulcast layers and repairs are one stream, named by the sender.
     let sorted = facts.streams.sorted {
       ($0.direction == .outbound ? 0 : 1, $0.role == .media ? 0 : 1, $0.first)
@@ -332,6 +339,15 @@ struct FindingEnds: Sendable {
     let other = others[detection.peer] ?? -detection.peer
     return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
   }
+
+  /// Returns whether the take has what a peer's stack did, rather than its packets or statistics.
+  func hasInside(of peer: Int64) -> Bool { recorded.contains(peer) }
+
+  /// Returns whether the take has what the stack of a peer's other end did.
+  func hasOtherInside(of peer: Int64) -> Bool { others[peer].map(recorded.contains) ?? false }
+
+  /// Returns whether a peer is known from its statistics alone.
+  func isReported(_ peer: Int64) -> Bool { reported.contains(peer) }
 
   /// Returns the lower number of a connection's two peers, which identifies it.
   func connection(of peer: Int64) -> Int64 { min(peer, others[peer] ?? peer) }

@@ -38,9 +38,12 @@ extension FindingRule {
       guard Double(end &- ready) / 1e6 >= limits["least_ms"] else { continue }
       let messages = facts.network.datagrams.messages.filter { $0.peer == peer.number }
       let words: String
+      var basis: FindingBasis?
       if messages.isEmpty {
         guard !peer.isObserved, let text = waitingWords(peer, facts, end &- ready) else { continue }
         words = text
+        // The end that had to begin may not be in the take.
+        basis = peer.other.flatMap(facts.peer)?.isObserved == false ? nil : .ambiguous
       } else {
         let own = messages.count { $0.direction == .outbound && $0.type == 1 }
         let theirs = messages.count { $0.direction == .inbound && $0.type == 1 }
@@ -55,7 +58,7 @@ extension FindingRule {
       found.append(
         Detection(
           "dtls-roles-clash", peer: peer.number, from: ready, to: end, words,
-          impact: FindingImpact(withoutMedia: Double(end &- ready) / 1e9)))
+          impact: FindingImpact(withoutMedia: Double(end &- ready) / 1e9), basis: basis))
     }
     return found
   }

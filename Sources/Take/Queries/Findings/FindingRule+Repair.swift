@@ -390,6 +390,7 @@ extension FindingRule {
         'in' AS direction,
         CASE WHEN detail ->> '$.reason' LIKE '%replay%' THEN 'low'
           WHEN detail ->> '$.reason' LIKE 'packet before%' THEN 'low' ELSE 'high' END AS severity,
+        iif(detail ->> '$.reason' LIKE 'authentication%', 'possible', NULL) AS confidence,
         1 << (count(*) - 1) AS count
       FROM event
       WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'

@@ -234,7 +234,8 @@ extension FindingRule {
             ? "; what was sent meanwhile may have waited on the way" : ""),
         direction: .inbound,
         impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
-        severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low)
+        severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low,
+        basis: held.silencer == .unknown ? .ambiguous : nil)
     }
   }
 

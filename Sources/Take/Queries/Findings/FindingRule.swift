@@ -82,6 +82,10 @@ package struct FindingRule: Sendable {
   /// columns of `Detection`; with it, rows that illustrate the detection.
   let template: String
   let detector: Detector?
+  /// Where the cause of the rule's findings lies; nil if the rule does not determine it.
+  package var side: FindingSide?
+  /// What the rule knows of the cause; nil if a rule file does not say.
+  package var basis: FindingBasis?
   /// Thresholds that a rule file overrides.
   var moved: [String: Double] = [:]
 
@@ -103,6 +107,8 @@ package struct FindingRule: Sendable {
     self.endsForPeople = endsForPeople
     self.template = sql
     self.detector = detector
+    side = FindingSide.of(id)
+    basis = FindingBasis.of(id)
   }
 
   var limits: Limits {
@@ -158,6 +164,10 @@ package struct Finding: Sendable {
   package var worstStream: String?
   /// The gaps in visibility at that time, which weaken the finding.
   package var doubts: [String] = []
+  /// How sure the cause and its side are; nil if a rule file does not say.
+  package var confidence: FindingConfidence?
+  /// Why it is not certain, in a few words; empty if it is, or if only `doubts` weaken it.
+  package var reservation = ""
   /// The result of replaying it with changes, if requested.
   package var explanation: String?
   /// The harm in seconds of all affected streams, by which findings are ordered.
@@ -199,72 +209,6 @@ package struct Finding: Sendable {
     }
     return sum
   }
-}
-
-/// The part of a call in which a finding's cause lies.
-package enum FindingSide: String, Sendable, Hashable, CaseIterable {
-  /// The path between the two ends, including NATs and firewalls.
-  case network
-  /// A STUN or TURN server.
-  case server
-  /// The signaling, or what the applications negotiated.
-  case signaling
-  /// The sender of the affected media: its devices, encoder or application.
-  case sender
-  /// The receiver of the affected media: its decoder or loudspeaker.
-  case receiver
-  /// The peer in whose rows the worst detection was made.
-  case end
-  /// The remote peer of that peer.
-  case otherEnd = "other-end"
-
-  /// Returns the side of a rule's findings; nil if the rule does not determine it.
-  static func of(_ rule: String) -> FindingSide? { table[rule] }
-
-  /// The ids of all rules with a side.
-  static var ids: Set<String> { Set(table.keys) }
-
-  private static let rules: [FindingSide: [String]] = [
-    .network: [
-      "address-changed", "checks-unanswered", "connection-churn", "consent-lost",
-      "consent-nearly-lost", "data-behind-loss", "duplicates", "family-mismatch", "high-jitter",
-      "high-round-trip", "ice-flapping", "large-packets-lost", "late-repair", "late-repair-delay",
-      "loss", "loss-at-peer", "loss-burst", "name-unresolved", "path-became-longer", "path-dead",
-      "path-stalled", "reordering", "repairs-missing", "rtcp-silence", "sent-not-arriving",
-      "srtp-refused", "standing-queue",
-    ],
-    .server: ["turn-refused", "turn-refused-seen", "turn-unreachable", "slow-server"],
-    .signaling: [
-      "answer-without-offer", "description-refused", "direction-refused", "dtls-roles-clash",
-      "duplicate-lines", "fingerprint-mismatch", "ice-password-wrong", "media-without-transceiver",
-      "negotiation-open", "no-remote-candidates", "no-repair", "only-host-candidates",
-      "payload-type-unknown", "payload-types-crossed", "refused-section", "renegotiation-storm",
-      "restart-unfinished", "section-rejected", "slow-signaling",
-    ],
-    .sender: [
-      "audio-paused", "camera-black", "camera-repeats", "camera-slow", "camera-stopped",
-      "clipped-microphone", "clock-drift", "codec-changed", "encoder-behind-source",
-      "encoder-capped", "encoder-limited-by-processor", "encoder-slow", "encoder-stopped",
-      "key-frame-requests-unanswered", "key-frame-too-large", "media-absent", "media-clock-jump",
-      "microphone-constant", "microphone-gaps", "microphone-quiet", "microphone-without-signal",
-      "pacer-delay", "picture-coarse", "rtcp-other-ssrc", "sequence-restart", "silent-audio",
-      "simulcast-layer-ended", "speech-while-muted", "uneven-timestamps", "video-paused",
-    ],
-    .receiver: [
-      "audio-not-played", "decoder-missing", "decoder-slow", "decoder-stuck", "playout-starved",
-      "silent-while-speaking",
-    ],
-    .end: [
-      "no-candidates", "process-starved", "send-failed", "slow-description", "socket-refused",
-    ],
-    .otherEnd: ["peer-starved", "wall-clock-jump"],
-  ]
-
-  private static let table: [String: FindingSide] = {
-    var table: [String: FindingSide] = [:]
-    for (side, ids) in rules { for id in ids { table[id] = side } }
-    return table
-  }()
 }
 
 extension Detection {
@@ -360,11 +304,14 @@ package struct Detection: Sendable, Hashable {
   package var impact = FindingImpact()
   /// A severity that differs from the rule's.
   package var severity: FindingSeverity?
+  /// What is known of the cause, where that differs from the rule's other detections.
+  package var basis: FindingBasis?
 
   package init(
     _ rule: String, peer: Int64, from: Int64, to: Int64, _ evidence: String, ssrc: Int64? = nil,
     track: Int64? = nil, direction: WireDirection? = nil, kind: String = "",
-    impact: FindingImpact = FindingImpact(), severity: FindingSeverity? = nil
+    impact: FindingImpact = FindingImpact(), severity: FindingSeverity? = nil,
+    basis: FindingBasis? = nil
   ) {
     self.rule = rule
     self.peer = peer
@@ -378,6 +325,7 @@ package struct Detection: Sendable, Hashable {
     self.kind = kind
     self.impact = impact
     self.severity = severity
+    self.basis = basis
   }
 
   package static func < (one: Self, other: Self) -> Bool {
@@ -390,7 +338,7 @@ extension Detection {
   /// A query's optional columns; further columns are only displayed.
   static let optionalColumns = [
     "ssrc", "track", "direction", "kind", "severity", "frozen_s", "concealed_s",
-    "without_media_s", "delay_ms", "share", "count",
+    "without_media_s", "delay_ms", "share", "count", "confidence",
   ]
 
   /// Reads a row from a rule's query.
@@ -409,6 +357,7 @@ extension Detection {
         frozen: real("frozen_s"), concealed: real("concealed_s"),
         withoutMedia: real("without_media_s"), delay: real("delay_ms"), share: real("share"),
         count: number("count") ?? 0),
-      severity: FindingSeverity(name: text("severity")))
+      severity: FindingSeverity(name: text("severity")),
+      basis: FindingConfidence(name: text("confidence")).map(FindingBasis.init))
   }
 }

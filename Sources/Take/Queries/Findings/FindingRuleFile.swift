@@ -31,6 +31,8 @@ package enum FindingRuleFile {
     var thresholds: [String: Double]?
     var causes: [String]?
     var silent_under: [String]?
+    var side: String?
+    var confidence: String?
   }
 
   private static let largest = 4 << 20
@@ -127,10 +129,30 @@ package enum FindingRuleFile {
     let thresholds = (entry.thresholds ?? [:]).sorted { $0.key < $1.key }.map {
       FindingRule.Threshold($0.key, $0.value, "", path)
     }
-    return FindingRule(
+    var rule = FindingRule(
       id: entry.id, severity: try severity(entry.severity ?? "medium", place, path),
       title: entry.title ?? entry.text ?? entry.id, scope: scope, thresholds: thresholds,
       causes: entry.causes ?? [], silentUnder: entry.silent_under ?? [], sql: sql)
+    let sides = FindingSide.allCases.map { ($0.rawValue, $0) }
+    let confidences = FindingConfidence.allCases.reversed().map { ($0.name, $0) }
+    rule.side = try known(entry.side, sides, "a side", place, path) ?? rule.side
+    rule.basis = try known(entry.confidence, confidences, "a confidence", place, path)
+      .map(FindingBasis.init)
+    return rule
+  }
+
+  /// Returns the value of a word; nil without a word.
+  private static func known<Value>(
+    _ word: String?, _ values: [(name: String, value: Value)], _ what: String, _ place: String,
+    _ path: String
+  ) throws(TapeError) -> Value? {
+    guard let word else { return nil }
+    if let found = values.first(where: { $0.name == word }) { return found.value }
+    let names = values.map(\.name)
+    throw TapeError(
+      path: path, place: place,
+      reason: "\(word) is not \(what); give \(names.dropLast().joined(separator: ", ")) or "
+        + (names.last ?? ""))
   }
 
   private static func reason(_ error: DecodingError) -> String {

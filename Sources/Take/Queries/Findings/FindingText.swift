@@ -141,6 +141,8 @@ extension TakeFindings {
       ("subject", .text(finding.subject)),
       ("side", finding.side.map { .text($0.rawValue) }),
       ("side_name", finding.sideWords.isEmpty ? nil : .text(finding.sideWords)),
+      ("confidence", finding.confidence.map { .text($0.name) }),
+      ("reservation", finding.reservation.isEmpty ? nil : .text(finding.reservation)),
       ("peer", finding.worst.map { .integer($0.peer) }),
       ("kind", finding.worst.flatMap { $0.kind.isEmpty ? nil : .text($0.kind) }),
       ("from_ns", .integer(finding.fromNanoseconds)), ("to_ns", .integer(finding.toNanoseconds)),
@@ -193,8 +195,17 @@ extension Finding {
       ? worstStream.map { "\($0), " } ?? "" : ""
     var text = head + (more.isEmpty ? ": " : more) + only + worst.evidence
     if !cost.isEmpty, !symptoms.isEmpty { text += "; \(cost)" }
-    if !doubts.isEmpty { text += " (weakened: \(doubts.joined(separator: "; ")))" }
-    return text
+    return text + weakness
+  }
+
+  /// How sure it is, unless it is certain, and why it is not.
+  private var weakness: String {
+    var words = confidence.map { $0 == .certain ? "" : $0.name } ?? ""
+    if !reservation.isEmpty { words += ": \(reservation)" }
+    if !doubts.isEmpty {
+      words += (words.isEmpty ? "" : "; ") + "weakened: \(doubts.joined(separator: "; "))"
+    }
+    return words.isEmpty ? "" : " (\(words))"
   }
 
   /// How often it happened: a sample of counters may have several freezes.

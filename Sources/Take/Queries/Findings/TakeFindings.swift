@@ -310,7 +310,8 @@ struct FindingTree {
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
     finding.doubts = doubts(of: own)
-    finding.side = FindingSide.of(own[0].rule)
+    if let rule { judge(&finding, rule) }
+    finding.side = rule?.side
     finding.sideWords = names.side(of: finding)
     return finding
   }
@@ -330,6 +331,17 @@ struct FindingTree {
     let isShort =
       high.allSatisfy { $0.impact.harmSeconds > 0 } && ends.weight(of: all) < Self.leastNoticed
     return isShort ? .medium : .high
+  }
+
+  /// Sets the confidence of a finding: that of its surest detection.
+  private func judge(_ finding: inout Finding, _ rule: FindingRule) {
+    for detection in finding.detections {
+      guard let basis = detection.basis ?? rule.basis else { continue }
+      var (confidence, reservation) = basis.judge(detection, of: rule, ends)
+      if gaps.contains(where: { $0.weakens(detection) }) { confidence = confidence.weakened }
+      guard finding.confidence.map({ $0 < confidence }) ?? true else { continue }
+      (finding.confidence, finding.reservation) = (confidence, reservation)
+    }
   }
 
   /// Returns descriptions of what could not be seen while they lasted.

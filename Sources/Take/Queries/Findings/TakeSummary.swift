@@ -43,7 +43,7 @@ package struct TakeSummary: Sendable {
     var width: Int32 = 0
     var height: Int32 = 0
     var framesPerSecond = 0.0
-    /// The mean; nil if all packets were counted at one instant.
+    /// The mean; nil if the stream is too short for a rate.
     var bitsPerSecond: Double?
     /// The lost packets and their share; nil if unknown, as for a sent stream without receiver
     /// reports.
@@ -172,7 +172,7 @@ package struct TakeSummary: Sendable {
         peer: rows.integer(0), track: rows.integer(1), direction: rows.text(2) ?? "")
       levels[name] = rows.real(3)
     }
-    let losses = try ReportedLosses(connection)
+    let losses = try KnownLosses(connection)
     for stream in facts.streams where stream.role == .media {
       // If both ends are in the take, the receiver's measurement is used.
       guard stream.direction == .inbound || facts.otherEnd(of: stream) == nil else { continue }
@@ -189,7 +189,7 @@ package struct TakeSummary: Sendable {
 
   private func described(
     _ stream: CallFacts.Stream, _ facts: CallFacts, _ levels: [LevelName: Double],
-    _ losses: ReportedLosses
+    _ losses: KnownLosses
   ) -> Media {
     let detection = Detection(
       "", peer: stream.peer, from: 0, to: 0, "", ssrc: stream.ssrc, track: stream.track,
@@ -197,14 +197,12 @@ package struct TakeSummary: Sendable {
     var media = Media(
       peer: stream.peer, name: findings.names.media(of: detection), direction: stream.direction,
       kind: stream.kind, codec: stream.codec, ssrc: stream.ssrc, track: stream.track)
-    let seconds = Double(max(stream.last &- stream.first, 1)) / 1e9
+    let seconds = Double(stream.last &- stream.first) / 1e9
     let bytes = max(0, stream.bytes -| (stream.counted?.bytesBefore ?? 0))
     media.bitsPerSecond = seconds > 0.1 ? (Double(bytes) * 8 / seconds).rounded() : nil
     media.packets = stream.packets
-    if stream.direction == .inbound { media.refused = losses.refused(of: stream) }
-    if let loss = losses.loss(of: stream, facts) {
-      (media.lost, media.lossShare) = (loss.lost, Double(loss.lost) / Double(max(loss.expected, 1)))
-    }
+    let loss = losses.loss(of: stream)
+    (media.lost, media.lossShare, media.refused) = (loss.lost, loss.share, loss.refused)
     let spaced = stream.buckets.reduce(0) { $0 +| Int64($1.spaced) }
     let jitter = stream.buckets.reduce(0) { $0 +| Int64($1.jitterMicroseconds) }
     if spaced > 0 { media.jitterMilliseconds = Double(jitter) / Double(spaced) / 1e3 }
@@ -252,6 +250,10 @@ package struct TakeSummary: Sendable {
 }
 
 extension TakeSummary {
+  private static let mediaColumns = [
+    "media", "codec", "picture", "kbit/s", "loss", "jitter", "frozen", "concealed", "level",
+  ]
+
   /// The maximum number of streams in the text; further streams are only counted.
   private static let mediaMaximum = 16
 
@@ -263,11 +265,7 @@ extension TakeSummary {
       text +=
         "\n"
         + TextTable(
-          columns: [
-            "media", "codec", "picture", "kbit/s", "loss", "jitter", "frozen", "concealed",
-            "level",
-          ],
-          rows: rows,
+          columns: Self.mediaColumns, rows: rows,
           alignsRight: [false, false, false, true, true, true, true, true, true], wraps: true
         ).text(look) { _, _ in nil }
       let rest = media.count -| Self.mediaMaximum
@@ -310,7 +308,7 @@ extension TakeSummary {
     }
     return [
       media.name, media.codec, picture, media.bitsPerSecond.map { decimal($0 / 1e3) } ?? "?",
-      Self.loss(media),
+      Self.lossText(media.lossShare, refused: media.refused),
       media.jitterMilliseconds.map { "\(decimal($0)) ms" } ?? "",
       media.freezes > 0 ? "\(decimal(media.frozenSeconds)) s (\(media.freezes))" : "",
       media.concealedShare.map { "\(decimal($0 * 100)) %" } ?? "",
@@ -318,11 +316,11 @@ extension TakeSummary {
     ]
   }
 
-  /// Formats the share of lost packets; `?` if it is unknown.
-  private static func loss(_ media: Media) -> String {
-    guard let lost = media.lost, let share = media.lossShare else { return "?" }
-    return (lost > 0 && share < 0.0005 ? "under 0.1 %" : "\(decimal(share * 100)) %")
-      + (media.refused > 0 ? ", \(media.refused) refused" : "")
+  /// Formats the share of lost packets, and how many were refused; `?` if it is unknown.
+  static func lossText(_ share: Double?, refused: Int64) -> String {
+    guard let share else { return "?" }
+    return (share > 0 && share < 0.0005 ? "under 0.1 %" : "\(decimal(share * 100)) %")
+      + (refused > 0 ? ", \(refused) refused" : "")
   }
 
   /// The JSON's size limit in bytes, because it is passed to programs and language models.
@@ -348,6 +346,8 @@ extension TakeSummary {
         ("text", short(finding.text)), ("from_ns", .integer(finding.fromNanoseconds)),
         ("to_ns", .integer(finding.toNanoseconds)),
         ("side", finding.side.map { .text($0.rawValue) }),
+        ("side_name", finding.sideWords.isEmpty ? nil : .text(finding.sideWords)),
+        ("confidence", finding.confidence.map { .text($0.name) }),
       ]
       if !symptoms.isEmpty {
         members.append(("symptoms", .list(symptoms.map { tree($0, depth -| 1) })))
@@ -396,6 +396,24 @@ extension TakeSummary {
     }
     return .object(members)
   }
+
+  /// The media and connections for the page: as in `json`, and each medium's cells of the text.
+  package var pageObject: String {
+    func whole(_ text: String) -> JSONText { .text(text) }
+    let flows = media.prefix(Self.pageMaximum).map { one in
+      JSONText.object([
+        ("cells", .list(cells(one).map { .text($0) })), ("facts", object(one, whole)),
+      ])
+    }
+    return JSONText.object([
+      ("columns", .list(Self.mediaColumns.map { .text($0) })), ("media", .list(flows)),
+      ("media_cut", cut(media.count, flows.count)),
+      ("connections", .list(connections.prefix(Self.pageMaximum).map { object($0, whole) })),
+    ]).text
+  }
+
+  /// The maximum number of streams on the page.
+  private static let pageMaximum = 200
 
   /// Converts milliseconds to integral nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> JSONText {

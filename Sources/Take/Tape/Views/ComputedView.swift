@@ -43,6 +43,7 @@ final class ViewFacts {
   private var rowFunction: RowFunction?
   private var stamp: Stamp?
   private var streamFacts: StreamFacts?
+  private var streamLosses: [StreamLoss]?
   private var packetFacts: PacketFacts?
   private var clearFacts: ClearFacts?
   private var feedbackFacts: [ClearFacts.Feedback]?
@@ -88,7 +89,7 @@ final class ViewFacts {
     let now = try currentStamp()
     guard now != stamp else { return }
     stamp = now
-    (streamFacts, packetFacts, clearFacts) = (nil, nil, nil)
+    (streamFacts, streamLosses, packetFacts, clearFacts) = (nil, nil, nil, nil)
     (feedbackFacts, retransmissionFacts) = (nil, nil)
   }
 
@@ -98,6 +99,15 @@ final class ViewFacts {
     let facts = try StreamFacts(self)
     streamFacts = facts
     return facts
+  }
+
+  /// Returns the loss of each stream, in their order.
+  func losses() throws(SQLiteError) -> [StreamLoss] {
+    try refresh()
+    if let streamLosses { return streamLosses }
+    let losses = try StreamLoss.all(self)
+    streamLosses = losses
+    return losses
   }
 
   func packets() throws(SQLiteError) -> PacketFacts {

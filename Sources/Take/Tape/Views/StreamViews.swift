@@ -5,12 +5,17 @@ enum StreamViews {
   private static let stream: ComputedView = ComputedView(
     name: "stream",
     columns: ComputedView.columns(
-      "peer direction:t ssrc payload_type packets bytes first_ns last_ns bits_per_second:r")
+      "peer direction:t ssrc payload_type packets bytes first_ns last_ns bits_per_second:r "
+        + "packets_lost loss_share:r packets_refused")
   ) { (facts, _) throws(SQLiteError) in
     var rows = stream.empty()
     let found = try facts.streams()
-    for one in found.streams {
+    let losses = try facts.losses()
+    for (one, loss) in zip(found.streams, losses) {
       let end = found.ends[one.end]
+      let (lost, expected) =
+        end.direction == "in"
+        ? (loss.lost, loss.expected) : (loss.reportedLost, loss.reportedExpected)
       for share in one.shares {
         rows.add(end.peer)
         rows.add(text: end.direction)
@@ -20,9 +25,15 @@ enum StreamViews {
         rows.add(share.first)
         rows.add(share.last)
         rows.add(
-          real: share.last > share.first
+          real: share.last - share.first > 100_000_000
             ? (Double(share.bytes) * 8e9 / Double(share.last - share.first))
               .rounded(.toNearestOrAwayFromZero) : nil)
+        rows.add(lost)
+        rows.add(
+          real: lost.flatMap { lost in
+            expected.flatMap { $0 == 0 ? nil : Double(lost) / Double($0) }
+          })
+        rows.add(loss.refused)
       }
     }
     return rows.sorted(by: [0, 1, 2, 3])
@@ -118,32 +129,25 @@ enum StreamViews {
   }
 
   private static let loss: ComputedView = ComputedView(
-    name: "loss", columns: ComputedView.columns("peer direction:t ssrc expected received lost")
+    name: "loss",
+    columns: ComputedView.columns(
+      "peer direction:t ssrc expected received lost refused reported_expected reported_lost")
   ) { (facts, _) throws(SQLiteError) in
     var rows = loss.empty()
     let found = try facts.streams()
-    for one in found.streams {
-      var expected: Int64 = 0
-      var received: Int64 = 0
-      var last: Distinct?
-      forEachDistinct(of: one, found.packets) { next in
-        let step = last.flatMap { $0.part == next.part ? next.place - $0.place : nil }
-        expected &+= step ?? 1
-        received += 1
-        last = next
-      }
+    for (one, loss) in zip(found.streams, try facts.losses()) {
       rows.add(found.ends[one.end].peer)
       rows.add(text: found.ends[one.end].direction)
-      rows.add(one.ssrc)
-      rows.add(expected)
-      rows.add(received)
-      rows.add(expected &- received)
+      for number in [one.ssrc, loss.expected, loss.received, loss.lost] { rows.add(number) }
+      rows.add(loss.refused)
+      rows.add(loss.reportedExpected)
+      rows.add(loss.reportedLost)
     }
     return rows.sorted(by: [0, 1, 2])
   }
 
   /// A packet at its position in its stream.
-  private struct Distinct {
+  fileprivate struct Distinct {
     var part: Int32
     var place: Int64
     var row: Int64
@@ -153,7 +157,7 @@ enum StreamViews {
 
   /// Calls a closure with a stream's packets by position, without duplicates: the first occurrence
   /// stays.
-  private static func forEachDistinct(
+  fileprivate static func forEachDistinct(
     of stream: StreamFacts.Stream, _ packets: PacketFacts, _ body: (Distinct) -> Void
   ) {
     func before(_ left: StreamFacts.Place, _ right: StreamFacts.Place) -> Bool {
@@ -265,5 +269,112 @@ enum StreamViews {
       }
     }
     return rows
+  }
+}
+
+// MARK: - StreamLoss
+
+/// A stream's loss: on the wire, refused by its receiver, and reported by it.
+struct StreamLoss {
+  private(set) var expected: Int64 = 0
+  private(set) var received: Int64 = 0
+  var lost: Int64 { expected &- received }
+  /// The packets that came and that SRTP refused; nil for a sent stream.
+  private(set) var refused: Int64?
+  /// The packets of a sent stream before its receiver's last report, and those that the reports
+  /// count as lost; nil without a report.
+  private(set) var reportedExpected: Int64?
+  private(set) var reportedLost: Int64?
+
+  private struct Source: Hashable {
+    var peer: Int64
+    var ssrc: Int64
+  }
+
+  /// Returns the loss of each stream, in order, by the rules of the view `loss`.
+  static func all(_ facts: ViewFacts) throws(SQLiteError) -> [StreamLoss] {
+    let found = try facts.streams()
+    let (samples, reports) = (try samples(facts), try reports(facts))
+    return found.streams.map { stream in
+      let end = found.ends[stream.end]
+      let source = Source(peer: end.peer, ssrc: stream.ssrc)
+      return end.direction == "in"
+        ? StreamLoss(received: stream, found.packets, samples[source])
+        : StreamLoss(sent: stream, found.packets, reports[source])
+    }
+  }
+
+  private init(_ stream: StreamFacts.Stream, _ packets: PacketFacts) {
+    var last: StreamViews.Distinct?
+    StreamViews.forEachDistinct(of: stream, packets) { next in
+      expected &+= last.flatMap { $0.part == next.part ? next.place &- $0.place : nil } ?? 1
+      received += 1
+      last = next
+    }
+  }
+
+  private init(
+    received stream: StreamFacts.Stream, _ packets: PacketFacts,
+    _ sample: (row: Int64, lost: Int64)?
+  ) {
+    self.init(stream, packets)
+    refused = 0
+    guard let sample else { return }
+    var early = stream
+    early.places.removeAll { packets.packets[Int($0.packet)].row >= sample.row }
+    refused = max(0, sample.lost &- StreamLoss(early, packets).lost)
+  }
+
+  private init(
+    sent stream: StreamFacts.Stream, _ packets: PacketFacts, _ report: (at: Int64, lost: Int64)?
+  ) {
+    self.init(stream, packets)
+    guard let report else { return }
+    let sent = stream.places.count { packets.packets[Int($0.packet)].at <= report.at }
+    reportedLost = max(0, report.lost)
+    reportedExpected = max(Int64(sent), max(0, report.lost))
+  }
+
+  /// Returns the last sample of each received stream at peers where SRTP refused packets.
+  private static func samples(
+    _ facts: ViewFacts
+  ) throws(SQLiteError) -> [Source: (row: Int64, lost: Int64)] {
+    var samples: [Source: (row: Int64, lost: Int64)] = [:]
+    let rows = try facts.prepare(
+      """
+      SELECT peer, CAST(members ->> '$.ssrc' AS BIGINT) & 4294967295, row,
+        CAST(members ->> '$.packetsLost' AS BIGINT)
+      FROM stat WHERE type = 'inbound-rtp' AND members ->> '$.packetsLost' IS NOT NULL
+        AND peer IN (
+          SELECT peer FROM event WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp')
+      ORDER BY row
+      """)
+    while try rows.step() {
+      samples[Source(peer: rows.integer(0), ssrc: rows.integer(1))] = (
+        rows.integer(2), rows.integer(3)
+      )
+    }
+    return samples
+  }
+
+  /// Returns the time of the last report on each sent stream, and the loss by all of them.
+  private static func reports(
+    _ facts: ViewFacts
+  ) throws(SQLiteError) -> [Source: (at: Int64, lost: Int64)] {
+    var reports: [Source: (at: Int64, lost: Int64)] = [:]
+    var former: [Source: Int64] = [:]
+    let rows = try facts.prepare(
+      "SELECT peer, ssrc, at_ns, lost FROM report_block WHERE direction = 'in' ORDER BY row")
+    while try rows.step() {
+      let source = Source(peer: rows.integer(0), ssrc: rows.integer(1))
+      let (at, lost) = (rows.integer(2), rows.integer(3))
+      let before = former[source] ?? 0
+      // A restarted stream restarts the count; a late packet decreases it by one.
+      let more = lost < 0 || before &- lost > 1000 ? 0 : lost &- before
+      former[source] = max(0, lost)
+      let sum = reports[source]
+      reports[source] = (max(sum?.at ?? at, at), (sum?.lost ?? 0) &+ more)
+    }
+    return reports
   }
 }

@@ -170,7 +170,9 @@ function takeRow(entry) {
     make("td", {}, findingPill(entry.details?.findings)),
     make("td", {}, facts ? [...facts.codecs, ...(facts.relay ? ["over a relay"] : [])].join(", ")
       : ""),
-    number(facts?.loss_share, percent), number(facts?.concealed_share, percent),
+    number(facts?.loss_share, (share) => percent(share)
+      + (facts.packets_refused ? `, ${facts.packets_refused} refused` : "")),
+    number(facts?.concealed_share, percent),
     number(facts?.frozen_ns, (time) => (time ? duration(time / 1e9) : "never")),
     number(facts?.round_trip_ms, (time) => duration(time / 1e3)),
     make("td", {}, sparkline(entry.details?.spark)));
@@ -180,7 +182,9 @@ function takeRow(entry) {
 function findingPill(found) {
   if (!found) return "…";
   const more = found.count > 1 ? `, ${found.count - 1} more` : "";
+  const where = [found.side, found.confidence].filter(Boolean).join(", ");
+  const cause = where ? ` (${where})` : "";
   return make("span", {
     class: `pill ${tonesOfSeverity[found.severity]}`, title: found.evidence ?? "",
-  }, found.worst ? `${found.level}: ${found.worst}${more}` : "none");
+  }, found.worst ? `${found.level}: ${found.worst}${cause}${more}` : "none");
 }

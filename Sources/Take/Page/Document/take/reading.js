@@ -95,9 +95,9 @@ const optionalLists = [
 export function adopt(data, bytes) {
   const series = seriesIn(data, bytes);
   const former = take.series;
-  const { findings } = take;
+  const { findings, quality } = take;
   if (!data.isBrief) for (const list of optionalLists) delete take[list];
-  Object.assign(take, { findings }, data);
+  Object.assign(take, { findings, quality }, data);
   take.series = former.length ? joined(former, series, data.isBrief) : series;
   take.seconds = Math.max(take.seconds, 0.001);
   take.people = people();

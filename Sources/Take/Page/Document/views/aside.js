@@ -10,7 +10,7 @@ import { bitRate, byteCount, counted, duration } from "../shared/words.js";
 import { hasLateValues, seekCommand, seriesOf, take } from "../take/take.js";
 import { cards } from "./cards.js";
 import { copyLink, copyPicture, copyText, markdown, picture } from "./copying.js";
-import { findingText } from "./findings.js";
+import { findingLine } from "./findings.js";
 
 const sections = {};
 
@@ -141,5 +141,5 @@ export function fillSelection() {
 export function copyMarkdown() {
   const values = clock.cursor === null ? []
     : valuesAt(clock.cursor).map(([lane, text]) => [`${lane.group.name}: ${lane.label}`, text]);
-  copyText(markdown(cards(), take.findings.map(findingText), values));
+  copyText(markdown(cards(), take.findings.map(findingLine), values));
 }

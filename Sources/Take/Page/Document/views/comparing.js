@@ -16,12 +16,11 @@ const side = () => ({
 /** Reads a second take and compares it with the first. */
 export async function besides(name) {
   const first = take.reading;
-  first.data.findings = await askJSON("findings", { name: take.name });
-  take.findings = first.data.findings;
-  first.data.isExamined = true;
+  Object.assign(first.data, await askJSON("findings", { name: take.name }), { isExamined: true });
+  Object.assign(take, first.data);
   sides.push(side());
   const reading = await askReading("take", { name, overview: 1 });
-  const second = { ...reading.data, name, findings: await askJSON("findings", { name }) };
+  const second = { ...reading.data, name, ...await askJSON("findings", { name }) };
   // Cards are computed with one take loaded.
   take.series = [];
   adopt(second, reading.bytes);
@@ -49,6 +48,7 @@ export function fillComparison() {
       || "nothing");
   };
   const heads = ["", left.name, right.name];
+  place("quality").replaceChildren();
   place("cards").replaceChildren(make("div", { class: "card", id: "comparison" },
     make("table", { class: "grid" },
       make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),

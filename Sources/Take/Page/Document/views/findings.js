@@ -15,11 +15,40 @@ export function fillCards() {
     make("span", {}, card.note))));
 }
 
+/** The table of media, in the words of `retake summary`. */
+export function fillQuality() {
+  const box = place("quality");
+  const { columns, media, media_cut: cut } = take.quality ?? { media: [] };
+  if (!media.length) {
+    box.replaceChildren();
+    return;
+  }
+  // What no stream has needs no column.
+  const shown = columns.map((title, at) => ({ title, at }))
+    .filter(({ at }) => media.some(({ cells }) => cells[at]));
+  const kind = (at) => (at > 2 ? "number" : false);
+  box.replaceChildren(make("div", { class: "wide", tabindex: 0, role: "region",
+    "aria-label": "Table of media" },
+  make("table", { class: "grid" },
+    make("thead", {}, make("tr", {}, shown.map(({ title, at }) =>
+      make("th", { scope: "col", class: kind(at) }, title)))),
+    make("tbody", {}, media.map(({ cells }) => make("tr", {}, shown.map(({ at }) =>
+      make("td", { class: kind(at) }, cells[at])))))),
+  cut ? make("p", {}, `and ${counted(cut, "more stream")}`) : null));
+}
+
 /** The tones of severities: 5 is critical, 1 is informational. */
 const severityTones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
 
 /** A finding as a sentence, in the words of `retake findings`. */
 export const findingText = (finding) => finding.text;
+
+/** On whose side the cause of a finding lies, and how sure that is. */
+const causeText = ({ side, confidence }) => [side, confidence].filter(Boolean).join(", ");
+
+/** A finding as a line of a text. */
+export const findingLine = (finding) =>
+  findingText(finding) + (causeText(finding) ? ` [${causeText(finding)}]` : "");
 
 /** The symptoms of a finding as a nested list. */
 const symptomList = (finding) => finding.symptoms.map((symptom) => make("li", {},
@@ -58,6 +87,7 @@ export function fillFindings() {
     return make("div", { class: "finding" },
       make("span", { class: `pill ${tone}` }, finding.level),
       button(findingText(finding), () => visitFinding(finding), { class: "plain go" }),
+      make("p", { class: "cause" }, causeText(finding)),
       make("p", {}, `${timeText(from, 0.1)} – ${timeText(to, 0.1)}`),
       button("query", (event) => {
         more.hidden = !more.hidden;
