@@ -202,7 +202,8 @@ struct FindingFiguresTests {
     }
     #expect(summary.text().contains(" refused"))
     // The sender lowers its rate because of that, so it is no cause of its own.
-    #expect(!(try TakeFindings(path: path).findings.map(\.id).contains("video-held-down")))
+    let ids = try TakeFindings(path: path).findings.map(\.id)
+    #expect(!ids.contains("video-held-down"))
     // What is missing on the wire after the last sample says nothing about the refused until then.
     let view = try #require(TakeSchema.views.first { $0.name == "loss" }?.query)
     let both = ["loss", "(\(view))"].map { "SELECT ssrc, refused FROM \($0) WHERE refused > 0" }

@@ -125,8 +125,8 @@ struct ReenactmentRun {
     let relay = RelayService(session, settings, standIn: service)
     let listening = command.listening
     var proxied = ProxyServer.Settings(upstream: upstream)
-    proxied.host = listening.listen.host
-    proxied.port = listening.listen.port
+    proxied.host = listening.address.listen.host
+    proxied.port = listening.address.listen.port
     proxied.hosts = listening.allowedHosts.map(\.name)
     proxied.origins = listening.allowedOrigins.map(\.text)
     if let origin = command.url.flatMap({ WatchPage.origin(of: $0) }) {
