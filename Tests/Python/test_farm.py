@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -68,11 +69,82 @@ def test_a_take_that_always_kills_its_process_is_reported() -> None:
     assert sorted(results(done) + failed) == echo(named(8))
 
 
+class Odd(Exception):
+    """An exception that can be pickled, but not read again."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+
+
+def odd(sources: Sequence[Source]) -> list[str]:
+    if any(source.name == "take-0003" for source in sources):
+        raise Odd("something\nelse", 3)
+    return echo(sources)
+
+
+def test_an_exception_fails_one_take_and_not_its_batch() -> None:
+    done = list(farm.LocalFarm(2).run(named(30), odd, 5))
+    failed = [one for one in done if one.result is None]
+    assert [(one.sources[0].name, len(one.sources), one.reason) for one in failed] == [
+        ("take-0003", 1, "Odd: something else")]
+    assert results(done) == [name for name in echo(named(30)) if name != "take-0003"]
+
+
+def sleepy(sources: Sequence[Source]) -> list[str]:
+    if any(source.name == "take-0000" for source in sources):
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.2)
+    return echo(sources)
+
+
+def test_a_process_that_dies_takes_no_other_batch_with_it() -> None:
+    done = list(farm.LocalFarm(3).run(named(12), sleepy, 0.001))
+    assert [source.name for one in done if one.result is None for source in one.sources] == [
+        "take-0000"]
+    assert results(done) == echo(named(12))[1:]
+
+
+def spoil(folder: Path, corpus: Path) -> Path:
+    """Returns a folder with three good takes, a dangling link and a damaged take."""
+    folder.mkdir()
+    for number in range(3):
+        shutil.copy(corpus / f"call-{number}.take", folder)
+    (folder / "zz.take").symlink_to("/nonexistent")
+    data = bytearray((corpus / "call-3.take").read_bytes())
+    # In the schema, where SQLite quotes what it finds.
+    place = data.index(b"CREATE TABLE")
+    data[place:place + 12] = b"\xff\xfe" * 6
+    (folder / "damaged.take").write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("words", [
+    ("verify",), ("findings",), ("whatif", "--jitter-buffer", "200")], ids=lambda words: words[0])
+def test_unreadable_takes_fail_alone_with_their_reasons(
+    words: tuple[str, ...], corpus: Path, tmp_path: Path
+) -> None:
+    takes = spoil(tmp_path / "takes", corpus)
+    done = fleet_text(*words, takes, "--json", status=1)
+    lines = done.stderr.strip().splitlines()
+    assert not [line for line in lines if "call-" in line or "Traceback" in line], done.stderr
+    found = json.loads(done.stdout)
+    assert [line for line in lines if f"{takes}/zz.take: " in line and "no such file" in line]
+    if words[0] == "verify":
+        results = {Path(row["take"]).stem: row["result"] for row in found["results"]}
+        assert [results[f"call-{number}"] for number in range(3)] == ["passed"] * 3
+        assert results.get("damaged", "failed") == "failed"
+    else:
+        assert len([line for line in lines if "damaged.take: " in line]) == 1, done.stderr
+    if words[0] == "whatif":
+        assert (found["takes"], found["failed"]) == (3, 2)
+
+
 def test_batches_reach_the_requested_duration() -> None:
     queue = farm.Queue(named(1000), 5, 2)
     first = queue.next()
     assert first is not None and len(first.sources) == 4
-    queue.measure(first, 0.4)
+    assert queue.finish(first, (0.4, echo(first.sources))) == farm.Done(
+        first.sources, echo(first.sources))
     second = queue.next()
     assert second is not None and len(second.sources) == 50
     sizes = []

@@ -1,5 +1,6 @@
 """Tests reading takes without the executable."""
 
+import random
 import shutil
 import sqlite3
 from pathlib import Path
@@ -107,6 +108,36 @@ def test_other_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
                 take.pandas("packet")
         text = str(refused.value)
         assert text.startswith(str(path)) and "\n" not in text
+
+
+def test_damage_anywhere_is_refused_as_no_take(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.take"
+    whole = (CAPTURES / "virtual-loss.take").read_bytes()
+    chance = random.Random(5)
+    refused = 0
+    for number in range(300):
+        data = bytearray(whole)
+        # Mostly in the first page, which has the schema with all names.
+        for _ in range(chance.choice((3, 30, 200))):
+            data[chance.randrange(100, 4096 if number % 3 else len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            retake.open(path).close()
+        except retake.NoTake as error:
+            refused += 1
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
+    assert refused > 50
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "odd.take"
+    shutil.copy(CAPTURES / "virtual-loss.take", path)
+    base = sqlite3.connect(path)
+    base.execute("UPDATE take SET label = CAST(x'ff80' AS TEXT)")
+    base.commit()
+    base.close()
+    with pytest.raises(retake.NoTake, match="odd.take"):
+        retake.open(path)
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,10 @@ class CommandError(RuntimeError):
         self.status = status
         """The exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
 
+    def __reduce__(self) -> tuple[type["CommandError"], tuple[str, int]]:
+        # An exception is pickled with its one argument, the text; a farm's processes send both.
+        return type(self), (str(self), self.status)
+
 
 def find_program(path: PathLike | None = None) -> str:
     """Returns the program's path: the given path, or from the variable RETAKE, or from PATH."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from .. import views
 from ..command import CommandError, find_program
+from .farm import reason_of
 from .storage import Source, local
 from .tables import Table, published
 
@@ -85,11 +86,9 @@ def read(
                     continue
                 try:
                     id = _take(base, source, place, said[name], tables, known, reading.takes)
-                except (views.NoTake, sqlite3.Error) as error:
-                    if base.in_transaction:
-                        base.execute("ROLLBACK")
-                    text = str(error).replace(place, source.name).removeprefix(source.name + ": ")
-                    reading.failures.append((source.name, text))
+                except Exception as error:
+                    text = reason_of(error).replace(place, source.name)
+                    reading.failures.append((source.name, text.removeprefix(source.name + ": ")))
                     continue
                 if id is not None:
                     reading.takes[id] = source.name

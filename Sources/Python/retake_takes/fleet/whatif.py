@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..command import UNMET, CommandError, WhatIf, whatif_of
-from ..take import NoTake, Take
+from ..take import Take
 from .bootstrap import Bootstrap, Interval, median
+from .farm import reason_of
 from .storage import FleetError, Source, local
 
 
@@ -168,8 +169,9 @@ def run(
                             f"a machine beside the endpoints is not run: {kind}"
                             for kind in sorted(kinds)]
                     one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
-            except (CommandError, NoTake) as error:
-                one.failure = str(error).replace(path, source.name)
+            except Exception as error:
+                reason = reason_of(error).replace(path, source.name)
+                one.failure = reason.removeprefix(source.name + ": ")
             runs.append(one)
     return runs
 
