@@ -111,17 +111,174 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
     demo(takes / "a.take", 1)
     shutil.copy(takes / "a.take", takes / "copy.take")
     assert fleet("publish", takes, "--to", lake)["added"] == 1
-    (takes / "a.take").unlink()
-    (takes / "copy.take").unlink()
+    assert fleet("publish", takes, "--to", lake)["present"] == 2
+    whole = takes / "whole.take"
+    (takes / "a.take").rename(whole)
     demo(takes / "a.take", 2, "--label", "another")
-    # The copy may be the source that was kept; a.take is then new, and is added.
+    # The first recording is still in two files, although its source now has another.
     result = fleet("publish", takes, "--to", lake, "--compact")
-    assert result["added"] == 1
+    assert (result["added"], result["present"]) == (1, 2)
     with lakes.Lake(str(lake)) as one:
-        labels = one.ask().execute("SELECT source, label FROM take ORDER BY label").fetchall()
-        assert [label for source, label in labels if source.endswith("a.take")] == ["another"]
-        takes_of = {row[0] for row in one.duck.execute("SELECT take FROM state").fetchall()}
-        assert len(takes_of) == len(labels)
+        rows = one.ask().execute("SELECT source, label FROM take ORDER BY label").fetchall()
+        assert sorted(Path(source).name for source, _ in rows) == ["a.take", "copy.take"]
+    for path in (whole, takes / "copy.take"):
+        shutil.copy(takes / "a.take", path)
+    # Now no file has it any more.
+    result = fleet("publish", takes, "--to", lake)
+    assert (result["added"], result["present"]) == (0, 3)
+    with lakes.Lake(str(lake)) as one:
+        assert one.ask().execute("SELECT label FROM take").fetchall() == [("another",)]
+        assert one.duck.execute("SELECT count(DISTINCT take) FROM state").fetchone() == (1,)
+
+
+def test_touched_and_copied_files_are_read_once(tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    takes.mkdir()
+    demo(takes / "a.take", 1)
+    fleet("publish", takes, "--to", lake)
+    os.utime(takes / "a.take", ns=(0, 0))
+    shutil.copy(takes / "a.take", takes / "b.take")
+    (takes / "a.take").rename(takes / "c.take")
+    for _ in range(2):
+        result = fleet("publish", takes, "--to", lake)
+        assert (result["added"], result["present"], result["missing"]) == (0, 2, 1)
+    with lakes.Lake(str(lake)) as one:
+        held = one.held()
+        assert all(
+            held.is_current(source, False) for source in storage.listing([str(takes)]))
+
+
+def test_missing_files_are_counted_and_removed_on_request(tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    for number in range(3):
+        (takes / str(number)).mkdir(parents=True)
+        demo(takes / str(number) / "a.take", number)
+    fleet("publish", takes, "--to", lake)
+    (takes / "0" / "a.take").unlink()
+    (takes / "1" / "a.take").unlink()
+    assert "2 files are gone" in fleet_text("publish", takes, "--to", lake).stdout
+    # Only below the folders that are named.
+    shutil.copy(takes / "2" / "a.take", takes / "1" / "b.take")
+    result = fleet("publish", takes / "1", "--to", lake, "--remove-missing")
+    assert (result["missing"], result["removed"], result["present"]) == (1, 1, 1)
+    with lakes.Lake(str(lake)) as one:
+        assert one.ask().execute("SELECT count(*) FROM take").fetchone() == (2,)
+        assert one.duck.execute("SELECT count(DISTINCT take) FROM state").fetchone() == (2,)
+
+
+def test_packets_are_added_to_published_takes_and_stay(corpus: Path, tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    takes.mkdir()
+    for number in range(2):
+        shutil.copy(corpus / f"call-{number}.take", takes)
+    fleet("publish", takes, "--to", lake)
+    result = fleet("publish", takes, "--to", lake, "--packets")
+    assert (result["added"], result["completed"], result["present"]) == (0, 2, 0)
+
+    def packets() -> list[list]:
+        with lakes.Lake(str(lake)) as one:
+            duck = one.ask()
+            return [duck.execute(f"SELECT take, count(*) FROM {name} GROUP BY 1 ORDER BY 1"
+                                 ).fetchall() for name in ("packet", "state", "take")]
+
+    before = packets()
+    assert sum(count for _, count in before[0]) == sum(
+        said(takes / f"call-{number}.take", "SELECT count(*) FROM packet")[0][0]
+        for number in range(2))
+    assert [count for _, count in before[2]] == [1, 1]
+    for words in ((), ("--packets",)):
+        assert fleet("publish", takes, "--to", lake, *words)["present"] == 2
+    with lakes.Lake(str(lake), create=True) as one:
+        one.duck.execute("UPDATE lake.take SET tables_version = 0")
+    # Published again for another reason, and without asking for packets.
+    assert fleet("publish", takes, "--to", lake)["completed"] == 2
+    assert packets() == before
+
+
+def test_every_change_of_the_tables_has_its_version() -> None:
+    shape = storage.short_digest(repr([
+        (table.name, tables.wanted_columns(table), table.where, table.hides)
+        for table in tables.TABLES]))
+    # A change without a new version would leave its columns empty in what is published.
+    assert (tables.VERSION, shape) == (2, "a9c5910fa8d134b9")
+
+
+def test_a_lake_may_be_moved_and_read_through_another_path(corpus: Path, tmp_path: Path) -> None:
+    takes = tmp_path / "takes"
+    takes.mkdir()
+    shutil.copy(corpus / "call-0.take", takes)
+    fleet("publish", takes, "--to", tmp_path / "lake")
+    (tmp_path / "lake").rename(tmp_path / "moved")
+    (tmp_path / "link").symlink_to(tmp_path / "moved")
+    for place in ("moved", "link"):
+        assert fleet("sql", tmp_path / place, "SELECT label FROM take") == [{"label": "call 0"}]
+    shutil.copy(corpus / "call-1.take", takes)
+    assert fleet("publish", takes, "--to", tmp_path / "moved")["added"] == 1
+    assert len(fleet("sql", tmp_path / "link", "SELECT label FROM take")) == 2
+    # Files written elsewhere would be lost to the lake that the catalogue describes.
+    done = fleet_text(
+        "publish", takes, "--to", tmp_path / "other", "--catalogue",
+        tmp_path / "moved" / "catalogue.sqlite", status=1)
+    assert "files that are not there" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", [
+    "DELETE FROM take", "DROP TABLE take", "UPDATE take SET label = ''", "CREATE TABLE t (x INT)",
+    "CALL ducklake_expire_snapshots('lake', older_than => now())"])
+def test_queries_cannot_write(lake: Path, query: str) -> None:
+    before = fleet("sql", lake, "SELECT count(*) AS n FROM take")
+    done = fleet_text("sql", lake, query, status=1)
+    assert "read" in done.stderr.lower() and len(done.stderr.splitlines()) == 1
+    assert fleet("sql", lake, "SELECT count(*) AS n FROM take") == before
+
+
+@pytest.mark.parametrize("words, part", [
+    (("publish", "TAKES", "--to", "ftp://host/lake"), "ftp://host/lake"),
+    (("publish", "TAKES", "--to", ""), "no address"),
+    (("publish", "TAKES", "--to", "s3://"), "names no bucket"),
+    (("publish", "TAKES", "--to", "S3://bucket/lake"), "--catalogue"),
+    (("publish", "TAKES", "--to", "/proc/nope/lake"), "/proc/nope"),
+    (("publish", "TAKES", "--to", "FILE"), "FILE"),
+    (("publish", "TAKES", "--to", "LAKE", "--catalogue", "FILE"), "not a database"),
+    (("publish", "TAKES", "--to", "LAKE", "--catalogue", "TAKES"), "it is a folder"),
+    (("publish", "TAKES", "--to", "LAKE", "--remove-missing", "--shard", "1/2"), "shard"),
+    (("publish", "TAKES", "--to", "LAKE", "--catalogue",
+      "postgresql://me:sesame@127.0.0.1:1/x"), "127.0.0.1"),
+    (("publish", "TAKES", "--to", "postgresql://me:sesame@127.0.0.1:1/x"), "127.0.0.1"),
+    (("publish", "", "--to", "LAKE"), "no address"),
+    (("verify", "ftp://host/takes"), "ftp://host/takes"),
+    (("verify", "TAKES", "--out", "/nope/x.parquet"), "--out"),
+    (("verify", "TAKES", "--out", "TAKES"), "--out"),
+    (("import", "TAKES", "--to", "s3://bucket/takes"), "a folder"),
+    (("sql", "", "SELECT 1"), "no address"),
+    (("sql", "LAKE", ""), "no query"),
+    (("sql", "LAKE", "SELECT nonsense FROM take"), "Candidate bindings"),
+])
+def test_wrong_places_are_refused_in_one_sentence(
+    corpus: Path, lake: Path, tmp_path: Path, words: tuple[str, ...], part: str
+) -> None:
+    file = tmp_path / "FILE"
+    file.write_text("this is no database " * 100)
+    places = {"TAKES": corpus, "LAKE": lake if words[0] == "sql" else tmp_path / "lake",
+              "FILE": file}
+    done = fleet_text(*(places.get(word, word) for word in words), status=1)
+    assert part in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "sesame" not in done.stderr and done.stdout == ""
+
+
+def test_no_answer_of_s3_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    done = fleet_text("verify", "s3://bucket/takes", status=1)
+    assert "credentials" in done.stderr and len(done.stderr.splitlines()) == 1
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    done = fleet_text("verify", "s3://bucket/takes", status=1)
+    assert "127.0.0.1:1" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_an_interrupted_run_continues(corpus: Path, tmp_path: Path) -> None:
@@ -213,19 +370,31 @@ def test_a_lake_of_an_older_version_is_migrated(corpus: Path, tmp_path: Path) ->
     one_take.mkdir()
     shutil.copy(corpus / "call-0.take", one_take)
     fleet("publish", one_take, "--to", lake)
-    with lakes.Lake(str(lake)) as one:
+    with lakes.Lake(str(lake), create=True) as one:
         one.duck.execute("DROP TABLE lake.milestone")
+        one.duck.execute("DROP TABLE lake.source_file")
         one.duck.execute("ALTER TABLE lake.quality DROP COLUMN level_dbov")
+        one.duck.execute("ALTER TABLE lake.take DROP COLUMN tables_version")
+        one.duck.execute("ALTER TABLE lake.take DROP COLUMN has_packets")
         one.duck.execute("DELETE FROM lake.lake_version")
         assert one.version == 0
-    assert fleet("publish", corpus, "--to", lake)["added"] == 10
+    with lakes.Lake(str(lake)) as one:
+        (take,) = ids(lake).values()
+        assert one.one(take).execute("SELECT count(*) FROM quality").fetchone()[0] > 0
+    # The source of the first take is still there, and its rows are completed.
+    result = fleet("publish", corpus, one_take, "--to", lake)
+    assert (result["added"], result["completed"], result["failed"]) == (10, 1, 0)
     with lakes.Lake(str(lake)) as one:
         assert one.version == tables.VERSION
         duck = one.ask()
+        for query in ("SELECT count(*) FROM milestone", "SELECT count(level_dbov) FROM quality"):
+            found = duck.execute(
+                f"{query} WHERE take = '{take}'").fetchall()
+            assert plain(found) == plain(said(corpus / "call-0.take", query)), query
         assert duck.execute("SELECT count(DISTINCT take) FROM milestone").fetchone()[0] >= 9
-        assert duck.execute(
-            "SELECT count(DISTINCT take) FROM quality WHERE level_dbov IS NOT NULL"
-        ).fetchone()[0] >= 5
+        assert duck.execute("SELECT count(*), count(DISTINCT take) FROM take").fetchone() == (
+            11, 11)
+    with lakes.Lake(str(lake), create=True) as one:
         one.duck.execute("INSERT INTO lake.lake_version VALUES (99)")
     done = fleet_text("publish", corpus, "--to", lake, status=1)
     assert "version 99" in done.stderr and len(done.stderr.splitlines()) == 1
@@ -334,13 +503,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_postgresql_has_the_same_tables(corpus: Path, lake: Path, postgres: str) -> None:
     import psycopg
 
-    assert fleet("publish", corpus, "--to", postgres, "--packets")["added"] == 11
+    assert fleet("publish", corpus, "--to", postgres)["added"] == 11
+    assert fleet("publish", corpus, "--to", postgres, "--packets")["completed"] == 11
     again = fleet("publish", corpus, "--to", postgres, "--packets")
     assert (again["added"], again["present"]) == (0, 11)
     with psycopg.connect(postgres) as base, lakes.Lake(str(lake)) as one:
         duck = one.ask()
         for table in tables.TABLES:
-            names = ", ".join(f'"{name}"' for name, _ in lakes.wanted_columns(table)
+            names = ", ".join(f'"{name}"' for name, _ in tables.wanted_columns(table)
                               if name not in ("day", "source", "stamp"))
             query = f'SELECT {names} FROM {{}}"{table.name}"'
             mine = base.execute(query.format("retake.")).fetchall()

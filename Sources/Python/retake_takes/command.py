@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PathLike = str | os.PathLike[str]
+USAGE, NO_INPUT, ABSENT_PROGRAM = 64, 66, 127
 UNMET = 2
 """The exit status if a take does not have what the question is about."""
 
@@ -33,7 +34,7 @@ def find_program(path: PathLike | None = None) -> str:
     if not found:
         raise CommandError(
             f"{wanted}: the program is not there; put retake on PATH, name it in RETAKE, or give "
-            "executable=", 127)
+            "executable=", ABSENT_PROGRAM)
     return os.path.abspath(found)
 
 

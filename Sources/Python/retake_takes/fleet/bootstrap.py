@@ -6,7 +6,7 @@ do not depend on the order of their terms.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 RESAMPLES = 1000
@@ -54,6 +54,23 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A distribution's deciles."""
+
+    low: float
+    """A tenth of the values is less."""
+    median: float
+    high: float
+    """A tenth of the values is more."""
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Returns the deciles of values."""
+    ordered = sorted(values)
+    return Spread(*(quantile(ordered, share) for share in (0.1, 0.5, 0.9)))
 
 
 def median(values: Sequence[float]) -> float:
