@@ -18,7 +18,7 @@ from ..views import NoTake
 from . import whatif as corpus
 from . import work
 from .farm import Done, make_farm
-from .lake import Lake, database, duck_errors, literal
+from .lake import Lake, database, duck_errors, interruptible, literal
 from .postgres import Postgres
 from .reading import Known, join
 from .storage import (
@@ -599,7 +599,7 @@ def _sql(options: argparse.Namespace) -> int:
     with Lake(options.lake, options.catalogue) as lake:
         duck = lake.one(options.take) if options.take else lake.ask()
         with duck_errors(options.lake):
-            cursor = duck.execute(options.query)
+            cursor = interruptible(duck, options.query)
             if cursor is None or cursor.description is None:
                 raise FleetError(f"{options.query!r}: it is no query with an answer")
             columns = [column[0] for column in cursor.description]

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -22,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from ..command import CommandError
 from ..views import NoTake
-from .storage import FleetError, Source
+from .storage import FleetError, Source, workspace
 
 Result = TypeVar("Result")
 Work = Callable[[Sequence[Source]], Result]
@@ -30,6 +31,7 @@ Work = Callable[[Sequence[Source]], Result]
 _TRIES = 3
 """How often a task may lose its process before its takes are tried one by one, or given up."""
 _LARGEST_BATCH = 500
+_REACH_SECONDS = 10
 _LAST_SHARE = 10
 """How many times shorter than wanted the last batches may be."""
 
@@ -135,8 +137,12 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _begin_worker() -> None:
-    """Ends a worker, and the executable that it runs, when its parent dies."""
+def _begin_worker(folder: str) -> None:
+    """Ends a worker, and the executable that it runs, when its parent dies.
+
+    Its temporary files are in the parent's folder, so that nothing of it is left.
+    """
+    tempfile.tempdir = folder
     # In a group of its own, Ctrl-C reaches only the parent, which then ends the group.
     os.setpgid(0, 0)
     parent = multiprocessing.parent_process()
@@ -152,13 +158,15 @@ def _follow(sentinel: int) -> None:
 class Worker:
     """One process, which runs one batch at a time: what dies in it is that batch's alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
         # A process that forks from one with threads, such as DuckDB's, may hang.
         return ProcessPoolExecutor(
-            1, multiprocessing.get_context("forkserver"), initializer=_begin_worker)
+            1, multiprocessing.get_context("forkserver"), initializer=_begin_worker,
+            initargs=(self._folder,))
 
     def submit(
         self, work: Work[Result], sources: Sequence[Source]
@@ -199,8 +207,14 @@ class LocalFarm:
         self, sources: Sequence[Source], work: Work[Result], seconds: float
     ) -> Iterator[Done[Result]]:
         """Runs all batches and yields results as they are ready."""
+        with workspace() as folder:
+            yield from self._run(folder, sources, work, seconds)
+
+    def _run(
+        self, folder: str, sources: Sequence[Source], work: Work[Result], seconds: float
+    ) -> Iterator[Done[Result]]:
         queue = Queue(sources, seconds, self.jobs)
-        idle = [Worker() for _ in range(min(self.jobs, len(sources)))]
+        idle = [Worker(folder) for _ in range(min(self.jobs, len(sources)))]
         running: dict[Future[tuple[float, Result | Failed]], tuple[Worker, Batch]] = {}
         try:
             while True:
@@ -237,6 +251,8 @@ class RayFarm:
         self._ray: Any = ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        if address:
+            _reach(address)
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address:
             settings["address"] = address
@@ -294,6 +310,21 @@ class RayFarm:
         finally:
             ray.shutdown()
             sys.stdout = self._output
+
+
+def _reach(address: str) -> None:
+    """Raises if nothing answers at an address; Ray itself tries for minutes."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator and address in ("auto", "local"):
+        return
+    if not port.isdigit():
+        raise FleetError(f"--ray {address}: it is auto, or HOST:PORT of a cluster")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise FleetError(
+            f"--ray {address}: no cluster answers there ({error}); ray start --head starts one"
+        ) from None
 
 
 Farm = LocalFarm | RayFarm

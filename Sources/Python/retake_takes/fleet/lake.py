@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -57,6 +58,17 @@ def duck_errors(what: str) -> Iterator[None]:
         if "interrupted" in str(error) and not isinstance(error, FleetError):
             raise KeyboardInterrupt from None
         raise
+
+
+def interruptible(duck: Any, query: str) -> Any:
+    """Runs a query in a thread, because DuckDB looks for Ctrl-C only between a query's steps."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(duck.execute, query)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            duck.interrupt()
+            raise
 
 
 def literal(text: str) -> str:
