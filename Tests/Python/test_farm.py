@@ -188,6 +188,8 @@ def test_captures_become_takes_once(tmp_path: Path, corpus: Path) -> None:
     for row in done["results"]:
         with retake_takes.open(row["take"]) as take:
             assert take.tags == {"source": "farm"}
+    text = fleet_text("import", captures, "--to", takes, status=1).stderr
+    assert text.count("broken.pcap") == 1, text
     (captures / "broken.pcap").unlink()
     again = fleet("import", captures, "--to", takes)
     assert {row["result"] for row in again["results"]} == {"there"}

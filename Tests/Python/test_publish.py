@@ -518,6 +518,11 @@ def test_postgresql_has_the_same_tables(corpus: Path, lake: Path, postgres: str)
         assert base.execute(
             "SELECT tag_site, count(*) FROM retake.take WHERE tag_site IS NOT NULL "
             "GROUP BY 1 ORDER BY 1").fetchall() == [("berlin", 3), ("lima", 2), ("osaka", 3)]
+    query = "SELECT label FROM take WHERE tag_site = 'lima' ORDER BY label"
+    assert fleet("sql", postgres, query) == fleet("sql", lake, query)
+    for words in ("DELETE FROM take", "DROP TABLE take", "COMMIT; DELETE FROM take"):
+        done = fleet_text("sql", postgres, words, status=1)
+        assert "read-only" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_postgresql_may_be_the_catalogue_of_a_lake(

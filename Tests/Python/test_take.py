@@ -1,8 +1,11 @@
 """Tests reading takes without the executable."""
 
+import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,23 @@ def test_the_schema_of_the_package_is_that_of_retake() -> None:
     files = sorted((ROOT / "Schema").glob("*.sql"))
     packaged = sorted((ROOT / "Sources/Python/retake_takes/sql").glob("*.sql"))
     assert [path.read_bytes() for path in files] == [path.read_bytes() for path in packaged]
+
+
+def test_a_copy_without_the_schema_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "Sources/Python", tmp_path / "Python", symlinks=True)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=tmp_path / "Python", capture_output=True,
+        text=True)
+    assert done.returncode == 1 and "complete copy" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", "import retake_takes; retake_takes.open('x.take')"],
+        cwd=tmp_path / "Python", env={**os.environ, "PYTHONPATH": "."}, capture_output=True,
+        text=True)
+    assert "complete copy" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=ROOT / "Sources/Python",
+        capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, retake.__version__), done.stderr
 
 
 def test_rows_are_those_of_the_executable() -> None:

@@ -58,6 +58,10 @@ class Schema:
 def schema() -> Schema:
     """Returns this version's schema."""
     statements: list[str] = []
+    if not os.path.isdir(_FOLDER):
+        raise RuntimeError(
+            f"{_FOLDER}: the schema is missing; it is a link into Retake's repository, so install "
+            "this package from a complete copy of that")
     for name in sorted(os.listdir(_FOLDER)):
         if not name.endswith(".sql"):
             continue

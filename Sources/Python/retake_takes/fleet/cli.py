@@ -19,7 +19,7 @@ from . import whatif as corpus
 from . import work
 from .farm import Done, make_farm
 from .lake import Lake, database, duck_errors, interruptible, literal
-from .postgres import Postgres
+from .postgres import Postgres, ask
 from .reading import Known, join
 from .storage import (
     FleetError, Source, listing, place_of, remove_stale_workspaces, shard_of, without_passwords,
@@ -121,7 +121,8 @@ def _parser() -> argparse.ArgumentParser:
 
     one = verb("sql", "Ask a lake; every table can be named as in a take, with the column take.",
                is_work=False)
-    one.add_argument("lake", metavar="LAKE", help="where the takes were published")
+    one.add_argument("lake", metavar="LAKE",
+                     help="where the takes were published: a folder, s3:// or postgresql://")
     one.add_argument("query", metavar="QUERY")
     one.add_argument("--catalogue", metavar="FILE|postgresql://...")
     one.add_argument("--take", metavar="ID", help="only the rows of one take, as if it were that")
@@ -277,7 +278,9 @@ def _outcome(
 
 def _say_failures(failures: Iterable[tuple[str, str]]) -> None:
     for name, reason in failures:
-        print(f"retake-fleet: {name}: {without_passwords(reason)}", file=sys.stderr)
+        # Most messages of the executable begin with the file's name.
+        text = without_passwords(reason.removeprefix(name + ": "))
+        print(f"retake-fleet: {name}: {text}", file=sys.stderr)
 
 
 def parquet(rows: Sequence[Mapping[str, Any]], path: str) -> None:
@@ -596,19 +599,28 @@ def select(rows: Sequence[Mapping[str, Any]], condition: str) -> set[str]:
 
 
 def _sql(options: argparse.Namespace) -> int:
+    kind, place = place_of(options.lake, "published takes", ("folder", "s3", "postgresql"))
+    if kind == "postgresql":
+        if options.take:
+            raise FleetError("--take: a database's tables have the column take instead")
+        columns, rows = ask(place, options.query)
+    else:
+        columns, rows = _ask_lake(options)
+    if options.json:
+        print(json.dumps([dict(zip(columns, row)) for row in rows], default=str))
+    else:
+        print(table(columns, rows))
+    return 0
+
+
+def _ask_lake(options: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:
     with Lake(options.lake, options.catalogue) as lake:
         duck = lake.one(options.take) if options.take else lake.ask()
         with duck_errors(options.lake):
             cursor = interruptible(duck, options.query)
             if cursor is None or cursor.description is None:
                 raise FleetError(f"{options.query!r}: it is no query with an answer")
-            columns = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-    if options.json:
-        print(json.dumps([dict(zip(columns, row)) for row in rows], default=str))
-    else:
-        print(table(columns, rows))
-    return 0
+            return [column[0] for column in cursor.description], cursor.fetchall()
 
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

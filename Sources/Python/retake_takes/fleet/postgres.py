@@ -49,6 +49,21 @@ def postgres_lock(address: str) -> Iterator[None]:
         base.close()
 
 
+def ask(address: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Returns the columns and rows of a query over published tables, which cannot write."""
+    base = connect(address)
+    try:
+        with postgres_errors(address):
+            base.execute("SET default_transaction_read_only = on")
+            base.execute("SET search_path = retake")
+            cursor = base.execute(query)
+            if cursor.description is None:
+                raise FleetError(f"{query!r}: it is no query with an answer")
+            return [column.name for column in cursor.description], cursor.fetchall()
+    finally:
+        base.close()
+
+
 class Postgres:
     """A database in which takes are published."""
 
