@@ -1,5 +1,6 @@
 """Tests reading takes without the executable."""
 
+import json
 import os
 import random
 import shutil
@@ -160,20 +161,38 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         retake.open(path)
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import json
+def cells(name: str) -> list[str]:
+    """Returns the lines of a notebook's code."""
+    notebook = json.loads((ROOT / "Sources/Python/notebooks" / name).read_text())
+    return [
+        line if line.endswith("\n") else line + "\n"
+        for cell in notebook["cells"] if cell["cell_type"] == "code" for line in cell["source"]]
 
+
+@pytest.fixture
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the current folder, in which charts are drawn without a screen."""
     import matplotlib
 
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    shutil.copy(CAPTURES / "virtual-heavy-loss.take", tmp_path / "call.take")
     monkeypatch.setenv("RETAKE", RETAKE)
-    notebook = json.loads((ROOT / "Sources/Python/notebooks/a-take.ipynb").read_text())
-    lines = [
-        line for cell in notebook["cells"] if cell["cell_type"] == "code"
-        for line in cell["source"]]
+    return tmp_path
+
+
+def test_the_notebook_of_a_take_runs(notebooks: Path) -> None:
+    shutil.copy(CAPTURES / "virtual-heavy-loss.take", notebooks / "call.take")
+    lines = cells("a-take.ipynb")
     assert sum(bool(line.strip()) for line in lines) <= 10
+    exec("".join(lines), {})
+    assert (notebooks / "bitrate.png").stat().st_size > 5_000
+
+
+def test_the_notebook_of_a_fleet_runs(notebooks: Path, corpus: Path) -> None:
+    (notebooks / "takes").symlink_to(corpus)
     space: dict = {}
-    exec("".join(line if line.endswith("\n") else line + "\n" for line in lines), space)
-    assert (tmp_path / "bitrate.png").stat().st_size > 5_000
+    exec("".join(cells("a-fleet.ipynb")), space)
+    assert len(space["times"]) == 8 and list(space["delays"].columns) == [
+        "jitter buffer 200 ms", "jitter buffer 60 ms"]
+    for name in ("setup.png", "delays.png"):
+        assert (notebooks / name).stat().st_size > 5_000

@@ -157,7 +157,7 @@ def test_intervals_have_their_coverage() -> None:
         again = bootstrap.Bootstrap(number, 400).mean(values)
         assert interval == again
     assert 105 <= held <= 120
-    assert bootstrap.median([3, 1, 2, 10]) == 2.5
+    assert bootstrap.spread([3, 1, 2, 10]).median == 2.5
     assert bootstrap.Bootstrap(1).mean([5.0]) == bootstrap.Interval(5, 5, 5)
 
 

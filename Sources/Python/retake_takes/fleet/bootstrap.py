@@ -71,8 +71,3 @@ def spread(values: Iterable[float]) -> Spread:
     """Returns the deciles of values."""
     ordered = sorted(values)
     return Spread(*(quantile(ordered, share) for share in (0.1, 0.5, 0.9)))
-
-
-def median(values: Sequence[float]) -> float:
-    """Returns the median of values."""
-    return quantile(sorted(values), 0.5)

@@ -533,7 +533,8 @@ def _whatif(options: argparse.Namespace) -> int:
         [[line.setting, line.measure, line.takes, line.recorded, line.changed,
           line.difference.mean, line.difference.low, line.difference.high, line.better, line.worse]
          for line in found.lines]))
-    print("\nMeans over takes; the difference is paired by take, with its 95 % bootstrap interval.\n")
+    print("\nMeans over takes; the difference is paired by take, with its 95 % bootstrap interval.")
+    print()
     print(table(
         ("setting", "measure", *(f"{name} {part}" for name in ("recorded", "what if", "difference")
                                  for part in ("10 %", "median", "90 %"))),
