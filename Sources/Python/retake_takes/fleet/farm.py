@@ -165,7 +165,7 @@ class Worker:
     def _start(self) -> ProcessPoolExecutor:
         # A process that forks from one with threads, such as DuckDB's, may hang.
         return ProcessPoolExecutor(
-            1, multiprocessing.get_context("forkserver"), initializer=_begin_worker,
+            1, multiprocessing.get_context("spawn"), initializer=_begin_worker,
             initargs=(self._folder,))
 
     def submit(
