@@ -87,3 +87,12 @@ def retake_json(*words: object) -> object:
     done = subprocess.run(
         [RETAKE, *map(str, words), "--json"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def plain(rows: list) -> list:
+    """Converts rows so that 1 equals 1.0, and sorts them."""
+    def cell(value: object) -> object:
+        if isinstance(value, bool) or value is None or isinstance(value, str):
+            return value
+        return float(f"{float(value):.9g}")
+    return sorted((tuple(cell(value) for value in row) for row in rows), key=repr)

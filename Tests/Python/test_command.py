@@ -1,5 +1,9 @@
 """Tests how the package runs the executable."""
 
+import importlib
+import inspect
+import pickle
+import pkgutil
 from pathlib import Path
 
 import pytest
@@ -57,3 +61,26 @@ def test_errors_have_the_executables_messages(tmp_path: Path) -> None:
         retake.replay(LOSSY, executable=tmp_path / "no-retake")
     assert "no-retake" in str(absent.value)
     assert retake.executable(RETAKE) == RETAKE
+
+
+def exceptions() -> list[type[Exception]]:
+    """Returns all classes of exceptions that the package defines."""
+    found = set()
+    for module in pkgutil.walk_packages(retake.__path__, "retake_takes."):
+        for _, one in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(one, Exception) and one.__module__.startswith("retake_takes"):
+                found.add(one)
+    return sorted(found, key=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("kind", exceptions(), ids=lambda kind: kind.__name__)
+def test_exceptions_survive_the_way_between_processes(kind: type[Exception]) -> None:
+    more = list(inspect.signature(kind.__init__).parameters.values())[2:]
+    values = [66 for one in more if one.kind is one.POSITIONAL_OR_KEYWORD]
+    error = kind("call.take: it is gone", *values)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (kind, str(error), vars(error))
+
+
+def test_the_packages_exceptions_are_found() -> None:
+    assert {"CommandError", "FleetError", "NoTake"} <= {one.__name__ for one in exceptions()}

@@ -3,29 +3,18 @@
 import json
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator
 
 import pytest
-from conftest import CAPTURES, RETAKE, demo, fleet, fleet_text
+from conftest import RETAKE, demo, fleet, fleet_text, plain
 from queries import FLEET_QUERIES, PACKET_QUERIES, QUERIES
 from retake_takes.fleet import lake as lakes
 from retake_takes.fleet import reading, storage, tables
-
-
-def plain(rows: list) -> list:
-    """Converts rows so that 1 equals 1.0, and sorts them."""
-    def cell(value: object) -> object:
-        if isinstance(value, bool) or value is None or isinstance(value, str):
-            return value
-        return float(f"{float(value):.9g}")
-    return sorted((tuple(cell(value) for value in row) for row in rows), key=repr)
 
 
 def said(take: Path, query: str) -> list:
@@ -111,17 +100,125 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
     demo(takes / "a.take", 1)
     shutil.copy(takes / "a.take", takes / "copy.take")
     assert fleet("publish", takes, "--to", lake)["added"] == 1
-    (takes / "a.take").unlink()
-    (takes / "copy.take").unlink()
+    assert fleet("publish", takes, "--to", lake)["present"] == 2
+    whole = takes / "whole.take"
+    (takes / "a.take").rename(whole)
     demo(takes / "a.take", 2, "--label", "another")
-    # If copy.take was the source that the lake kept, the new a.take is simply added.
+    # The first recording is still in two files, although its source now has another.
     result = fleet("publish", takes, "--to", lake, "--compact")
-    assert result["added"] == 1
+    assert (result["added"], result["present"]) == (1, 2)
     with lakes.Lake(str(lake)) as one:
-        labels = one.ask().execute("SELECT source, label FROM take ORDER BY label").fetchall()
-        assert [label for source, label in labels if source.endswith("a.take")] == ["another"]
-        takes_of = {row[0] for row in one.duck.execute("SELECT take FROM state").fetchall()}
-        assert len(takes_of) == len(labels)
+        rows = one.ask().execute("SELECT source, label FROM take ORDER BY label").fetchall()
+        assert sorted(Path(source).name for source, _ in rows) == ["a.take", "copy.take"]
+    for path in (whole, takes / "copy.take"):
+        shutil.copy(takes / "a.take", path)
+    # Now no file has it any more.
+    result = fleet("publish", takes, "--to", lake)
+    assert (result["added"], result["present"]) == (0, 3)
+    with lakes.Lake(str(lake)) as one:
+        assert one.ask().execute("SELECT label FROM take").fetchall() == [("another",)]
+        assert one.duck.execute("SELECT count(DISTINCT take) FROM state").fetchone() == (1,)
+
+
+def test_touched_and_copied_files_are_read_once(tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    takes.mkdir()
+    demo(takes / "a.take", 1)
+    fleet("publish", takes, "--to", lake)
+    os.utime(takes / "a.take", ns=(0, 0))
+    shutil.copy(takes / "a.take", takes / "b.take")
+    (takes / "a.take").rename(takes / "c.take")
+    for _ in range(2):
+        result = fleet("publish", takes, "--to", lake)
+        assert (result["added"], result["present"], result["missing"]) == (0, 2, 1)
+    with lakes.Lake(str(lake)) as one:
+        held = one.held()
+        assert all(
+            held.is_current(source, False) for source in storage.listing([str(takes)]))
+
+
+def test_missing_files_are_counted_and_removed_on_request(tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    for number in range(3):
+        (takes / str(number)).mkdir(parents=True)
+        demo(takes / str(number) / "a.take", number)
+    fleet("publish", takes, "--to", lake)
+    (takes / "0" / "a.take").unlink()
+    (takes / "1" / "a.take").unlink()
+    assert "2 files are gone" in fleet_text("publish", takes, "--to", lake).stdout
+    # Only below the folders that are named.
+    shutil.copy(takes / "2" / "a.take", takes / "1" / "b.take")
+    result = fleet("publish", takes / "1", "--to", lake, "--remove-missing")
+    assert (result["missing"], result["removed"], result["present"]) == (1, 1, 1)
+    with lakes.Lake(str(lake)) as one:
+        assert one.ask().execute("SELECT count(*) FROM take").fetchone() == (2,)
+        assert one.duck.execute("SELECT count(DISTINCT take) FROM state").fetchone() == (2,)
+
+
+def test_packets_are_added_to_published_takes_and_stay(corpus: Path, tmp_path: Path) -> None:
+    takes, lake = tmp_path / "takes", tmp_path / "lake"
+    takes.mkdir()
+    for number in range(2):
+        shutil.copy(corpus / f"call-{number}.take", takes)
+    fleet("publish", takes, "--to", lake)
+    result = fleet("publish", takes, "--to", lake, "--packets")
+    assert (result["added"], result["completed"], result["present"]) == (0, 2, 0)
+
+    def packets() -> list[list]:
+        with lakes.Lake(str(lake)) as one:
+            duck = one.ask()
+            return [duck.execute(f"SELECT take, count(*) FROM {name} GROUP BY 1 ORDER BY 1"
+                                 ).fetchall() for name in ("packet", "state", "take")]
+
+    before = packets()
+    assert sum(count for _, count in before[0]) == sum(
+        said(takes / f"call-{number}.take", "SELECT count(*) FROM packet")[0][0]
+        for number in range(2))
+    assert [count for _, count in before[2]] == [1, 1]
+    for words in ((), ("--packets",)):
+        assert fleet("publish", takes, "--to", lake, *words)["present"] == 2
+    with lakes.Lake(str(lake), create=True) as one:
+        one.duck.execute("UPDATE lake.take SET tables_version = 0")
+    # Published again for another reason, and without asking for packets.
+    assert fleet("publish", takes, "--to", lake)["completed"] == 2
+    assert packets() == before
+
+
+def test_every_change_of_the_tables_has_its_version() -> None:
+    shape = storage.short_digest(repr([
+        (table.name, tables.wanted_columns(table), table.where, table.hides)
+        for table in tables.TABLES]))
+    # A change without a new version would leave its columns empty in what is published.
+    assert (tables.VERSION, shape) == (2, "a9c5910fa8d134b9")
+
+
+def test_a_lake_may_be_moved_and_read_through_another_path(corpus: Path, tmp_path: Path) -> None:
+    takes = tmp_path / "takes"
+    takes.mkdir()
+    shutil.copy(corpus / "call-0.take", takes)
+    fleet("publish", takes, "--to", tmp_path / "lake")
+    (tmp_path / "lake").rename(tmp_path / "moved")
+    (tmp_path / "link").symlink_to(tmp_path / "moved")
+    for place in ("moved", "link"):
+        assert fleet("sql", tmp_path / place, "SELECT label FROM take") == [{"label": "call 0"}]
+    shutil.copy(corpus / "call-1.take", takes)
+    assert fleet("publish", takes, "--to", tmp_path / "moved")["added"] == 1
+    assert len(fleet("sql", tmp_path / "link", "SELECT label FROM take")) == 2
+    # Files written elsewhere would be lost to the lake that the catalogue describes.
+    done = fleet_text(
+        "publish", takes, "--to", tmp_path / "other", "--catalogue",
+        tmp_path / "moved" / "catalogue.sqlite", status=1)
+    assert "files that are not there" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", [
+    "DELETE FROM take", "DROP TABLE take", "UPDATE take SET label = ''", "CREATE TABLE t (x INT)",
+    "CALL ducklake_expire_snapshots('lake', older_than => now())"])
+def test_queries_cannot_write(lake: Path, query: str) -> None:
+    before = fleet("sql", lake, "SELECT count(*) AS n FROM take")
+    done = fleet_text("sql", lake, query, status=1)
+    assert "read" in done.stderr.lower() and len(done.stderr.splitlines()) == 1
+    assert fleet("sql", lake, "SELECT count(*) AS n FROM take") == before
 
 
 def test_an_interrupted_run_continues(corpus: Path, tmp_path: Path) -> None:
@@ -213,19 +310,31 @@ def test_a_lake_of_an_older_version_is_migrated(corpus: Path, tmp_path: Path) ->
     one_take.mkdir()
     shutil.copy(corpus / "call-0.take", one_take)
     fleet("publish", one_take, "--to", lake)
-    with lakes.Lake(str(lake)) as one:
+    with lakes.Lake(str(lake), create=True) as one:
         one.duck.execute("DROP TABLE lake.milestone")
+        one.duck.execute("DROP TABLE lake.source_file")
         one.duck.execute("ALTER TABLE lake.quality DROP COLUMN level_dbov")
+        one.duck.execute("ALTER TABLE lake.take DROP COLUMN tables_version")
+        one.duck.execute("ALTER TABLE lake.take DROP COLUMN has_packets")
         one.duck.execute("DELETE FROM lake.lake_version")
         assert one.version == 0
-    assert fleet("publish", corpus, "--to", lake)["added"] == 10
+    with lakes.Lake(str(lake)) as one:
+        (take,) = ids(lake).values()
+        assert one.one(take).execute("SELECT count(*) FROM quality").fetchone()[0] > 0
+    # The source of the first take is still there, and its rows are completed.
+    result = fleet("publish", corpus, one_take, "--to", lake)
+    assert (result["added"], result["completed"], result["failed"]) == (10, 1, 0)
     with lakes.Lake(str(lake)) as one:
         assert one.version == tables.VERSION
         duck = one.ask()
+        for query in ("SELECT count(*) FROM milestone", "SELECT count(level_dbov) FROM quality"):
+            found = duck.execute(
+                f"{query} WHERE take = '{take}'").fetchall()
+            assert plain(found) == plain(said(corpus / "call-0.take", query)), query
         assert duck.execute("SELECT count(DISTINCT take) FROM milestone").fetchone()[0] >= 9
-        assert duck.execute(
-            "SELECT count(DISTINCT take) FROM quality WHERE level_dbov IS NOT NULL"
-        ).fetchone()[0] >= 5
+        assert duck.execute("SELECT count(*), count(DISTINCT take) FROM take").fetchone() == (
+            11, 11)
+    with lakes.Lake(str(lake), create=True) as one:
         one.duck.execute("INSERT INTO lake.lake_version VALUES (99)")
     done = fleet_text("publish", corpus, "--to", lake, status=1)
     assert "version 99" in done.stderr and len(done.stderr.splitlines()) == 1
@@ -236,140 +345,3 @@ def test_a_missing_lake_is_reported_in_one_sentence(tmp_path: Path) -> None:
     assert "there is no lake" in done.stderr and len(done.stderr.splitlines()) == 1
     done = fleet_text("publish", tmp_path / "nothing", "--to", tmp_path / "lake", status=1)
     assert "no such file or folder" in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-# Other places
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    """Returns an S3 server on this machine, with an empty bucket."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    variables = {
-        "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": address,
-    }
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        for _ in range(300):
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        storage.s3_client().create_bucket(Bucket="calls")
-        yield variables
-    finally:
-        server.terminate()
-        server.wait()
-        os.environ.clear()
-        os.environ.update(before)
-
-
-def test_takes_and_tables_may_both_be_in_a_bucket(
-    s3: dict[str, str], corpus: Path, tmp_path: Path
-) -> None:
-    client = storage.s3_client()
-    for number in range(3):
-        client.upload_file(str(corpus / f"call-{number}.take"), "calls", f"takes/{number}.take")
-    done = fleet_text("publish", "s3://calls/takes", "--to", "s3://calls/lake", status=1)
-    assert "--catalogue" in done.stderr
-    catalogue = tmp_path / "catalogue.sqlite"
-    words = ("publish", "s3://calls/takes", "--to", "s3://calls/lake", "--catalogue", catalogue)
-    assert fleet(*words)["added"] == 3
-    assert fleet(*words)["present"] == 3
-    keys = [entry["Key"] for entry in client.list_objects_v2(
-        Bucket="calls", Prefix="lake/")["Contents"]]
-    assert any("/stream/day=2026-01-01/" in key and key.endswith(".parquet") for key in keys)
-    rows = fleet(
-        "sql", "s3://calls/lake", "--catalogue", catalogue,
-        "SELECT source, label FROM take ORDER BY label")
-    assert [row["source"] for row in rows] == [f"s3://calls/takes/{n}.take" for n in range(3)]
-    assert fleet("verify", "s3://calls/takes", "--jobs", "1")["failed"] == 0
-
-
-def binaries() -> str:
-    folder = Path("/usr/lib/postgresql/15/bin")
-    if not (folder / "initdb").exists():
-        pytest.skip("PostgreSQL 15 is not there; apt-get install postgresql brings it")
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Returns a PostgreSQL server for these tests only."""
-    programs = binaries()
-    folder = tmp_path_factory.mktemp("postgres")
-    data = folder / "data"
-    prefix: list[str] = []
-    if os.geteuid() == 0:
-        # PostgreSQL refuses to run as root.
-        shutil.chown(folder, "nobody")
-        for parent in list(folder.parents)[:2]:
-            parent.chmod(0o755)
-        prefix = ["setpriv", "--reuid=nobody", "--clear-groups"]
-    run = lambda *words: subprocess.run(  # noqa: E731
-        [*prefix, *words], check=True, capture_output=True, cwd=folder)
-    run(f"{programs}/initdb", "-D", str(data), "-U", "retake", "-A", "trust", "--no-sync")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    subprocess.run(
-        [*prefix, f"{programs}/pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o",
-         f"-p {port} -h 127.0.0.1 -k {folder} -F", "start"],
-        check=True, cwd=folder, stdout=subprocess.DEVNULL)
-    try:
-        yield f"postgresql://retake@127.0.0.1:{port}/postgres"
-    finally:
-        run(f"{programs}/pg_ctl", "-D", str(data), "-m", "immediate", "stop")
-
-
-def test_postgresql_has_the_same_tables(corpus: Path, lake: Path, postgres: str) -> None:
-    import psycopg
-
-    assert fleet("publish", corpus, "--to", postgres, "--packets")["added"] == 11
-    again = fleet("publish", corpus, "--to", postgres, "--packets")
-    assert (again["added"], again["present"]) == (0, 11)
-    with psycopg.connect(postgres) as base, lakes.Lake(str(lake)) as one:
-        duck = one.ask()
-        for table in tables.TABLES:
-            names = ", ".join(f'"{name}"' for name, _ in lakes.wanted_columns(table)
-                              if name not in ("day", "source", "stamp"))
-            query = f'SELECT {names} FROM {{}}"{table.name}"'
-            mine = base.execute(query.format("retake.")).fetchall()
-            assert plain(mine) == plain(duck.execute(query.format("")).fetchall()), table.name
-        assert base.execute(
-            "SELECT tag_site, count(*) FROM retake.take WHERE tag_site IS NOT NULL "
-            "GROUP BY 1 ORDER BY 1").fetchall() == [("berlin", 3), ("lima", 2), ("osaka", 3)]
-
-
-def test_postgresql_may_be_the_catalogue_of_a_lake(
-    corpus: Path, tmp_path: Path, postgres: str
-) -> None:
-    words = ("publish", corpus, "--to", tmp_path / "lake", "--catalogue", postgres)
-    assert fleet(*words)["added"] == 11
-    assert fleet(*words)["added"] == 0
-    rows = fleet(
-        "sql", tmp_path / "lake", "--catalogue", postgres, "SELECT count(*) AS n FROM take")
-    assert rows == [{"n": 11}]
-
-
-def test_clickhouse_reads_the_same_files(lake: Path) -> None:
-    chdb = pytest.importorskip("chdb")
-    with lakes.Lake(str(lake)) as one:
-        wanted = one.ask().execute(
-            "SELECT direction, count(*) AS streams, sum(packets) AS packets FROM stream "
-            "GROUP BY direction ORDER BY direction").fetchall()
-    text = str(chdb.query(
-        "SELECT direction, count() AS streams, sum(packets) AS packets "
-        f"FROM file('{lake}/data/main/stream/*/*.parquet', Parquet) "
-        "GROUP BY direction ORDER BY direction", "CSV"))
-    found = [line.replace('"', "").split(",") for line in text.strip().splitlines()]
-    assert [(row[0], int(row[1]), int(row[2])) for row in found] == wanted

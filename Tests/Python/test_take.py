@@ -1,7 +1,12 @@
 """Tests reading takes without the executable."""
 
+import json
+import os
+import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +36,23 @@ def test_the_schema_of_the_package_is_that_of_retake() -> None:
     files = sorted((ROOT / "Schema").glob("*.sql"))
     packaged = sorted((ROOT / "Sources/Python/retake_takes/sql").glob("*.sql"))
     assert [path.read_bytes() for path in files] == [path.read_bytes() for path in packaged]
+
+
+def test_a_copy_without_the_schema_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "Sources/Python", tmp_path / "Python", symlinks=True)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=tmp_path / "Python", capture_output=True,
+        text=True)
+    assert done.returncode == 1 and "complete copy" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", "import retake_takes; retake_takes.open('x.take')"],
+        cwd=tmp_path / "Python", env={**os.environ, "PYTHONPATH": "."}, capture_output=True,
+        text=True)
+    assert "complete copy" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=ROOT / "Sources/Python",
+        capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, retake.__version__), done.stderr
 
 
 def test_rows_are_those_of_the_executable() -> None:
@@ -109,20 +131,68 @@ def test_other_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
         assert text.startswith(str(path)) and "\n" not in text
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import json
+def test_damage_anywhere_is_refused_as_no_take(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.take"
+    whole = (CAPTURES / "virtual-loss.take").read_bytes()
+    chance = random.Random(5)
+    refused = 0
+    for number in range(300):
+        data = bytearray(whole)
+        # Mostly in the first page, which has the schema with all names.
+        for _ in range(chance.choice((3, 30, 200))):
+            data[chance.randrange(100, 4096 if number % 3 else len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            retake.open(path).close()
+        except retake.NoTake as error:
+            refused += 1
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
+    assert refused > 50
 
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "odd.take"
+    shutil.copy(CAPTURES / "virtual-loss.take", path)
+    base = sqlite3.connect(path)
+    base.execute("UPDATE take SET label = CAST(x'ff80' AS TEXT)")
+    base.commit()
+    base.close()
+    with pytest.raises(retake.NoTake, match="odd.take"):
+        retake.open(path)
+
+
+def cells(name: str) -> list[str]:
+    """Returns the lines of a notebook's code."""
+    notebook = json.loads((ROOT / "Sources/Python/notebooks" / name).read_text())
+    return [
+        line if line.endswith("\n") else line + "\n"
+        for cell in notebook["cells"] if cell["cell_type"] == "code" for line in cell["source"]]
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the current folder, in which charts are drawn without a screen."""
     import matplotlib
 
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    shutil.copy(CAPTURES / "virtual-heavy-loss.take", tmp_path / "call.take")
     monkeypatch.setenv("RETAKE", RETAKE)
-    notebook = json.loads((ROOT / "Sources/Python/notebooks/a-take.ipynb").read_text())
-    lines = [
-        line for cell in notebook["cells"] if cell["cell_type"] == "code"
-        for line in cell["source"]]
+    return tmp_path
+
+
+def test_the_notebook_of_a_take_runs(notebooks: Path) -> None:
+    shutil.copy(CAPTURES / "virtual-heavy-loss.take", notebooks / "call.take")
+    lines = cells("a-take.ipynb")
     assert sum(bool(line.strip()) for line in lines) <= 10
+    exec("".join(lines), {})
+    assert (notebooks / "bitrate.png").stat().st_size > 5_000
+
+
+def test_the_notebook_of_a_fleet_runs(notebooks: Path, corpus: Path) -> None:
+    (notebooks / "takes").symlink_to(corpus)
     space: dict = {}
-    exec("".join(line if line.endswith("\n") else line + "\n" for line in lines), space)
-    assert (tmp_path / "bitrate.png").stat().st_size > 5_000
+    exec("".join(cells("a-fleet.ipynb")), space)
+    assert len(space["times"]) == 8 and list(space["delays"].columns) == [
+        "jitter buffer 200 ms", "jitter buffer 60 ms"]
+    for name in ("setup.png", "delays.png"):
+        assert (notebooks / name).stat().st_size > 5_000

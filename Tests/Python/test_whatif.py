@@ -79,6 +79,54 @@ def test_what_observed_ends_received_takes_part(corpus: Path) -> None:
         sum(pair[1] for pair in delays if pair) / len(delays))
 
 
+def test_what_the_remote_peer_would_answer_is_left_out(corpus: Path) -> None:
+    found = fleet("whatif", corpus, "--set", "videoBitrateMaximum=100000,200000",
+                  "--jitter-buffer", "300", "--grep", "label LIKE 'call%'")
+    measures: dict[str, set[str]] = {}
+    for line in found["lines"]:
+        measures.setdefault(line["setting"], set()).add(line["measure"])
+    # A sender's setting changes what the remote peer receives, and what that asks for.
+    assert measures["videoBitrateMaximum=100000"] == {"sent_kbit_s"}
+    assert measures["jitter buffer 300 ms"] >= {"freezes", "concealed_ms", "sent_kbit_s"}
+    left = {reason: count for reason, count in found["left_out"].items()
+            if "videoBitrateMaximum=100000" in reason}
+    assert len(left) >= 5 and set(left.values()) == {8}
+    assert any(reason.startswith("concealed_ms under ") for reason in left)
+    text = fleet_text("whatif", corpus / "call-3.take", "--set", "videoBitrateMaximum=100000")
+    assert "would have sent in answer is unknown" in text.stdout
+    assert "frozen_ms" not in text.stdout.partition("Left out")[0]
+
+
+def test_settings_of_receivers_answer_what_is_received() -> None:
+    settings = whatif.settings_of(
+        jitter_buffer=["60"], assignments=["jitterBufferMinimum=60", "audioBitrate=20000"],
+        selectors=[("drop", "packet rtp")])
+    frozen, sent = (next(one for one in whatif.MEASURES if one.name == name)
+                    for name in ("frozen_ms", "sent_kbit_s"))
+    assert [setting.answers(frozen) for setting in settings] == [True, True, False, True]
+    assert all(setting.answers(sent) for setting in settings)
+
+
+def test_the_text_has_distributions(corpus: Path) -> None:
+    words = ("whatif", corpus, "--jitter-buffer", "300", "--grep", "label LIKE 'call%'")
+    lines = {line["measure"]: line for line in fleet(*words)["lines"]}
+    spread = lines["audio_delay_ms"]["changed_spread"]
+    assert spread["low"] <= spread["median"] <= spread["high"]
+    text = fleet_text(*words).stdout
+    assert "difference 90 %" in text and cli._cell(spread["median"]) in text
+    assert bootstrap.spread([float(n) for n in range(11)]) == bootstrap.Spread(1, 5, 9)
+
+
+def test_conditions_name_tags_and_count_unreadable_takes(corpus: Path, tmp_path: Path) -> None:
+    words = ("--jitter-buffer", "100", "--grep", "tag_site = 'lima'")
+    assert fleet("whatif", corpus, *words)["takes"] == 2
+    for path in corpus.glob("call-*.take"):
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "gone.take").symlink_to("/nonexistent")
+    found = fleet("whatif", tmp_path, *words, status=1)
+    assert (found["takes"], found["failed"]) == (2, 1)
+
+
 def test_a_build_is_compared_with_another_one(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--build", RETAKE, "--build", RETAKE,
                   "--grep", "label IN ('call 1', 'call 2')")
@@ -88,7 +136,7 @@ def test_a_build_is_compared_with_another_one(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("words, part", [
-    ((), "no setting"), (("--build", "/bin/true"), "two builds"),
+    ((), "no setting"), (("--build", RETAKE), "two builds"),
     (("--set", "videoBitrateMaximum"), "NAME=VALUE"),
     (("--jitter-buffer", "60", "--grep", "nonsense >"), "--grep"),
     (("--jitter-buffer", "60", "--grep", "duration_ns < 0"), "none of 11 takes"),
@@ -109,7 +157,7 @@ def test_intervals_have_their_coverage() -> None:
         again = bootstrap.Bootstrap(number, 400).mean(values)
         assert interval == again
     assert 105 <= held <= 120
-    assert bootstrap.median([3, 1, 2, 10]) == 2.5
+    assert bootstrap.spread([3, 1, 2, 10]).median == 2.5
     assert bootstrap.Bootstrap(1).mean([5.0]) == bootstrap.Interval(5, 5, 5)
 
 

@@ -39,7 +39,7 @@ struct SubstitutionTests {
       #expect(divergence(report) == nil, "\(report)")
       #expect(report.substituted.count == 1)
       #expect(report.substituted.first?.hasPrefix("DTLS: 2 certificates, the keys of 2 ") == true)
-      let connection = try TakeFile.open(take.path)
+      let connection = try TakeFile.openForQueries(take.path)
       let came = try connection.integer("SELECT count(*) FROM message WHERE direction = 'in'")
       #expect(came ?? 0 > 15)
       let lost = try connection.integer("SELECT sum(lost) FROM loss WHERE direction = 'in'")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PathLike = str | os.PathLike[str]
+USAGE, NO_INPUT, ABSENT_PROGRAM = 64, 66, 127
 UNMET = 2
 """The exit status if a take does not have what the question is about."""
 
@@ -21,6 +22,10 @@ class CommandError(RuntimeError):
         self.status = status
         """The exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
 
+    def __reduce__(self) -> tuple[type["CommandError"], tuple[str, int]]:
+        # An exception is pickled with its one argument, the text; a farm's processes send both.
+        return type(self), (str(self), self.status)
+
 
 def find_program(path: PathLike | None = None) -> str:
     """Returns the program's path: the given path, or from the variable RETAKE, or from PATH."""
@@ -29,7 +34,7 @@ def find_program(path: PathLike | None = None) -> str:
     if not found:
         raise CommandError(
             f"{wanted}: the program is not there; put retake on PATH, name it in RETAKE, or give "
-            "executable=", 127)
+            "executable=", ABSENT_PROGRAM)
     return os.path.abspath(found)
 
 

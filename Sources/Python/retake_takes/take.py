@@ -80,27 +80,31 @@ class Take:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._base = views.connect()
-        self._attached = views.Attachment(self._base, self.path)
+        try:
+            self._attached = views.Attachment(self._base, self.path)
+        except NoTake:
+            self.close()
+            raise
         try:
             head = self._base.execute(
                 "SELECT label, start_unix_ns, format, tool_version, toolchain FROM take"
             ).fetchone()
+            if head is None:
+                raise NoTake("it has no head")
             self.id = views.identity(self._base)
-        except Exception as error:
+            self.label, start, self.format, self.tool_version, _ = head
+            self.start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(
+                microseconds=start // 1000)
+            self.tags = dict(self.rows("SELECT key, value FROM tag ORDER BY key"))
+            self.complete = self.value("SELECT count(*) FROM ending") == 1
+            self.duration_ns = self.value(
+                "SELECT coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape), 0)")
+        except NoTake as error:
             self.close()
-            if isinstance(error, NoTake):
-                raise NoTake(f"{self.path}: {error}") from None
-            raise NoTake(f"{self.path}: it is not a valid take: {error}") from None
-        if head is None:
+            raise NoTake(f"{self.path}: {error}") from None
+        except views.UNREADABLE as error:
             self.close()
-            raise NoTake(f"{self.path}: it has no head")
-        self.label, start, self.format, self.tool_version, _ = head
-        self.start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(
-            microseconds=start // 1000)
-        self.tags = dict(self.rows("SELECT key, value FROM tag ORDER BY key"))
-        self.complete = self.value("SELECT count(*) FROM ending") == 1
-        self.duration_ns = self.value(
-            "SELECT coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape), 0)")
+            raise views.invalid(self.path, error) from None
 
     def close(self) -> None:
         """Closes the file."""

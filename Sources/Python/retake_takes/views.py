@@ -27,6 +27,21 @@ class NoTake(ValueError):
     """A file that cannot be read as a take; the text is one sentence that names it."""
 
 
+UNREADABLE = (sqlite3.Error, UnicodeError, ArithmeticError, TypeError)
+"""What reading a damaged file raises.
+
+SQLite quotes damaged names in its messages, which then are not always UTF-8; a damaged instant is
+outside the calendar, and a damaged number may be text.
+"""
+
+
+def invalid(path: str, error: Exception) -> NoTake:
+    """Returns the error for a damaged file."""
+    text = " ".join(str(error).split())
+    reason = "a text in it is not UTF-8" if isinstance(error, UnicodeError) else text
+    return NoTake(f"{path}: it is not a valid take: {reason}")
+
+
 @dataclass(frozen=True)
 class Schema:
     """The tables and views that the schema's files define."""
@@ -43,6 +58,10 @@ class Schema:
 def schema() -> Schema:
     """Returns this version's schema."""
     statements: list[str] = []
+    if not os.path.isdir(_FOLDER):
+        raise RuntimeError(
+            f"{_FOLDER}: the schema is missing; it is a link into Retake's repository, so install "
+            "this package from a complete copy of that")
     for name in sorted(os.listdir(_FOLDER)):
         if not name.endswith(".sql"):
             continue
@@ -79,8 +98,8 @@ def quoted(name: str) -> str:
 
 def connect(path: str = "") -> sqlite3.Connection:
     """Opens a database in memory, or a file to write, with this version's views."""
-    base = sqlite3.connect(
-        path or "file::memory:", uri=not path, isolation_level=None, check_same_thread=False)
+    place = "file:" + urllib.parse.quote(os.path.abspath(path)) if path else "file::memory:"
+    base = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA trusted_schema = OFF")
     for name, statement in schema().views.items():
         base.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
@@ -102,17 +121,17 @@ class Attachment:
         place = "file:" + urllib.parse.quote(os.path.abspath(path)) + "?mode=ro"
         try:
             base.execute("ATTACH ? AS source", (place,))
-        except sqlite3.Error as error:
-            raise NoTake(f"{path}: it cannot be opened: {error}") from None
+        except UNREADABLE as error:
+            raise invalid(path, error) from None
         try:
             self._check()
             self._fill()
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise NoTake(f"{path}: it is not a valid take: {error}") from None
         except NoTake:
             self.close()
             raise
+        except UNREADABLE as error:
+            self.close()
+            raise invalid(path, error) from None
 
     def _check(self) -> None:
         mark = self.base.execute("PRAGMA source.application_id").fetchone()[0]
@@ -146,10 +165,18 @@ class Attachment:
 
     def close(self) -> None:
         """Detaches the take."""
-        for statement in self._made:
-            self.base.execute(statement)
+        # What failed half-way would keep the file attached, and with it the next one out.
+        if self.base.in_transaction:
+            self.base.execute("ROLLBACK")
+        failure: Exception | None = None
+        for statement in [*self._made, "DETACH source"]:
+            try:
+                self.base.execute(statement)
+            except UNREADABLE as error:
+                failure = failure or error
         self._made = []
-        self.base.execute("DETACH source")
+        if failure:
+            raise invalid(self.path, failure) from None
 
     def __enter__(self) -> "Attachment":
         return self

@@ -6,7 +6,7 @@ do not depend on the order of their terms.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 RESAMPLES = 1000
@@ -56,6 +56,18 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-def median(values: Sequence[float]) -> float:
-    """Returns the median of values."""
-    return quantile(sorted(values), 0.5)
+@dataclass(frozen=True)
+class Spread:
+    """A distribution's deciles."""
+
+    low: float
+    """A tenth of the values is less."""
+    median: float
+    high: float
+    """A tenth of the values is more."""
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Returns the deciles of values."""
+    ordered = sorted(values)
+    return Spread(*(quantile(ordered, share) for share in (0.1, 0.5, 0.9)))

@@ -18,10 +18,13 @@ from ..views import NoTake
 from . import whatif as corpus
 from . import work
 from .farm import Done, make_farm
-from .lake import Lake, database, literal
-from .postgres import Postgres
-from .reading import join
-from .storage import FleetError, Source, listing, shard_of
+from .lake import Lake, database, duck_errors, interruptible, literal
+from .postgres import Postgres, ask
+from .reading import Known, join
+from .storage import (
+    FleetError, Source, listing, place_of, remove_stale_workspaces, shard_of, without_passwords,
+    workspace,
+)
 
 _DESCRIPTION = """\
 Work with thousands of takes: publish them as tables, verify them, list what went wrong, import
@@ -61,9 +64,10 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument("--ray", nargs="?", const="local", metavar="ADDRESS",
                              help="run on Ray: auto for the cluster of this machine, its address, "
                              "or nothing for one that starts here")
-            one.add_argument("--batch-seconds", type=float, default=5.0, metavar="S",
+            one.add_argument("--batch-seconds", type=_seconds, default=5.0, metavar="S",
                              help="about how long a task shall be; default: 5")
-            one.add_argument("--out", metavar="FILE", help="write the results as Parquet")
+            if name != "publish":
+                one.add_argument("--out", metavar="FILE", help="write the results as Parquet")
         one.add_argument("--retake", metavar="FILE",
                          help="the executable; default: the variable RETAKE, or retake on PATH")
         one.add_argument("--json", action="store_true", help="print JSON for programs")
@@ -78,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
                      help="also packets, frames, RTCP and levels: a row each")
     one.add_argument("--compact", action="store_true",
                      help="join small files at the end, and remove what was replaced")
+    one.add_argument("--remove-missing", action="store_true",
+                     help="remove the takes of files that are no longer in the folders")
     one.add_argument("--commit-takes", type=_whole(1, 1_000_000), default=2000, metavar="N",
                      help="how many takes are written at once; default: 2000")
 
@@ -108,14 +114,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--build", action="append", default=[], metavar="FILE",
                      help="an executable; give two or more, the first is what is compared with")
     one.add_argument("--grep", metavar="CONDITION",
-                     help="only takes that meet it: SQL over the columns of take, as in "
-                     "'relay or round_trip > 200'")
+                     help="only takes that meet it: SQL over the columns of take and its tags, "
+                     "as in 'relay or round_trip > 200' or \"tag_site = 'lima'\"")
     one.add_argument("--seed", type=_whole(0, 2**63 - 1), default=1, metavar="N",
                      help="of the draws of selectors and intervals; default: 1")
 
     one = verb("sql", "Ask a lake; every table can be named as in a take, with the column take.",
                is_work=False)
-    one.add_argument("lake", metavar="LAKE", help="where the takes were published")
+    one.add_argument("lake", metavar="LAKE",
+                     help="where the takes were published: a folder, s3:// or postgresql://")
     one.add_argument("query", metavar="QUERY")
     one.add_argument("--catalogue", metavar="FILE|postgresql://...")
     one.add_argument("--take", metavar="ID", help="only the rows of one take, as if it were that")
@@ -130,22 +137,65 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def _seconds(word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = 0
+    if not 0 < number <= 3600:
+        raise argparse.ArgumentTypeError(f"{word}: it is a time up to 3600 seconds")
+    return number
+
+
 def main(words: Sequence[str] | None = None) -> NoReturn:
     """Runs the command."""
     options = _parser().parse_args(words)
     try:
+        remove_stale_workspaces()
+        _check_outputs(options)
         status = _VERBS[options.verb](options)
-    except (FleetError, CommandError, NoTake) as error:
-        print(f"retake-fleet: {error}", file=sys.stderr)
+    except (FleetError, CommandError, NoTake, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        text = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        print(f"retake-fleet: {without_passwords(text)}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:
-        print("retake-fleet: it was interrupted; the same command goes on where it was",
-              file=sys.stderr)
+        more = "; the same command goes on where it was" if options.verb in _RESUMED else ""
+        print(f"retake-fleet: it was interrupted{more}", file=sys.stderr)
         status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
     sys.exit(status)
+
+
+_RESUMED = ("publish", "import")
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuses files that could not be written, before the work."""
+    out = getattr(options, "out", None)
+    if out is not None:
+        place_of(out, "a file of results", ("folder",))
+        folder = os.path.dirname(os.path.abspath(out))
+        if os.path.isdir(out) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise FleetError(f"--out {out}: no file can be written there")
+    if getattr(options, "reports", None) is not None:
+        place_of(options.reports, "reports", ("folder",))
+        os.makedirs(options.reports, exist_ok=True)
+
+
+def _program(options: argparse.Namespace) -> str:
+    """Returns the executable, once it has said that it is Retake."""
+    try:
+        program = find_program(options.retake)
+    except CommandError:
+        raise FleetError(
+            f"{options.retake or os.environ.get('RETAKE', 'retake')}: the program is not there; "
+            "put retake on PATH, name it in RETAKE, or give --retake FILE") from None
+    work.check(program, ["info"])
+    return program
 
 
 # Work in batches
@@ -228,7 +278,9 @@ def _outcome(
 
 def _say_failures(failures: Iterable[tuple[str, str]]) -> None:
     for name, reason in failures:
-        print(f"retake-fleet: {name}: {reason}", file=sys.stderr)
+        # Most messages of the executable begin with the file's name.
+        text = without_passwords(reason.removeprefix(name + ": "))
+        print(f"retake-fleet: {name}: {text}", file=sys.stderr)
 
 
 def parquet(rows: Sequence[Mapping[str, Any]], path: str) -> None:
@@ -287,28 +339,30 @@ def _is_number(text: str) -> bool:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    program = find_program(options.retake)
+    program = _program(options)
+    kind, to = place_of(options.to, "published takes", ("folder", "s3", "postgresql"))
+    if options.remove_missing and options.shard:
+        raise FleetError("--remove-missing: a shard does not list all files")
     began = time.monotonic()
     sources = _sources(options)
     target: Lake | Postgres
-    if options.to.startswith(("postgres://", "postgresql://")):
-        target = Postgres(options.to)
-    else:
-        target = Lake(options.to, options.catalogue, create=True)
+    target = Postgres(to) if kind == "postgresql" else Lake(to, options.catalogue, create=True)
     with target:
-        stamps, ids = target.known()
-        new = [source for source in sources if stamps.get(source.name) != source.stamp]
-        task = functools.partial(work.stage, program, options.packets, frozenset(ids))
+        held = target.held()
+        new = [source for source in sources if not held.is_current(source, options.packets)]
+        task = functools.partial(
+            work.stage, program, options.packets,
+            Known(held.complete(options.packets), held.with_packets()))
         failures: list[tuple[str, str]] = []
-        added, read, waiting = 0, 0, 0
-        with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
+        added, completed, removed, read, waiting = 0, 0, 0, 0, 0
+        with workspace() as folder:
             staged = os.path.join(folder, "staged.sqlite")
             for done, _ in _run(options, new, task):
                 if done.result is None:
                     failures += [(source.name, done.reason) for source in done.sources]
                     continue
                 failures += done.result.reading.failures
-                if not done.result.reading.takes:
+                if not done.result.reading.seen:
                     continue
                 read += done.result.reading.bytes
                 waiting += len(done.result.reading.takes)
@@ -317,30 +371,47 @@ def _publish(options: argparse.Namespace) -> int:
                     file.write(zlib.decompress(done.result.file))
                 join(staged, path)
                 if waiting >= options.commit_takes:
-                    added += target.append([staged])
+                    change = target.append(staged)
+                    added, completed = added + change.added, completed + change.completed
                     os.unlink(staged)
                     waiting = 0
-            if waiting:
-                added += target.append([staged])
+            if os.path.exists(staged):
+                change = target.append(staged)
+                added, completed = added + change.added, completed + change.completed
+        missing = held.missing(_absolute(options.places), sources)
+        if options.remove_missing:
+            removed = len(target.forget(missing).delete)
         if options.compact and isinstance(target, Lake):
             target.compact()
     _say_failures(sorted(failures))
     result = {
-        "to": options.to, "takes": len(sources), "added": added,
-        "present": len(sources) - added - len(failures), "failed": len(failures),
-        "read_bytes": read, "elapsed_seconds": round(time.monotonic() - began, 3),
+        "to": without_passwords(options.to), "takes": len(sources), "added": added,
+        "completed": completed, "present": len(sources) - added - completed - len(failures),
+        "failed": len(failures), "missing": len(missing), "removed": removed, "read_bytes": read,
+        "elapsed_seconds": round(time.monotonic() - began, 3),
     }
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"{options.to}: {added} takes added, {result['present']} were there, "
-              f"{len(failures)} failed, {result['elapsed_seconds']:.1f} s")
+        words = [f"{added} takes added", f"{result['present']} were there"]
+        words += [f"{completed} completed"] if completed else []
+        words += [f"{removed} removed"] if removed else []
+        words += [f"{len(missing)} files are gone whose takes stay (--remove-missing)"] if (
+            missing and not options.remove_missing) else []
+        print(f"{result['to']}: {', '.join(words)}, {len(failures)} failed, "
+              f"{result['elapsed_seconds']:.1f} s")
     return 1 if failures else 0
+
+
+def _absolute(places: Sequence[str]) -> list[str]:
+    """Returns folders and buckets as the names of files below them begin."""
+    kinds = [place_of(place, "takes", ("folder", "s3")) for place in places]
+    return [place if kind == "s3" else os.path.abspath(place) for kind, place in kinds]
 
 
 def _verify(options: argparse.Namespace) -> int:
     task = functools.partial(
-        work.verify, find_program(options.retake), options.mode, options.reports)
+        work.verify, _program(options), options.mode, options.reports)
     sources = _sources(options)
     total, seconds = _outcome(options, sources, task)
     failed = [row for row in total.rows if row["result"] == "failed"]
@@ -364,7 +435,7 @@ _SEVERITIES = ("critical", "high", "medium", "low", "info")
 
 
 def _findings(options: argparse.Namespace) -> int:
-    task = functools.partial(work.rows_of, "finding", find_program(options.retake))
+    task = functools.partial(work.rows_of, "finding", _program(options))
     sources = _sources(options)
     total, seconds = _outcome(options, sources, task)
     wanted = _SEVERITIES[:_SEVERITIES.index(options.severity) + 1]
@@ -388,15 +459,20 @@ def _findings(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    os.makedirs(options.to, exist_ok=True)
+    program = _program(options)
+    place_of(options.to, "imported takes", ("folder",))
     words: list[str] = []
     for tag in options.tag:
         words += ["--tag", tag]
     for path in options.keys:
+        if not os.path.isfile(path):
+            raise FleetError(f"--keys {path}: there is no such file")
         words += ["--keys", os.path.abspath(path)]
     words += ["--decode"] if options.decode else []
+    work.check(program, ["import"], ["--out", "/nonexistent/retake.take", *words])
+    os.makedirs(options.to, exist_ok=True)
     task = functools.partial(
-        work.import_, find_program(options.retake), os.path.abspath(options.to), tuple(words))
+        work.import_, program, os.path.abspath(options.to), tuple(words))
     total, seconds = _outcome(options, _sources(options, CAPTURES), task)
     if options.out:
         parquet(total.rows, options.out)
@@ -417,12 +493,17 @@ def _whatif(options: argparse.Namespace) -> int:
         selectors=[(name, selector) for name in ("drop", "delay", "duplicate", "corrupt")
                    for selector in getattr(options, name)],
         builds=options.build, seed=options.seed)
-    program = find_program(options.retake)
+    program = _program(options)
+    for build in options.build:
+        work.check(os.path.abspath(build), ["info"])
+    for setting in settings:
+        work.check(setting.program or program, ["whatif"], setting.words)
     sources = _sources(options)
-    if options.grep:
-        sources = _chosen(options, program, sources)
-    task = functools.partial(corpus.run, settings, program)
     runs: list[corpus.TakeRun] = []
+    if options.grep:
+        sources, failures = _chosen(options, program, sources)
+        runs += [corpus.TakeRun(name, failure=reason) for name, reason in failures]
+    task = functools.partial(corpus.run, settings, program)
     seconds = 0.0
     for done, progress in _run(options, sources, task):
         seconds = progress.seconds
@@ -439,8 +520,10 @@ def _whatif(options: argparse.Namespace) -> int:
                 {"setting": line.setting, "measure": line.measure, "takes": line.takes,
                  "recorded": line.recorded, "changed": line.changed,
                  "difference": line.difference.mean, "low": line.difference.low,
-                 "high": line.difference.high, "median": line.median, "better": line.better,
-                 "worse": line.worse} for line in found.lines],
+                 "high": line.difference.high, "median": line.spread.median,
+                 "recorded_spread": vars(line.recorded_spread),
+                 "changed_spread": vars(line.changed_spread), "spread": vars(line.spread),
+                 "better": line.better, "worse": line.worse} for line in found.lines],
             "gains": [vars(one) for one in found.gains],
             "losses": [vars(one) for one in found.losses], "left_out": found.left_out}))
         return 1 if found.failures else 0
@@ -451,6 +534,14 @@ def _whatif(options: argparse.Namespace) -> int:
           line.difference.mean, line.difference.low, line.difference.high, line.better, line.worse]
          for line in found.lines]))
     print("\nMeans over takes; the difference is paired by take, with its 95 % bootstrap interval.")
+    print()
+    print(table(
+        ("setting", "measure", *(f"{name} {part}" for name in ("recorded", "what if", "difference")
+                                 for part in ("10 %", "median", "90 %"))),
+        [[line.setting, line.measure, *(
+            value for spread in (line.recorded_spread, line.changed_spread, line.spread)
+            for value in (spread.low, spread.median, spread.high))] for line in found.lines]))
+    print("\nQuantiles over takes; those of the difference are again of each take with itself.")
     for title, extremes in (("gain", found.gains), ("lose", found.losses)):
         if extremes:
             print(f"\nTakes that {title} most:")
@@ -470,28 +561,30 @@ def _whatif(options: argparse.Namespace) -> int:
 
 def _chosen(
     options: argparse.Namespace, program: str, sources: Sequence[Source]
-) -> list[Source]:
-    """Returns the takes that satisfy the condition of --grep."""
-    task = functools.partial(work.rows_of, "take", program)
-    total, _ = _outcome(options, sources, task)
-    _say_failures(total.failures)
-    names = select([row for row in total.rows], options.grep)
+) -> tuple[list[Source], list[tuple[str, str]]]:
+    """Returns the takes that satisfy the condition of --grep, and those that cannot be read."""
+    total, _ = _outcome(options, sources, functools.partial(work.heads, program))
+    names = select(total.rows, options.grep)
     chosen = [source for source in sources if source.name in names]
     if not chosen:
+        _say_failures(total.failures)
         raise FleetError(f"--grep {options.grep!r}: none of {len(sources)} takes meets it")
-    return chosen
+    return chosen, total.failures
 
 
 def select(rows: Sequence[Mapping[str, Any]], condition: str) -> set[str]:
     """Returns the takes whose rows satisfy an SQL condition; `round_trip` and `jitter` are in
     milliseconds, `loss` in per cent."""
-    columns = list(rows[0]) if rows else ["take"]
+    if not rows:
+        return set()
+    # Not all takes have the same tags.
+    columns = list(dict.fromkeys(name for row in rows for name in row))
     base = sqlite3.connect(":memory:")
     names = ", ".join(f'"{name}"' for name in columns)
     base.execute(f"CREATE TABLE rows ({names})")
     base.executemany(
         f"INSERT INTO rows VALUES ({', '.join('?' * len(columns))})",
-        [list(row.values()) for row in rows])
+        [[row.get(name) for name in columns] for row in rows])
     base.execute(
         "CREATE VIEW take AS SELECT *, round_trip_ms AS round_trip, jitter_ms AS jitter, "
         "100.0 * loss_share AS loss, 100.0 * concealed_share AS concealed, "
@@ -507,21 +600,28 @@ def select(rows: Sequence[Mapping[str, Any]], condition: str) -> set[str]:
 
 
 def _sql(options: argparse.Namespace) -> int:
-    import duckdb
-
-    with Lake(options.lake, options.catalogue) as lake:
-        duck = lake.one(options.take) if options.take else lake.ask()
-        try:
-            cursor = duck.execute(options.query)
-            columns = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-        except duckdb.Error as error:
-            raise FleetError(str(error).splitlines()[0]) from None
+    kind, place = place_of(options.lake, "published takes", ("folder", "s3", "postgresql"))
+    if kind == "postgresql":
+        if options.take:
+            raise FleetError("--take: a database's tables have the column take instead")
+        columns, rows = ask(place, options.query)
+    else:
+        columns, rows = _ask_lake(options)
     if options.json:
         print(json.dumps([dict(zip(columns, row)) for row in rows], default=str))
     else:
         print(table(columns, rows))
     return 0
+
+
+def _ask_lake(options: argparse.Namespace) -> tuple[list[str], list[tuple[Any, ...]]]:
+    with Lake(options.lake, options.catalogue) as lake:
+        duck = lake.one(options.take) if options.take else lake.ask()
+        with duck_errors(options.lake):
+            cursor = interruptible(duck, options.query)
+            if cursor is None or cursor.description is None:
+                raise FleetError(f"{options.query!r}: it is no query with an answer")
+            return [column[0] for column in cursor.description], cursor.fetchall()
 
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

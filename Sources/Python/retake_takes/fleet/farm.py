@@ -1,11 +1,18 @@
 """Works on thousands of takes in batches, on this machine's cores or on several machines with Ray.
 
 A batch is a task of a few seconds. A task that is lost because a process or a machine died is run
-again, and only the one result that arrives counts.
+again, and only the one result that arrives counts. What fails as a batch is run again take by
+take, so that one take never takes others with it.
 """
 
+import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import socket
 import sys
+import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +21,17 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from .storage import FleetError, Source
+from ..command import CommandError
+from ..views import NoTake
+from .storage import FleetError, Source, workspace
 
 Result = TypeVar("Result")
 Work = Callable[[Sequence[Source]], Result]
 
-_TRIES = 5
+_TRIES = 3
+"""How often a task may lose its process before its takes are tried one by one, or given up."""
 _LARGEST_BATCH = 500
+_REACH_SECONDS = 10
 _LAST_SHARE = 10
 """How many times shorter than wanted the last batches may be."""
 
@@ -32,7 +43,6 @@ class Batch:
     number: int
     sources: list[Source]
     tries: int = 0
-    began: float = 0
 
 
 @dataclass
@@ -42,6 +52,13 @@ class Done(Generic[Result]):
     sources: list[Source]
     result: Result | None
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a task returns in place of its exception, which not every process could unpickle."""
+
+    reason: str
 
 
 @dataclass
@@ -68,30 +85,115 @@ class Queue:
         # smaller ones would only start the executable more often.
         smallest = max(1, int(self.rate * self.seconds / _LAST_SHARE))
         size = min(size, max(smallest, -(-left // (2 * self.workers))))
-        batch = Batch(self.number, list(self.sources[self.place:self.place + size]))
+        batch = self._batch(self.sources[self.place:self.place + size])
         self.place += size
-        self.number += 1
         return batch
 
-    def measure(self, batch: Batch, seconds: float) -> None:
-        """Records how many takes a worker finishes per second."""
-        rate = len(batch.sources) / max(seconds, 0.001)
-        self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
+    def _batch(self, sources: Sequence[Source]) -> Batch:
+        self.number += 1
+        return Batch(self.number - 1, list(sources))
 
-    def fail(self, batch: Batch) -> bool:
-        """Puts a batch back; returns False if it was tried often enough."""
+    def finish(
+        self, batch: Batch, outcome: tuple[float, Result | Failed]
+    ) -> Done[Result] | None:
+        """Returns a task's result; None if its takes are run again one by one."""
+        seconds, result = outcome
+        if not isinstance(result, Failed):
+            rate = len(batch.sources) / max(seconds, 0.001)
+            self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
+            return Done(batch.sources, result)
+        return self._split(batch, result.reason)
+
+    def lose(self, batch: Batch, reason: str) -> Done[Result] | None:
+        """Puts a batch back whose process died; returns its failure if that happened too often."""
         batch.tries += 1
         if batch.tries >= _TRIES:
-            return False
+            return self._split(batch, reason)
         self.again.append(batch)
-        return True
+        return None
+
+    def _split(self, batch: Batch, reason: str) -> Done[Result] | None:
+        if len(batch.sources) == 1:
+            return Done(batch.sources, None, reason)
+        self.again.extend(self._batch([source]) for source in batch.sources)
+        return None
 
 
-def timed(work: Work[Result], sources: Sequence[Source]) -> tuple[float, Result]:
+def timed(work: Work[Result], sources: Sequence[Source]) -> tuple[float, Result | Failed]:
     """Runs a batch, and returns how long it took on its worker along with the result."""
     began = time.monotonic()
-    result = work(sources)
+    try:
+        result: Result | Failed = work(sources)
+    except Exception as error:
+        result = Failed(reason_of(error))
     return time.monotonic() - began, result
+
+
+def reason_of(error: Exception) -> str:
+    """Returns an exception's text as one line, with its type unless this package raised it."""
+    text = " ".join(str(error).split())
+    if isinstance(error, CommandError | FleetError | NoTake):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _begin_worker(folder: str) -> None:
+    """Ends a worker, and the executable that it runs, when its parent dies.
+
+    Its temporary files are in the parent's folder, so that nothing of it is left.
+    """
+    tempfile.tempdir = folder
+    # In a group of its own, Ctrl-C reaches only the parent, which then ends the group.
+    os.setpgid(0, 0)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
+
+
+def _follow(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+class Worker:
+    """One process, which runs one batch at a time: what dies in it is that batch's alone."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._pool = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        # A process that forks from one with threads, such as DuckDB's, may hang.
+        return ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), initializer=_begin_worker,
+            initargs=(self._folder,))
+
+    def submit(
+        self, work: Work[Result], sources: Sequence[Source]
+    ) -> Future[tuple[float, Result | Failed]]:
+        """Starts a batch."""
+        try:
+            return self._pool.submit(timed, work, sources)
+        except BrokenProcessPool:
+            # It died between two batches.
+            self.restart()
+            return self._pool.submit(timed, work, sources)
+
+    def restart(self) -> None:
+        """Replaces a process that died."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = self._start()
+
+    def end(self) -> None:
+        """Ends the process, also in the middle of a batch."""
+        for process in list((self._pool._processes or {}).values()):
+            try:
+                if process.pid:
+                    os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                # It is gone, or has not begun yet.
+                process.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class LocalFarm:
@@ -105,37 +207,37 @@ class LocalFarm:
         self, sources: Sequence[Source], work: Work[Result], seconds: float
     ) -> Iterator[Done[Result]]:
         """Runs all batches and yields results as they are ready."""
+        with workspace() as folder:
+            yield from self._run(folder, sources, work, seconds)
+
+    def _run(
+        self, folder: str, sources: Sequence[Source], work: Work[Result], seconds: float
+    ) -> Iterator[Done[Result]]:
         queue = Queue(sources, seconds, self.jobs)
-        pool = ProcessPoolExecutor(self.jobs)
-        running: dict[Future[tuple[float, Result]], Batch] = {}
+        idle = [Worker(folder) for _ in range(min(self.jobs, len(sources)))]
+        running: dict[Future[tuple[float, Result | Failed]], tuple[Worker, Batch]] = {}
         try:
             while True:
-                while len(running) < self.jobs and (batch := queue.next()):
-                    running[pool.submit(timed, work, batch.sources)] = batch
+                while idle and (batch := queue.next()):
+                    worker = idle.pop()
+                    running[worker.submit(work, batch.sources)] = worker, batch
                 if not running:
                     return
                 ready, _ = wait(running, return_when=FIRST_COMPLETED)
-                is_broken = False
                 for future in ready:
-                    batch = running.pop(future)
+                    worker, batch = running.pop(future)
+                    idle.append(worker)
+                    done: Done[Result] | None
                     try:
-                        spent, result = future.result()
+                        done = queue.finish(batch, future.result())
                     except BrokenProcessPool:
-                        is_broken = True
-                        if not queue.fail(batch):
-                            yield Done(batch.sources, None, "its process died several times")
-                        continue
-                    queue.measure(batch, spent)
-                    yield Done(batch.sources, result)
-                if is_broken:
-                    # Everything that was running in the pool is lost with it.
-                    for batch in running.values():
-                        queue.again.append(batch)
-                    running.clear()
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    pool = ProcessPoolExecutor(self.jobs)
+                        worker.restart()
+                        done = queue.lose(batch, "its process died several times")
+                    if done:
+                        yield done
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for worker in [*idle, *(worker for worker, _ in running.values())]:
+                worker.end()
 
 
 class RayFarm:
@@ -149,6 +251,8 @@ class RayFarm:
         self._ray: Any = ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        if address:
+            _reach(address)
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address:
             settings["address"] = address
@@ -195,21 +299,32 @@ class RayFarm:
                 ready, _ = ray.wait(list(running), num_returns=1, timeout=1)
                 for reference in ready:
                     batch = running.pop(reference)
+                    done: Done[Result] | None
                     try:
-                        spent, result = ray.get(reference)
-                    except (
-                        ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError,
-                        ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError,
-                    ) as error:
-                        if not queue.fail(batch):
-                            reason = str(error).splitlines()[0]
-                            yield Done(batch.sources, None, f"its task died: {reason}")
-                        continue
-                    queue.measure(batch, spent)
-                    yield Done(batch.sources, result)
+                        done = queue.finish(batch, ray.get(reference))
+                    except ray.exceptions.RayError as error:
+                        lines = str(error).strip().splitlines() or [type(error).__name__]
+                        done = queue.lose(batch, f"its task died: {lines[0]}")
+                    if done:
+                        yield done
         finally:
             ray.shutdown()
             sys.stdout = self._output
+
+
+def _reach(address: str) -> None:
+    """Raises if nothing answers at an address; Ray itself tries for minutes."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator and address in ("auto", "local"):
+        return
+    if not port.isdigit():
+        raise FleetError(f"--ray {address}: it is auto, or HOST:PORT of a cluster")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise FleetError(
+            f"--ray {address}: no cluster answers there ({error}); ray start --head starts one"
+        ) from None
 
 
 Farm = LocalFarm | RayFarm

@@ -8,15 +8,19 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..views import quoted
-from .storage import FleetError, split_s3
-from .tables import TABLES, VERSION, Table, of_name
+from .postgres import postgres_lock
+from .publishing import Change, Held, Rows, Staged
+from .storage import FleetError, place_of, split_s3
+from .tables import SOURCE_FILE, TABLES, TAKE_FRONT, VERSION, Table, wanted_columns
 
-_TAKE_FRONT = (("source", "VARCHAR"), ("stamp", "VARCHAR"), ("tags", "VARCHAR"))
+_TRIES = 5
+"""How often a transaction is tried that another writer's comes in the way of."""
 
 
 def database() -> Any:
@@ -35,6 +39,36 @@ def database() -> Any:
     for name in ("sqlite_scanner", "ducklake", "httpfs"):
         duck.execute(f"LOAD {name}")
     return duck
+
+
+@contextmanager
+def duck_errors(what: str) -> Iterator[None]:
+    """Turns DuckDB's errors into one sentence, and an interrupted query into Ctrl-C."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        # The rest repeats the query, with a caret below it.
+        text = str(error).split("\nLINE ")[0]
+        raise FleetError(f"{what}: " + " ".join(text.split())) from None
+    except RuntimeError as error:
+        if "interrupted" in str(error) and not isinstance(error, FleetError):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def interruptible(duck: Any, query: str) -> Any:
+    """Runs a query in a thread, because DuckDB looks for Ctrl-C only between a query's steps."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(duck.execute, query)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            duck.interrupt()
+            raise
 
 
 def literal(text: str) -> str:
@@ -64,39 +98,54 @@ def allow_s3(duck: Any, bucket: str) -> None:
 
 
 class Lake:
-    """A lake's tables, for one writer or reader at a time."""
+    """A lake's tables: for one writer at a time with `create`, else only to read."""
 
     def __init__(self, place: str, catalogue: str | None = None, *, create: bool = False) -> None:
-        self.place = place.rstrip("/")
-        self._lock = ""
+        kind, self.place = place_of(place, "a lake", ("folder", "s3"))
+        self._lock = self._server = ""
         self.duck = database()
-        if self.place.startswith("s3://"):
-            allow_s3(self.duck, split_s3(self.place)[0])
+        if kind == "s3":
+            self.place = self.place.rstrip("/")
             if catalogue is None:
                 raise FleetError(
                     f"{place}: name the catalogue of the lake with --catalogue FILE or "
                     "--catalogue postgresql://..., because S3 holds no database")
+            allow_s3(self.duck, split_s3(self.place)[0])
             data = self.place + "/"
         else:
             self.place = os.path.abspath(self.place)
             data = os.path.join(self.place, "data") + "/"
             catalogue = catalogue or os.path.join(self.place, "catalogue.sqlite")
-            if create:
-                os.makedirs(data, exist_ok=True)
-        if catalogue.startswith(("postgres://", "postgresql://")):
+        kind, catalogue = place_of(catalogue, "a catalogue", ("folder", "postgresql"))
+        if kind == "postgresql":
+            self._server = catalogue
             self.duck.execute("LOAD postgres_scanner")
             address = f"ducklake:postgres:{catalogue}"
         else:
             catalogue = os.path.abspath(catalogue)
             if not create and not os.path.isfile(catalogue):
                 raise FleetError(f"{place}: there is no lake; retake-fleet publish makes one")
+            if os.path.isdir(catalogue):
+                raise FleetError(f"{catalogue}: it is a folder, and no catalogue of a lake")
             self._lock = catalogue + ".lock"
             address = f"ducklake:sqlite:{catalogue}"
-        self.duck.execute(
-            f"ATTACH {literal(address)} AS lake (DATA_PATH {literal(data)}, "
-            "DATA_INLINING_ROW_LIMIT 0)")
+        if create and not data.startswith("s3://"):
+            os.makedirs(data, exist_ok=True)
+        with self._alone() if create else nullcontext():
+            self._attach(place, address, data, create)
+
+    def _attach(self, place: str, address: str, data: str, create: bool) -> None:
+        with duck_errors(f"{place}: its catalogue cannot be used"):
+            # The catalogue says where the files were when it was made, perhaps on another machine.
+            self.duck.execute(
+                f"ATTACH {literal(address)} AS lake (DATA_PATH {literal(data)}, "
+                "OVERRIDE_DATA_PATH true, DATA_INLINING_ROW_LIMIT 0"
+                f"{'' if create else ', READ_ONLY'})")
+        if self.columns("take"):
+            with duck_errors(f"{place}: its catalogue describes files that are not there"):
+                self.duck.execute("SELECT take FROM lake.take LIMIT 1").fetchall()
         if create:
-            with self._alone():
+            with duck_errors(place):
                 self._migrate()
 
     def close(self) -> None:
@@ -112,9 +161,9 @@ class Lake:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Makes other writers wait, so that two that publish the same take leave only one copy."""
-        if not self._lock:
-            # For a catalogue in PostgreSQL, the database holds the lock until the transaction ends.
-            yield
+        if self._server:
+            with postgres_lock(self._server):
+                yield
             return
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -122,6 +171,20 @@ class Lake:
             yield
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.duck.execute("BEGIN")
+        try:
+            yield
+            self.duck.execute("COMMIT")
+        except BaseException:
+            try:
+                self.duck.execute("ROLLBACK")
+            except Exception:
+                # A commit that failed has ended the transaction.
+                pass
+            raise
 
     # Tables
 
@@ -146,12 +209,14 @@ class Lake:
             raise FleetError(
                 f"{self.place}: it has version {version} of the tables, and this package writes "
                 f"{VERSION}; install a newer retake-takes")
-        self.duck.execute("BEGIN")
-        try:
+        with self._transaction():
+            before = self.columns("take")
+            is_altered = False
             for table in TABLES:
                 wanted = wanted_columns(table)
                 present = self.columns(table.name)
                 if not present:
+                    is_altered = True
                     words = ", ".join(f"{quoted(name)} {kind}" for name, kind in wanted)
                     self.duck.execute(f"CREATE TABLE lake.{quoted(table.name)} ({words})")
                     self.duck.execute(
@@ -159,102 +224,131 @@ class Lake:
                     continue
                 for name, kind in wanted:
                     if name not in present:
+                        is_altered = True
                         self.duck.execute(
                             f"ALTER TABLE lake.{quoted(table.name)} "
                             f"ADD COLUMN {quoted(name)} {kind}")
+            if before and is_altered:
+                # What was added is empty in the takes that are there: publish them again.
+                self.duck.execute("UPDATE lake.take SET tables_version = 0")
+            if not self.columns("source_file"):
+                words = ", ".join(f"{name} {kind}" for name, kind in SOURCE_FILE)
+                self.duck.execute(f"CREATE TABLE lake.source_file ({words})")
+                if before:
+                    self.duck.execute(
+                        "INSERT INTO lake.source_file SELECT source, stamp, take FROM lake.take")
             if version < VERSION:
                 self.duck.execute("CREATE TABLE IF NOT EXISTS lake.lake_version (version BIGINT)")
                 self.duck.execute(f"INSERT INTO lake.lake_version VALUES ({VERSION})")
-            self.duck.execute("COMMIT")
-        except Exception:
-            self.duck.execute("ROLLBACK")
-            raise
 
     # Publishing
 
-    def known(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Returns published sources' stamps, and the sources by their takes' ids."""
-        rows = self.duck.execute("SELECT source, stamp, take FROM lake.take").fetchall()
-        return {row[0]: row[1] for row in rows}, {row[2]: row[0] for row in rows}
+    def held(self) -> Held:
+        """Returns the files that were seen, and the takes that are published."""
+        sources = self.duck.execute("SELECT source, stamp, take FROM lake.source_file").fetchall()
+        takes = self.duck.execute(
+            "SELECT take, source, stamp, coalesce(tables_version, 0), coalesce(has_packets, 0) "
+            "FROM lake.take").fetchall()
+        return Held(
+            {row[0]: (row[1], row[2]) for row in sources},
+            {row[0]: Rows(row[1], row[2], row[3], bool(row[4])) for row in takes})
 
-    def append(self, paths: Sequence[str]) -> int:
-        """Adds the takes in staging files in one transaction; returns how many are new.
+    def append(self, path: str) -> Change:
+        """Publishes the takes in a staging file in one transaction; returns what that changed.
 
-        A take that is already published stays as it is; a take whose source now contains another
-        recording is replaced.
+        A take that is published completely stays as it is, and one that no file has any more goes.
         """
-        if not paths:
-            return 0
-        made = [_tables(path) for path in paths]
-        for number, path in enumerate(paths):
-            self.duck.execute(
-                f"ATTACH {literal(path)} AS read{number} (TYPE sqlite, READ_ONLY)")
-        try:
-            with self._alone():
-                return self._append(made)
-        finally:
-            for number in range(len(paths)):
-                self.duck.execute(f"DETACH read{number}")
+        made = staging_tables(path)
+        with duck_errors(self.place):
+            self.duck.execute(f"ATTACH {literal(path)} AS read (TYPE sqlite, READ_ONLY)")
+            try:
+                return self._write(lambda: self._append(made))
+            finally:
+                self.duck.execute("DETACH read")
 
-    def _append(self, made: Sequence[set[str]]) -> int:
-        count = len(made)
-        union = " UNION ALL ".join(
-            f"SELECT take, source, tags, {number} AS file FROM read{number}.published_take"
-            for number in range(count))
-        rows = self.duck.execute(f"SELECT take, source, tags, file FROM ({union})").fetchall()
-        _, present = self.known()
-        first: dict[str, tuple[str, int]] = {}
-        for take, source, _, file in sorted(rows):
-            if take not in present:
-                first.setdefault(take, (source, file))
-        if not first:
-            return 0
-        sources = {source for source, _ in first.values()}
-        outdated = [take for take, source in present.items() if source in sources]
-        keys = sorted({key for row in rows if row[0] in first for key in json.loads(row[2])})
-        self.duck.execute("CREATE OR REPLACE TEMP TABLE chosen (take VARCHAR, file BIGINT)")
-        self.duck.executemany(
-            "INSERT INTO chosen VALUES (?, ?)",
-            [[take, file] for take, (_, file) in sorted(first.items())])
-        self.duck.execute("BEGIN")
-        try:
+    def forget(self, names: Sequence[str]) -> Change:
+        """Drops files that are no longer there, and the takes that only they had."""
+        def write() -> Change:
+            change = self.held().change(forgotten=names)
+            self._apply(change, frozenset(), ())
+            return change
+
+        with duck_errors(self.place):
+            return self._write(write)
+
+    def _write(self, write: Callable[[], Change]) -> Change:
+        import duckdb
+
+        with self._alone():
+            for attempt in range(_TRIES):
+                try:
+                    return write()
+                except duckdb.TransactionException:
+                    # Someone writes to this lake without this package's lock.
+                    if attempt == _TRIES - 1:
+                        raise
+        raise AssertionError
+
+    def _append(self, made: frozenset[str]) -> Change:
+        staged = self.duck.execute("SELECT take, has_packets FROM read.published_take").fetchall()
+        seen = self.duck.execute(
+            "SELECT source, stamp, take FROM read.published_source_file").fetchall()
+        change = self.held().change([Staged(row[0], bool(row[1])) for row in sorted(staged)], seen)
+        self._load("chosen", change.insert)
+        tags = self.duck.execute(
+            "SELECT DISTINCT tags FROM read.published_take WHERE take IN (SELECT name FROM chosen)"
+        ).fetchall()
+        self._apply(change, made, sorted({key for row in tags for key in json.loads(row[0])}))
+        return change
+
+    def _load(self, table: str, names: Sequence[str]) -> None:
+        self.duck.execute(f"CREATE OR REPLACE TEMP TABLE {table} (name VARCHAR)")
+        if names:
+            self.duck.execute(f"INSERT INTO {table} SELECT unnest(?)", [list(names)])
+
+    def _apply(self, change: Change, made: frozenset[str], keys: Sequence[str]) -> None:
+        if change.is_empty:
+            return
+        self._load("deleted", change.delete)
+        self._load("unseen", [*change.forgotten, *(one[0] for one in change.seen)])
+        with self._transaction():
             there = set(self.columns("take"))
             for key in keys:
                 if f"tag_{key}" not in there:
                     self.duck.execute(f"ALTER TABLE lake.take ADD COLUMN tag_{key} VARCHAR")
             for table in TABLES:
-                if outdated:
-                    marks = ", ".join(map(literal, outdated))
+                if change.delete:
                     self.duck.execute(
-                        f"DELETE FROM lake.{quoted(table.name)} WHERE take IN ({marks})")
-                self._insert(table, made, keys)
-            self.duck.execute("COMMIT")
-        except Exception:
-            self.duck.execute("ROLLBACK")
-            raise
-        return len(first)
+                        f"DELETE FROM lake.{quoted(table.name)} "
+                        "WHERE take IN (SELECT name FROM deleted)")
+                if f"published_{table.name}" in made:
+                    self._insert(table, keys)
+            for take, source, stamp in change.moved:
+                self.duck.execute(
+                    "UPDATE lake.take SET source = ?, stamp = ? WHERE take = ?",
+                    [source, stamp, take])
+            self.duck.execute(
+                "DELETE FROM lake.source_file WHERE source IN (SELECT name FROM unseen)")
+            if change.seen:
+                columns = [list(column) for column in zip(*change.seen)]
+                self.duck.execute(
+                    "INSERT INTO lake.source_file SELECT unnest(?), unnest(?), unnest(?)", columns)
 
-    def _insert(self, table: Table, made: Sequence[set[str]], keys: Sequence[str]) -> None:
-        names = [name for name, _ in wanted_columns(table)]
+    def _insert(self, table: Table, keys: Sequence[str]) -> None:
         columns = ", ".join(
-            "CAST(day AS DATE) AS day" if name == "day" else quoted(name) for name in names)
+            "CAST(day AS DATE) AS day" if name == "day" else quoted(name)
+            for name, _ in wanted_columns(table))
         if table.name == "take":
             for key in keys:
                 columns += f", json_extract_string(tags, '$.{key}') AS tag_{key}"
-        parts = []
-        for number, names_there in enumerate(made):
-            if f"published_{table.name}" in names_there:
-                parts.append(
-                    f"SELECT {columns} FROM read{number}.published_{table.name} AS row "
-                    f"WHERE take IN (SELECT take FROM chosen WHERE file = {number})")
-        if parts:
-            self.duck.execute(
-                f"INSERT INTO lake.{quoted(table.name)} BY NAME "
-                f"SELECT * FROM ({' UNION ALL '.join(parts)}) ORDER BY day, take")
+        self.duck.execute(
+            f"INSERT INTO lake.{quoted(table.name)} BY NAME "
+            f"SELECT {columns} FROM read.published_{table.name} AS row "
+            "WHERE take IN (SELECT name FROM chosen) ORDER BY day, take")
 
     def compact(self) -> None:
         """Merges the small files left by many runs, and removes files that no snapshot needs."""
-        with self._alone():
+        with duck_errors(self.place), self._alone():
             self.duck.execute("CALL ducklake_merge_adjacent_files('lake')")
             self.duck.execute("CALL ducklake_expire_snapshots('lake', older_than => now())")
             self.duck.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
@@ -273,14 +367,19 @@ class Lake:
         """
         self.duck.execute("USE memory")
         for table in TABLES:
-            front = "take, day" + (", source, stamp, tags" if table.name == "take" else "")
+            # A lake of an older version lacks some tables and columns.
+            present = self.columns(table.name)
+            if not present:
+                continue
+            more = [name for name, _ in TAKE_FRONT if name in present]
+            front = ", ".join(["take", "day", *(more if table.name == "take" else [])])
             self.duck.execute(
                 f"CREATE OR REPLACE TEMP VIEW {quoted(table.name)} AS SELECT * EXCLUDE ({front}) "
                 f"FROM lake.{quoted(table.name)} WHERE take = {literal(take)}")
         return self.duck
 
 
-def _tables(path: str) -> set[str]:
+def staging_tables(path: str) -> frozenset[str]:
     """Returns a staging file's tables that have rows."""
     base = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
@@ -288,22 +387,8 @@ def _tables(path: str) -> set[str]:
             row[0] for row in
             base.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         ]
-        return {
+        return frozenset(
             name for name in names
-            if base.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchone()
-        }
+            if base.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchone())
     finally:
         base.close()
-
-
-def wanted_columns(table: Table) -> list[tuple[str, str]]:
-    """Returns all columns of a published table, with their types."""
-    front = [("take", "VARCHAR"), ("day", "DATE")]
-    if table.name == "take":
-        front += _TAKE_FRONT
-    return [*front, *table.columns]
-
-
-def is_published(name: str) -> bool:
-    """Returns whether a lake has a table with this name."""
-    return of_name(name) is not None

@@ -2,32 +2,75 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..views import quoted
-from .lake import wanted_columns
-from .storage import FleetError
-from .tables import TABLES, VERSION, Table
+from .publishing import Change, Held, Rows, Staged
+from .storage import FleetError, without_passwords
+from .tables import SOURCE_FILE, TABLES, VERSION, Table, wanted_columns
 
 _TYPES = {"BIGINT": "bigint", "DOUBLE": "double precision", "VARCHAR": "text", "DATE": "date"}
 _LOCK = 0x52544B45
+
+
+def connect(address: str) -> Any:
+    """Connects to a database, or says in one sentence why it cannot."""
+    try:
+        import psycopg
+    except ImportError:
+        raise FleetError(
+            "PostgreSQL needs psycopg: pip install 'retake-takes[fleet]'") from None
+    with postgres_errors(address):
+        return psycopg.connect(address, autocommit=True, connect_timeout=10)
+
+
+@contextmanager
+def postgres_errors(address: str) -> Iterator[None]:
+    """Turns PostgreSQL's errors into one sentence, which does not repeat the password."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise FleetError(f"{without_passwords(address)}: {text}") from None
+
+
+@contextmanager
+def postgres_lock(address: str) -> Iterator[None]:
+    """Makes other writers of a lake wait whose catalogue is a database."""
+    base = connect(address)
+    try:
+        base.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        yield
+    finally:
+        base.close()
+
+
+def ask(address: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Returns the columns and rows of a query over published tables, which cannot write."""
+    base = connect(address)
+    try:
+        with postgres_errors(address):
+            base.execute("SET default_transaction_read_only = on")
+            base.execute("SET search_path = retake")
+            cursor = base.execute(query)
+            if cursor.description is None:
+                raise FleetError(f"{query!r}: it is no query with an answer")
+            return [column.name for column in cursor.description], cursor.fetchall()
+    finally:
+        base.close()
 
 
 class Postgres:
     """A database in which takes are published."""
 
     def __init__(self, address: str) -> None:
-        try:
-            import psycopg
-        except ImportError:
-            raise FleetError(
-                "PostgreSQL needs psycopg: pip install 'retake-takes[fleet]'") from None
-        try:
-            self.base: Any = psycopg.connect(address, autocommit=True)
-        except psycopg.OperationalError as error:
-            raise FleetError(f"{address.split('@')[-1]}: {str(error).splitlines()[0]}") from None
-        with self.base.transaction():
+        self.address = address
+        self.base = connect(address)
+        with postgres_errors(address), self.base.transaction():
             self._lock()
             self._migrate()
 
@@ -59,49 +102,93 @@ class Postgres:
             raise FleetError(
                 f"the schema retake has version {version} of the tables, and this package writes "
                 f"{VERSION}; install a newer retake-takes")
+        before = self.columns("take")
+        is_altered = False
         for table in TABLES:
             present = self.columns(table.name)
             wanted = wanted_columns(table)
             if not present:
+                is_altered = True
                 words = ", ".join(f"{quoted(name)} {_TYPES[kind]}" for name, kind in wanted)
                 self.base.execute(f"CREATE TABLE retake.{quoted(table.name)} ({words})")
                 self.base.execute(f"CREATE INDEX ON retake.{quoted(table.name)} (take)")
                 self.base.execute(f"CREATE INDEX ON retake.{quoted(table.name)} (day)")
             for name, kind in wanted:
                 if present and name not in present:
+                    is_altered = True
                     self.base.execute(
                         f"ALTER TABLE retake.{quoted(table.name)} "
                         f"ADD COLUMN {quoted(name)} {_TYPES[kind]}")
+        if before and is_altered:
+            # What was added is empty in the takes that are there: publish them again.
+            self.base.execute("UPDATE retake.take SET tables_version = 0")
+        if not self.columns("source_file"):
+            words = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in SOURCE_FILE)
+            self.base.execute(f"CREATE TABLE retake.source_file ({words}, PRIMARY KEY (source))")
+            self.base.execute(
+                "INSERT INTO retake.source_file SELECT source, stamp, take FROM retake.take")
         if (version or 0) < VERSION:
             self.base.execute("INSERT INTO retake.lake_version VALUES (%s)", (VERSION,))
 
-    def known(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Returns published sources' stamps, and the sources by their takes' ids."""
-        rows = self.base.execute("SELECT source, stamp, take FROM retake.take").fetchall()
-        return {row[0]: row[1] for row in rows}, {row[2]: row[0] for row in rows}
+    def held(self) -> Held:
+        """Returns the files that were seen, and the takes that are published."""
+        sources = self.base.execute(
+            "SELECT source, stamp, take FROM retake.source_file").fetchall()
+        takes = self.base.execute(
+            "SELECT take, source, stamp, coalesce(tables_version, 0), coalesce(has_packets, 0) "
+            "FROM retake.take").fetchall()
+        return Held(
+            {row[0]: (row[1], row[2]) for row in sources},
+            {row[0]: Rows(row[1], row[2], row[3], bool(row[4])) for row in takes})
 
-    def append(self, paths: Sequence[str]) -> int:
-        """Adds the takes in staging files in one transaction; returns how many are new."""
-        added = 0
-        with self.base.transaction():
+    def append(self, path: str) -> Change:
+        """Publishes the takes in a staging file in one transaction; returns what that changed."""
+        reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            with postgres_errors(self.address), self.base.transaction():
+                self._lock()
+                rows = reading.execute(
+                    "SELECT take, has_packets, tags FROM published_take ORDER BY take").fetchall()
+                seen = reading.execute("SELECT source, stamp, take FROM published_source_file")
+                change = self.held().change(
+                    [Staged(row[0], bool(row[1])) for row in rows], seen.fetchall())
+                new = set(change.insert)
+                keys = sorted({key for row in rows if row[0] in new for key in json.loads(row[2])})
+                self._apply(change)
+                self._load(reading, new, keys)
+                return change
+        finally:
+            reading.close()
+
+    def forget(self, names: Sequence[str]) -> Change:
+        """Drops files that are no longer there, and the takes that only they had."""
+        with postgres_errors(self.address), self.base.transaction():
             self._lock()
-            for path in paths:
-                reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-                try:
-                    added += self._append(reading)
-                finally:
-                    reading.close()
-        return added
+            change = self.held().change(forgotten=names)
+            self._apply(change)
+            return change
 
-    def _append(self, reading: sqlite3.Connection) -> int:
-        _, present = self.known()
-        rows = reading.execute("SELECT take, source, tags FROM published_take").fetchall()
-        new = {take: source for take, source, _ in rows if take not in present}
+    def _apply(self, change: Change) -> None:
+        if change.delete:
+            for table in TABLES:
+                self.base.execute(
+                    f"DELETE FROM retake.{quoted(table.name)} WHERE take = ANY(%s)",
+                    (change.delete,))
+        for take, source, stamp in change.moved:
+            self.base.execute(
+                "UPDATE retake.take SET source = %s, stamp = %s WHERE take = %s",
+                (source, stamp, take))
+        unseen = [*change.forgotten, *(one[0] for one in change.seen)]
+        if unseen:
+            self.base.execute("DELETE FROM retake.source_file WHERE source = ANY(%s)", (unseen,))
+        if change.seen:
+            with self.base.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO retake.source_file VALUES (%s, %s, %s)", change.seen)
+
+    def _load(self, reading: sqlite3.Connection, new: set[str], keys: Sequence[str]) -> None:
         if not new:
-            return 0
-        sources = set(new.values())
-        outdated = [take for take, source in present.items() if source in sources]
-        keys = sorted({key for take, _, tags in rows if take in new for key in json.loads(tags)})
+            return
         there = self.columns("take")
         for key in keys:
             if f"tag_{key}" not in there:
@@ -111,15 +198,11 @@ class Postgres:
             reading.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         }
         for table in TABLES:
-            if outdated:
-                self.base.execute(
-                    f"DELETE FROM retake.{quoted(table.name)} WHERE take = ANY(%s)", (outdated,))
             if f"published_{table.name}" in made:
                 self._copy(reading, table, new, keys)
-        return len(new)
 
     def _copy(
-        self, reading: sqlite3.Connection, table: Table, new: dict[str, str], keys: Sequence[str]
+        self, reading: sqlite3.Connection, table: Table, new: set[str], keys: Sequence[str]
     ) -> None:
         names = [name for name, _ in wanted_columns(table)]
         columns = ", ".join(map(quoted, names))

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from .. import views
 from ..command import CommandError, find_program
+from .farm import reason_of
 from .storage import Source, local
-from .tables import Table, published
+from .tables import TABLES, TAKE_FRONT, VERSION, Table, published
 
 _TYPES = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "VARCHAR": "TEXT"}
 _TAG_KEY = re.compile(r"[a-z_][a-z0-9_]{0,63}")
@@ -46,67 +47,101 @@ class Reading:
 
     takes: dict[str, str] = field(default_factory=dict)
     """The sources' names by their takes' ids."""
+    seen: list[tuple[str, str, str]] = field(default_factory=list)
+    """All readable files, also of takes that need not be read: name, stamp, take."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
     """The size of all takes' files."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the target of publishing holds already."""
+
+    complete: frozenset[str] = frozenset()
+    """The takes that need not be read."""
+    with_packets: frozenset[str] = frozenset()
+    """The takes whose packets are published, and stay so."""
 
 
 def staging_columns(table: Table) -> str:
     """Returns the columns of a table in the file, for its CREATE statement."""
     columns = ["take TEXT NOT NULL", "day TEXT NOT NULL"]
     if table.name == "take":
-        columns += ["source TEXT NOT NULL", "stamp TEXT NOT NULL", "tags TEXT NOT NULL"]
+        columns += [f"{name} {_TYPES[kind]} NOT NULL" for name, kind in TAKE_FRONT]
     columns += [f"{views.quoted(name)} {_TYPES[kind]}" for name, kind in table.columns]
     return ", ".join(columns)
 
 
 def read(
     sources: Sequence[Source], path: str, *, packets: bool = False, executable: str | None = None,
-    known: frozenset[str] = frozenset(),
+    known: Known = Known(),
 ) -> Reading:
-    """Reads takes into a new file, except those whose ids are already known."""
+    """Reads takes into a new file, except those that are published completely."""
     reading = Reading()
     base = views.connect(path)
     try:
         base.execute("PRAGMA journal_mode = OFF")
         base.execute("PRAGMA synchronous = OFF")
         base.create_function("hidden", 1, hidden, deterministic=True)
-        tables = published(packets)
-        for table in tables:
+        for table in TABLES:
             base.execute(f"CREATE TABLE published_{table.name} ({staging_columns(table)}) STRICT")
+        base.execute("CREATE TABLE published_source_file (source TEXT, stamp TEXT, take TEXT)")
         with local(sources) as (folder, paths):
-            said, reasons = _catalogue(folder, [t for t in tables if t.of_catalogue], executable)
+            wanted: list[tuple[Source, str]] = []
             for source, place in zip(sources, paths):
+                id = _identity(base, place)
+                if id is None or id not in known.complete and id not in reading.takes:
+                    wanted.append((source, place))
+                    if id is not None:
+                        reading.takes[id] = source.name
+                    continue
+                reading.seen.append((source.name, source.stamp, id))
+                os.unlink(place)
+            reading.takes.clear()
+            said, reasons = _catalogue(
+                folder, [table for table in TABLES if table.of_catalogue], executable,
+            ) if wanted else ({}, {})
+            for source, place in wanted:
                 name = os.path.basename(place)
-                reason = reasons.get(name)
                 if name not in said:
-                    reading.failures.append(
-                        (source.name, reason or "retake sql says nothing of it"))
+                    reason = reasons.get(name, "retake sql says nothing of it")
+                    reading.failures.append((source.name, reason))
                     continue
                 try:
-                    id = _take(base, source, place, said[name], tables, known, reading.takes)
-                except (views.NoTake, sqlite3.Error) as error:
-                    if base.in_transaction:
-                        base.execute("ROLLBACK")
-                    text = str(error).replace(place, source.name).removeprefix(source.name + ": ")
-                    reading.failures.append((source.name, text))
+                    id = _take(base, source, place, said[name], packets, known)
+                except Exception as error:
+                    text = reason_of(error).replace(place, source.name)
+                    reading.failures.append((source.name, text.removeprefix(source.name + ": ")))
                     continue
-                if id is not None:
-                    reading.takes[id] = source.name
-                    reading.bytes += source.size
+                reading.takes[id] = source.name
+                reading.seen.append((source.name, source.stamp, id))
+                reading.bytes += source.size
+        # A copy of a take that could not be read is read in the next run.
+        reading.seen = [
+            one for one in reading.seen if one[2] in reading.takes or one[2] in known.complete]
+        base.executemany("INSERT INTO published_source_file VALUES (?, ?, ?)", reading.seen)
     finally:
         base.close()
     return reading
 
 
+def _identity(base: sqlite3.Connection, place: str) -> str | None:
+    """Returns a take's id; None if it cannot be read, which `retake sql` explains."""
+    try:
+        with views.Attachment(base, place):
+            return views.identity(base)
+    except (views.NoTake, *views.UNREADABLE):
+        return None
+
+
 def _take(
     base: sqlite3.Connection, source: Source, place: str, said: dict[str, list[list[object]]],
-    tables: Sequence[Table], known: frozenset[str], present: dict[str, str],
-) -> str | None:
+    packets: bool, known: Known,
+) -> str:
     with views.Attachment(base, place):
         id = views.identity(base)
-        if id in known or id in present:
-            return None
+        has_packets = packets or id in known.with_packets
         nanoseconds = base.execute("SELECT start_unix_ns FROM source.take").fetchone()[0]
         day = day_of(nanoseconds)
         tags = {
@@ -115,10 +150,11 @@ def _take(
             if isinstance(value, str) and _TAG_KEY.fullmatch(key)
         }
         base.execute("BEGIN")
-        for table in tables:
+        for table in published(has_packets):
             front: list[object] = [id, day]
             if table.name == "take":
-                front += [source.name, source.stamp, json.dumps(tags, sort_keys=True)]
+                front += [source.name, source.stamp, json.dumps(tags, sort_keys=True), VERSION,
+                          int(has_packets)]
             if table.of_catalogue:
                 marks = ", ".join("?" * (len(front) + len(table.columns)))
                 base.executemany(
@@ -155,9 +191,12 @@ def join(path: str, other: str) -> None:
             "CREATE TEMP TABLE fresh AS SELECT take FROM other.published_take "
             "WHERE take NOT IN (SELECT take FROM main.published_take)")
         for name in names:
+            # Also copies are recorded, so that the next run does not read them.
+            which = "" if name == "published_source_file" else (
+                " WHERE take IN (SELECT take FROM fresh)")
             base.execute(
-                f"INSERT INTO main.{views.quoted(name)} SELECT * FROM other.{views.quoted(name)} "
-                "WHERE take IN (SELECT take FROM fresh)")
+                f"INSERT INTO main.{views.quoted(name)} "
+                f"SELECT * FROM other.{views.quoted(name)}{which}")
         base.execute("COMMIT")
     finally:
         base.close()

@@ -1,8 +1,12 @@
 """Finds takes in folders, files, and S3 buckets."""
 
+import fcntl
 import hashlib
 import os
+import re
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +15,34 @@ from typing import Any
 
 class FleetError(RuntimeError):
     """A fleet command cannot continue; the text is one sentence that says what to do."""
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_KINDS = {"s3": "s3", "postgres": "postgresql", "postgresql": "postgresql"}
+_SAID = {"folder": "a folder", "s3": "s3://BUCKET/FOLDER", "postgresql": "postgresql://..."}
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@|(\bpassword\s*=\s*)('[^']*'|\S+)", re.IGNORECASE)
+
+
+def place_of(text: str, what: str, kinds: Sequence[str]) -> tuple[str, str]:
+    """Returns an address's kind, `folder`, `s3` or `postgresql`, and the address with its scheme in
+    lower case; raises if it is none of `kinds`."""
+    found = _SCHEME.match(text)
+    kind = _KINDS.get(found[1].lower(), "") if found else "folder"
+    if not text or kind not in kinds:
+        raise FleetError(
+            f"{without_passwords(text) or repr(text)}: it is no address of {what}, which is "
+            + " or ".join(_SAID[one] for one in kinds))
+    if found:
+        text = found[1].lower() + text[found.end(1):]
+    if kind == "s3":
+        split_s3(text)
+    return kind, text
+
+
+def without_passwords(text: str) -> str:
+    """Returns a message without the passwords of the addresses in it."""
+    return _PASSWORD.sub(
+        lambda found: f"{found[1]}@" if found[1] is not None else f"{found[2]}(hidden)", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +76,19 @@ def s3_client() -> Any:
     except ImportError:
         raise FleetError(
             "takes on S3 need boto3: pip install 'retake-takes[fleet]'") from None
-    return boto3.client("s3")
+    with s3_errors():
+        return boto3.client("s3")
+
+
+@contextmanager
+def s3_errors() -> Iterator[None]:
+    """Turns the client's errors into one sentence."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise FleetError("S3: " + " ".join(str(error).split())) from None
 
 
 def listing(places: Sequence[str], endings: Sequence[str] = (".take",)) -> list[Source]:
@@ -57,16 +101,19 @@ def listing(places: Sequence[str], endings: Sequence[str] = (".take",)) -> list[
 
 
 def _below(place: str, endings: tuple[str, ...]) -> Iterator[Source]:
-    if place.startswith("s3://"):
+    kind, place = place_of(place, "takes", ("folder", "s3"))
+    if kind == "s3":
         bucket, prefix = split_s3(place)
         if prefix and not prefix.endswith("/") and not prefix.endswith(endings):
             prefix += "/"
-        pages = s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        for page in pages:
-            for entry in page.get("Contents", []):
-                if entry["Key"].endswith(endings):
-                    stamp = f"{entry['Size']} {entry['ETag'].strip(chr(34))}"
-                    yield Source(f"s3://{bucket}/{entry['Key']}", stamp, entry["Size"])
+        client = s3_client()
+        with s3_errors():
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+            for page in pages:
+                for entry in page.get("Contents", []):
+                    if entry["Key"].endswith(endings):
+                        stamp = f"{entry['Size']} {entry['ETag'].strip(chr(34))}"
+                        yield Source(f"s3://{bucket}/{entry['Key']}", stamp, entry["Size"])
         return
     path = os.path.abspath(place)
     if os.path.isfile(path):
@@ -108,20 +155,65 @@ def shard_of(sources: Sequence[Source], shard: str | None) -> list[Source]:
         source for place, source in enumerate(sources) if place % int(count) == int(number) - 1]
 
 
+_PREFIX = "retake-fleet-"
+_LOCK = ".lock"
+_YOUNG_SECONDS = 10
+
+
+@contextmanager
+def workspace() -> Iterator[str]:
+    """Creates a temporary folder, which the next run removes if this process dies in it."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        descriptor = os.open(
+            os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(descriptor)
+
+
+def remove_stale_workspaces() -> None:
+    """Removes the temporary folders of processes that died: nobody holds their locks."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        if not entry.name.startswith(_PREFIX) or not entry.is_dir(follow_symlinks=False):
+            continue
+        try:
+            # A folder whose lock is not there yet has only begun.
+            descriptor = os.open(os.path.join(entry.path, _LOCK), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_uid == os.geteuid() and _is_old(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+        except OSError:
+            # It is in use.
+            pass
+        finally:
+            os.close(descriptor)
+
+
+def _is_old(entry: os.DirEntry[str]) -> bool:
+    """Returns whether a folder's owner had the time to lock it."""
+    return time.time() - entry.stat().st_mtime > _YOUNG_SECONDS
+
+
 @contextmanager
 def local(sources: Sequence[Source], suffix: str = ".take") -> Iterator[tuple[str, list[str]]]:
     """Creates a temporary folder with all files under numbers: links, or copies of remote files.
 
     Nothing is written beside the takes, so they may be on a read-only file system.
     """
-    with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
+    with workspace() as folder:
         paths = []
         client = None
         for number, source in enumerate(sources):
             path = os.path.join(folder, f"{number:05d}{suffix}")
             if source.is_remote:
                 client = client or s3_client()
-                client.download_file(*split_s3(source.name), path)
+                with s3_errors():
+                    client.download_file(*split_s3(source.name), path)
             else:
                 os.symlink(source.name, path)
             paths.append(path)

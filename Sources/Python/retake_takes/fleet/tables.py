@@ -1,12 +1,13 @@
 """The published tables: a take's own tables under the same names, and verbs' results for it.
 
 Each table starts with the columns `take` (the take's id) and `day` (the UTC day on which it began).
-Columns are only ever added; `VERSION` counts all other changes.
+Columns are only ever added. `VERSION` counts the changes, also those, so that takes published
+before a change are published again.
 """
 
 from dataclasses import dataclass
 
-VERSION = 1
+VERSION = 2
 """The version of these tables, which lakes store."""
 
 
@@ -42,6 +43,14 @@ def _of(
         pairs.append((column, kind))
     return Table(name, tuple(pairs), where, hides, of_catalogue, on_request)
 
+
+TAKE_FRONT = (
+    ("source", "VARCHAR"), ("stamp", "VARCHAR"), ("tags", "VARCHAR"), ("tables_version", "BIGINT"),
+    ("has_packets", "BIGINT"),
+)
+"""The further columns in front of the table `take`: how and from which file it was published."""
+SOURCE_FILE = (("source", "VARCHAR"), ("stamp", "VARCHAR"), ("take", "VARCHAR"))
+"""The columns of `source_file`, the files that were seen and the take in each."""
 
 TABLES: tuple[Table, ...] = (
     # Computed by retake sql for each take in a folder.
@@ -239,6 +248,14 @@ TABLES: tuple[Table, ...] = (
         on_request=True),
 )
 """All tables, in the order in which they are written."""
+
+
+def wanted_columns(table: Table) -> list[tuple[str, str]]:
+    """Returns all columns of a published table, with their types."""
+    front = [("take", "VARCHAR"), ("day", "DATE")]
+    if table.name == "take":
+        front += TAKE_FRONT
+    return [*front, *table.columns]
 
 
 def published(packets: bool) -> tuple[Table, ...]:

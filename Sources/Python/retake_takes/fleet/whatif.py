@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..command import UNMET, CommandError, WhatIf, whatif_of
-from ..take import NoTake, Take
-from .bootstrap import Bootstrap, Interval, median
+from ..take import Take
+from .bootstrap import Bootstrap, Interval, Spread, spread
+from .farm import reason_of
 from .storage import FleetError, Source, local
+
+
+_RECEIVING = ("jitterBufferMinimum", "decoders")
+"""Settings that only change what a peer does with received packets."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,19 @@ class Setting:
     words: tuple[str, ...]
     program: str | None = None
     """The executable to run, if builds are compared."""
+
+    @property
+    def is_of_senders(self) -> bool:
+        """Whether it changes what is sent or agreed, to which the remote peer would react.
+
+        What the take received is then no answer: it is what came without the change.
+        """
+        return self.words[0] == "--set" and (
+            self.words[1].partition("=")[0] not in _RECEIVING)
+
+    def answers(self, measure: "Measure") -> bool:
+        """Returns whether the open loop shows a measure's change."""
+        return measure.is_sent or not self.is_of_senders
 
     @property
     def is_of_receivers(self) -> bool:
@@ -123,6 +141,8 @@ class TakeRun:
     """Machines that were not run."""
     not_counted: int = 0
     """Freezes that are gone only because fewer frames are shown."""
+    unanswered: dict[str, list[str]] = field(default_factory=dict)
+    """By setting, the measures of what the remote peer would have sent in answer."""
     failure: str = ""
 
 
@@ -162,14 +182,21 @@ def run(
                             raise
                         one.left_out = ["no endpoint is in it, whose stack would run: observer"]
                         continue
-                    one.measures[setting.name] = measures_of(result)
+                    found = measures_of(result)
+                    one.measures[setting.name] = {
+                        measure.name: found[measure.name] for measure in MEASURES
+                        if measure.name in found and setting.answers(measure)}
+                    unanswered = [name for name in found if name not in one.measures[setting.name]]
+                    if unanswered:
+                        one.unanswered[setting.name] = unanswered
                     if result.left_out:
                         one.left_out = [
                             f"a machine beside the endpoints is not run: {kind}"
                             for kind in sorted(kinds)]
                     one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
-            except (CommandError, NoTake) as error:
-                one.failure = str(error).replace(path, source.name)
+            except Exception as error:
+                reason = reason_of(error).replace(path, source.name)
+                one.failure = reason.removeprefix(source.name + ": ")
             runs.append(one)
     return runs
 
@@ -187,8 +214,10 @@ class Line:
     """The mean over takes, under the setting."""
     difference: Interval
     """The mean of the differences, take by take."""
-    median: float
-    """The median of the differences."""
+    recorded_spread: Spread
+    changed_spread: Spread
+    spread: Spread
+    """Of the differences."""
     better: int
     """The number of takes in which the measure is better."""
     worse: int
@@ -227,6 +256,10 @@ def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> R
     for one in good:
         for reason in one.left_out:
             _count(found.left_out, reason)
+        for setting_name, names in one.unanswered.items():
+            for name in names:
+                _count(found.left_out, f"{name} under {setting_name}, because what the remote peer "
+                       "would have sent in answer is unknown")
         if one.not_counted:
             _count(found.left_out, "freezes gone only because fewer frames are shown")
     bootstrap = Bootstrap(seed)
@@ -244,7 +277,9 @@ def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> R
                 setting.name, measure.name, len(pairs),
                 math.fsum(pair[1] for pair in pairs) / len(pairs),
                 math.fsum(pair[2] for pair in pairs) / len(pairs),
-                bootstrap.mean(differences), median(differences),
+                bootstrap.mean(differences),
+                spread(pair[1] for pair in pairs), spread(pair[2] for pair in pairs),
+                spread(differences),
                 sum(sign > 0 for sign in signs), sum(sign < 0 for sign in signs)))
         _extremes(found, setting, good)
     return found

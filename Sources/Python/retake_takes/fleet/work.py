@@ -2,16 +2,36 @@
 
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..command import CommandError, run
-from .reading import Reading, _catalogue, read
-from .storage import FleetError, Source, local, short_digest
+from ..command import ABSENT_PROGRAM, NO_INPUT, USAGE, CommandError, run
+from .reading import Known, Reading, _catalogue, read
+from .storage import FleetError, Source, local, short_digest, workspace
 from .tables import of_name
+
+
+_ABSENT = "/nonexistent/retake.take"
+
+
+def check(program: str, verb: Sequence[str], options: Sequence[str] = ()) -> None:
+    """Refuses options that the executable refuses for every take, and programs that are not it."""
+    try:
+        run([*verb, _ABSENT, *options], executable=program)
+    except CommandError as error:
+        if error.status == NO_INPUT:
+            return
+        if error.status == USAGE:
+            # Its help is another program's.
+            text = str(error).split(" (see retake ")[0]
+            raise FleetError(text) from None
+        if error.status == ABSENT_PROGRAM:
+            raise FleetError(f"{program}: the program is not there") from None
+    except OSError as error:
+        raise FleetError(f"{program}: it cannot be run: {error.strerror}") from None
+    raise FleetError(f"{program}: it is another program than retake")
 
 
 @dataclass
@@ -69,6 +89,24 @@ def rows_of(table: str, executable: str | None, sources: Sequence[Source]) -> Ou
     return outcome
 
 
+def heads(executable: str | None, sources: Sequence[Source]) -> Outcome:
+    """Returns each take's row of the table `take`, with its tags as further columns."""
+    outcome = Outcome()
+    tables = [table for name in ("take", "tag") if (table := of_name(name))]
+    with local(sources) as (folder, paths):
+        said, reasons = _catalogue(folder, tables, executable)
+        for source, path in zip(sources, paths):
+            name = os.path.basename(path)
+            if name not in said:
+                outcome.failures.append((source.name, reasons.get(name, "nothing is said of it")))
+                continue
+            tags = {f"tag_{key}": value for key, value in said[name].get("tag", [])}
+            for row in said[name]["take"]:
+                outcome.rows.append(
+                    {"take": source.name, **dict(zip(tables[0].names, row)), **tags})
+    return outcome
+
+
 def import_(
     executable: str | None, out: str, options: tuple[str, ...], sources: Sequence[Source]
 ) -> Outcome:
@@ -100,10 +138,10 @@ class Staged:
 
 
 def stage(
-    executable: str | None, packets: bool, known: frozenset[str], sources: Sequence[Source]
+    executable: str | None, packets: bool, known: Known, sources: Sequence[Source]
 ) -> Staged:
     """Reads takes for publishing."""
-    with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
+    with workspace() as folder:
         path = os.path.join(folder, "read.sqlite")
         reading = read(sources, path, packets=packets, executable=executable, known=known)
         with open(path, "rb") as file:
