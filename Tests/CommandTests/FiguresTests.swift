@@ -16,8 +16,8 @@ struct FiguresTests {
     return Dictionary(uniqueKeysWithValues: takes.map { (text($0["take"]), $0) })
   }
 
-  private static func rows(_ sql: String) async throws -> [Object] {
-    let outcome = try await Tool.run("sql", captures, sql, "--json")
+  private static func rows(_ sql: String, _ options: String...) async throws -> [Object] {
+    let outcome = try await Tool.run(["sql", captures, sql, "--json"] + options)
     try #require(outcome.status == 0, "\(outcome.errors)")
     let value = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
     return try #require(value as? [Object])
@@ -54,7 +54,8 @@ struct FiguresTests {
     let streams = try await Self.rows(
       """
       SELECT take, peer, direction, ssrc, sum(packets) AS packets,
-        min(packets_lost) AS packets_lost, max(packets_lost) AS most_lost, max(loss_share) AS loss_share,
+        min(packets_lost) AS packets_lost, max(packets_lost) AS most_lost,
+        max(loss_share) AS loss_share,
         max(packets_refused) AS packets_refused, count(*) AS kinds,
         max(bits_per_second) AS bits_per_second
       FROM stream GROUP BY take, peer, direction, ssrc
@@ -103,7 +104,7 @@ struct FiguresTests {
     var trips: [Object] = []
     for view in ["round_trip", "media_round_trip"] {
       trips += try await Self.rows(
-        "SELECT take, peer, max(round_trip_ms) AS most FROM \(view) GROUP BY take, peer")
+        "SELECT peer, max(round_trip_ms) AS most FROM \(view) GROUP BY peer", "--each")
     }
     for row in takes {
       let take = Self.text(row["take"])
