@@ -12,7 +12,7 @@ TESTING = faketime sqlite3 python3 curl openssl gdb tshark
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 PEERS = chromium firefox-esr janus janus-demos coturn $(GSTREAMER) \
-	python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
+	python3 python3-venv iproute2 util-linux faketime espeak-ng tshark ffmpeg
 
 PYTHON ?= python3
 # The take that `make demo` writes.

@@ -456,7 +456,8 @@ let package = Package(
       ]),
     // Runs the executable, which is built with the tests. It does not depend on it, so that the
     // largest test module need not wait for the last of the others.
-    tests("CommandTests", ["Wire", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
+    tests(
+      "CommandTests", ["Wire", "Secure", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
   ],
   swiftLanguageModes: [.v6]
 )

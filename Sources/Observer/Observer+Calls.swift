@@ -242,6 +242,7 @@ extension Observer {
       transports[index].extensions.stop()
       emit(.extensions(transport: index + 1, entry.extensions, .description))
     }
+    if settings.followsKeys, !entry.srtpKeys.isEmpty { transports[index].media.renewAttempts() }
     if let isProtected = entry.protectsMedia {
       if isProtected { transports[index].hasProtectedDescription = true }
       settle(index, isProtected ? .protected : .clear)

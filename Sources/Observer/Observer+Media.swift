@@ -128,10 +128,16 @@ extension Observer {
     let size = packet.bytes.count
     let (from, isRTCP) = (packet.from, packet.isRTCP)
     if Self.isCryptex(packet) { return deliver(packet, index, isClear: false) }
+    // A failed attempt destroys the bytes that another key may fit.
+    let sealed = mayChangeKey(index, from) ? packet.bytes : nil
     switch transports[index].media.open(&packet.bytes, from: from, isRTCP: isRTCP) {
     case .opened: deliver(packet, index, isClear: true, wireSize: size)
     case .repeated: countRepeated(packet, index)
     case .refused:
+      if let sealed {
+        packet.bytes = sealed
+        if probe(packet, index) { return open(packet, index) }
+      }
       countUnseen(.notOpened, transport: index + 1)
       deliver(packet, index, isClear: false)
     case .noKey: deliver(packet, index, isClear: false)
@@ -163,6 +169,22 @@ extension Observer {
       } else {
         deliver(packet, index, isClear: transports[index].media.protection == .clear)
       }
+    }
+  }
+}
+
+extension SRTPKey {
+  /// Returns whether a packet has the key's identifier (MKI), or may have none because the key has
+  /// none.
+  ///
+  /// It precedes the authentication tag, or ends the packet if the tag is a part of the ciphertext
+  /// (RFC 3711 section 3.1, RFC 7714 section 8.1).
+  fileprivate func isNamed(in packet: borrowing WaitingPacket) -> Bool {
+    guard !identifier.isEmpty else { return true }
+    return suites.contains { suite in
+      let tag = packet.isRTCP ? suite.controlTagLength : suite.tagLength
+      let rest = packet.bytes.dropLast(suite.isAEAD ? 0 : tag)
+      return rest.suffix(identifier.count).elementsEqual(identifier)
     }
   }
 }
@@ -314,9 +336,19 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Tries the keys whose scope includes a packet.
-  mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
-    guard transports[index].media.mayProbe(packet.from) else { return }
+  /// Returns whether an end may protect its further packets with another of the given keys: an SDES
+  /// line has several (RFC 4568 section 6.1), and a new offer changes them.
+  private func mayChangeKey(_ index: Int, _ end: Int) -> Bool {
+    guard settings.followsKeys else { return false }
+    let number = transports[index].descriptions[end]
+    return !keys.given.isEmpty
+      || number.map { !descriptionTable.entries[$0].srtpKeys.isEmpty } ?? false
+  }
+
+  /// Tries the keys whose scope includes a packet; returns whether one of them fits.
+  @discardableResult
+  mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) -> Bool {
+    guard transports[index].media.mayProbe(packet.from) else { return false }
     // The server's choice, if unseen, is one of the client's offers.
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {
@@ -325,7 +357,8 @@ extension Observer {
         else { continue }
         let key = SRTPKey(suites: [suite], bytes: pair[packet.from])
         if transports[index].media.probe(copy packet, [key]) != nil {
-          return install(profile, pair, index)
+          install(profile, pair, index)
+          return true
         }
       }
     }
@@ -335,6 +368,7 @@ extension Observer {
     }
     candidates += keys.given.filter { fits($0.scope, packet) }.map { ($0, .given) }
     for (key, source) in candidates {
+      guard !settings.followsKeys || key.isNamed(in: packet) else { continue }
       guard let (receiver, suite) = transports[index].media.probe(copy packet, [key]) else {
         continue
       }
@@ -346,8 +380,9 @@ extension Observer {
             transport: index + 1, end: packet.from, suite: suite, source: source,
             waitingPackets: transports[index].media.waiting.count)))
       releaseWaiting(index)
-      return
+      return true
     }
+    return false
   }
 
   private func fits(_ scope: SRTPKey.Scope, _ packet: borrowing WaitingPacket) -> Bool {

@@ -334,6 +334,8 @@ package struct ObserverSettings: Hashable, Sendable {
   /// Whether packets may prove that a relay is at the other end than its port suggests, and whether
   /// video inside RED is recognized; false in takes recorded before that.
   package var judgesClosely = true
+  /// Whether an end may change its SRTP key during the call; false in takes recorded before that.
+  package var followsKeys = true
 
   package init() {}
 

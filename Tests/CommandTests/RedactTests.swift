@@ -1,4 +1,5 @@
 import Foundation
+import Secure
 import Tape
 import Testing
 import Wire
@@ -108,6 +109,106 @@ struct RedactTests {
     #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 100)
   }
 
+  /// A log of Jitsi's client, whose reports hold only changes, folds into the same rows without its
+  /// secrets, in the current statistics of browsers and in those before 2022.
+  @Test(arguments: [true, false])
+  func aSaltedLogOfJitsiFoldsIntoTheSameRows(isLegacy: Bool) async throws {
+    let folder = try Folder()
+    var salt = Salt()
+    let log = folder.file("log.jsonl")
+    try salt.log(isLegacy: isLegacy).write(toFile: log, atomically: true, encoding: .utf8)
+    #expect(salt.secrets.count >= 70)
+    let (take, new) = (folder.file("call.take"), folder.file("new.take"))
+    let imported = try await Tool.run("import", log, "--as", "jitsi", "--out", take)
+    try #require(imported.status == 0, "\(imported.errors)")
+    let said = try await redact(take, new)
+    #expect(!said.contains("nothing is executed"), "\(said)")
+    let replay = try await Tool.run("replay", new)
+    #expect(replay.output.contains("its reports fold into the same rows"), "\(replay.output)")
+    for secret in salt.secrets {
+      #expect(try Forms(secret).place(in: new) == nil, "\(secret)")
+    }
+    #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 40)
+    for question in [
+      "SELECT count(*) FROM stat", "SELECT count(DISTINCT id) FROM stat",
+      "SELECT count(*) FROM state", "SELECT count(*) FROM candidate",
+      "SELECT count(*) FROM selected_pair",
+      "SELECT sum(members ->> '$.packetsReceived') FROM stat WHERE type = 'inbound-rtp'",
+      "SELECT count(*) FROM level", "SELECT sum(energy) FROM level",
+      "SELECT sum(json_array_length(reply, '$.gone')) FROM call_reply WHERE reply LIKE '{%'",
+      "SELECT count(*) FROM stat AS s JOIN stat AS o ON o.id = s.members ->> '$.localCandidateId'",
+      "SELECT count(*) FROM stat AS s JOIN stat AS o ON o.id = s.members ->> '$.codecId'",
+    ] {
+      let before = try Takes.number(take, question)
+      #expect(try before > 0 && before == Takes.number(new, question), "\(question)")
+    }
+    #expect(try await found(in: take) == found(in: new))
+    #expect(try await found(in: take).count > 1)
+  }
+
+  /// Returns what `findings` says about a take, apart from names.
+  private func found(in take: String) async throws -> [String] {
+    let said = try await Tool.run("findings", take, "--json")
+    let value = try JSONSerialization.jsonObject(with: Data(said.output.utf8)) as? [String: Any]
+    return (value?["findings"] as? [[String: Any]] ?? []).map {
+      "\($0["id"] ?? "") \($0["severity"] ?? "") \($0["from_ns"] ?? "") \($0["to_ns"] ?? "")"
+    }
+  }
+
+  // MARK: SRTP keys of descriptions
+
+  /// A call whose description has SRTP keys, in every suite, and with key identifiers (MKI): its
+  /// packets are protected again under other keys with the same identifiers.
+  @Test(arguments: [
+    ("AES_CM_128_HMAC_SHA1_80", 1), ("AES_CM_128_HMAC_SHA1_80", 2), ("AES_CM_128_HMAC_SHA1_32", 0),
+    ("AES_256_CM_HMAC_SHA1_80", 1), ("AEAD_AES_256_GCM", 2), ("AES_192_CM_HMAC_SHA1_32", 0),
+  ])
+  func aCallWithKeysOfADescriptionIsExecutedStill(suite: String, identified: Int) async throws {
+    let folder = try Folder()
+    let known = try #require(SRTPSuite(rawValue: suite))
+    let keys = [11, 12].map { seed in
+      (0..<known.keyLength + known.saltLength).map { UInt8(truncatingIfNeeded: seed * ($0 + 7)) }
+    }
+    let senders = try keys.enumerated().map { place, key in
+      try SRTPReprotection(
+        known, old: key, new: key, identifier: identified > 0 ? [0, 0, 0, UInt8(place + 1)] : [])
+    }
+    let inline = keys.prefix(max(identified, 1)).enumerated().map { place, key in
+      "inline:" + Data(key).base64EncodedString() + (identified > 0 ? "|2^20|\(place + 1):4" : "")
+    }
+    let body =
+      "v=0\r\no=- 1 1 IN IP4 10.0.0.1\r\ns=-\r\nc=IN IP4 10.0.0.1\r\nt=0 0\r\n"
+      + "m=audio 1025 RTP/SAVP 0\r\na=crypto:1 \(suite) \(inline.joined(separator: ";"))\r\n"
+    var capture = Capture()
+    for number in 0..<200 {
+      let sender = senders[number < 100 ? 0 : max(identified, 1) - 1]
+      var packet = Capture.rtp(number)
+      if number % 50 == 49 { packet = [0x80, 201, 0, 1, 0, 0, 0, 7] }
+      try sender.protect(&packet, isRTCP: number % 50 == 49)
+      capture.add(Capture.udp(packet, from: 1), at: Int64(number + 1) * 20_000_000)
+    }
+    let (take, new) = (folder.file("call.take"), folder.file("new.take"))
+    let made = try await Tool.run(
+      "import", try folder.write("call.pcap", capture.pcap), "--out", take, "--sdp",
+      try folder.write("offer.sdp", Array(body.utf8)))
+    #expect(made.output.contains("(200 in the clear)"), "\(made.output) \(made.errors)")
+    let said = try await redact(take, new)
+    #expect(!said.contains("nothing is executed"), "\(said)")
+    try await Takes.expectIdentical(new)
+    for question in [
+      "SELECT count(*) FROM frame", "SELECT count(*) FROM rtcp", "SELECT sum(size) FROM packet",
+      "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND sequence IS NOT NULL",
+    ] {
+      let before = try Takes.number(take, question)
+      #expect(try before > 0 && before == Takes.number(new, question), "\(question)")
+    }
+    for key in keys {
+      #expect(try Forms(Data(key).base64EncodedString()).place(in: new) == nil)
+    }
+  }
+
+  // MARK: Words
+
   /// A name that is a part of longer words is replaced there too, and the take is delivered.
   @Test func namesInsideOfLongerWordsAreReplaced() async throws {
     let folder = try Folder()
@@ -146,156 +247,5 @@ struct RedactTests {
     for name in ["call.take", "findings.json", "findings.txt", "call.html", "README.txt"] {
       #expect(bytes.range(of: Data(name.utf8)) != nil, "\(name)")
     }
-  }
-}
-
-/// A secret in the encodings that takes use.
-private struct Forms {
-  private let all: [Data]
-
-  init(_ secret: String) {
-    let bytes = Array(secret.utf8)
-    var forms = [
-      Data(bytes), Data(bytes.flatMap { [$0, 0] }), Data(hexadecimal(bytes).utf8),
-      Data(hexadecimal(bytes).uppercased().utf8),
-    ]
-    for skipped in 0..<3 where bytes.count >= skipped + 6 {
-      let whole = bytes.dropFirst(skipped)
-      forms.append(Data(Data(whole.prefix(whole.count / 3 * 3)).base64EncodedString().utf8))
-    }
-    all = forms
-  }
-
-  /// Returns where a take contains the secret, in its file or in its values; nil if it does not.
-  func place(in take: String) throws -> String? {
-    let file = try Data(contentsOf: URL(filePath: take))
-    if all.contains(where: { file.range(of: $0) != nil }) { return "file" }
-    let reader = try TapeReader(path: take)
-    while let chunk = try reader.chunk() {
-      for row in 0..<chunk.rows.count {
-        for value in chunk.rows.row(row) {
-          let data: Data
-          switch value {
-          case .text(let text): data = Data(text.utf8)
-          case .blob(let bytes): data = Data(bytes)
-          default: continue
-          }
-          if all.contains(where: { data.range(of: $0) != nil }) {
-            return chunk.rows.table(row).name
-          }
-        }
-      }
-    }
-    return nil
-  }
-}
-
-/// A made-up browser's secrets, the same in every run.
-private struct Salt {
-  private(set) var secrets: [String] = []
-  private var state: UInt64 = 7
-
-  private mutating func number(_ bound: UInt64) -> UInt64 {
-    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-    return (state >> 33) % bound
-  }
-
-  private mutating func word(_ count: Int, _ digits: String = "abcdefghijkmnpqrstuvwxyzACDEFHJ2345")
-    -> String
-  {
-    let digits = Array(digits)
-    return String((0..<count).map { _ in digits[Int(number(UInt64(digits.count)))] })
-  }
-
-  private mutating func kept(_ secret: String) -> String {
-    secrets.append(secret)
-    return secret
-  }
-
-  private mutating func ipv4() -> String {
-    kept("93.\(number(150) + 100).\(number(150) + 100).\(number(150) + 100)")
-  }
-  private mutating func local() -> String {
-    kept("192.168.\(number(150) + 100).\(number(99) + 100)")
-  }
-  private mutating func ipv6() -> String {
-    let groups = (0..<3).map { _ in word(4, "123456789abcdef") }
-    return kept("2a02:\(groups[0]):\(groups[1])::\(groups[2])")
-  }
-  private mutating func uuid() -> String {
-    let digits = "0123456789abcdef"
-    let groups = [8, 4, 3, 3, 12].map { word($0, digits) }
-    return kept("\(groups[0])-\(groups[1])-4\(groups[2])-8\(groups[3])-\(groups[4])")
-  }
-  private mutating func fingerprint() -> String {
-    kept((0..<32).map { _ in word(2, "0123456789ABCDEF") }.joined(separator: ":"))
-  }
-
-  private mutating func description() -> String {
-    let (fragment, stream, track) = (kept(word(8)), uuid(), uuid())
-    return [
-      "v=0", "o=\(kept(word(9))) 4611731400430051336 2 IN IP4 \(ipv4())", "s=\(kept(word(12)))",
-      "t=0 0", "a=group:BUNDLE 0", "a=msid-semantic: WMS \(stream)",
-      "m=audio 9 UDP/TLS/RTP/SAVPF 111", "c=IN IP4 \(ipv4())", "a=rtcp:9 IN IP4 \(ipv4())",
-      "a=candidate:1 1 udp 2122260223 \(local()) 51000 typ host generation 0 ufrag \(fragment)",
-      "a=candidate:2 1 udp 2122260222 \(uuid()).local 51001 typ host",
-      "a=candidate:3 1 udp 1686052607 \(ipv4()) 51002 typ srflx raddr \(local()) rport 51000",
-      "a=candidate:4 1 udp 41885439 \(ipv6()) 51003 typ relay raddr \(ipv6()) rport 1",
-      "a=ice-ufrag:\(fragment)", "a=ice-pwd:\(kept(word(24)))",
-      "a=fingerprint:sha-256 \(fingerprint())", "a=setup:actpass", "a=mid:0", "a=sendrecv",
-      "a=msid:\(stream) \(track)", "a=rtcp-mux", "a=rtpmap:111 opus/48000/2",
-      "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:\(kept(word(40)))",
-      "a=ssrc:1234567 cname:\(kept(word(16)))", "",
-    ].joined(separator: "\r\n")
-  }
-
-  /// Returns a webrtc-internals dump.
-  mutating func dump() throws -> String {
-    var log: [[String: String]] = []
-    for time in 0..<6 {
-      let offer = description()
-      let candidate =
-        "candidate:9 1 udp 1 \(local()) 5 typ host generation 0 ufrag \(kept(word(8)))"
-      for (type, value) in [
-        ("createOfferOnSuccess", "type: offer, sdp: \(offer)"),
-        ("setLocalDescription", "type: offer, sdp: \(offer)"),
-        ("icecandidate", "sdpMid: 0, sdpMLineIndex: 0, candidate: \(candidate)"),
-        ("icecandidateerror", "url: turn:\(kept(word(14))).example:3478\naddress: \(local())"),
-        ("createDataChannel", "label: \(kept(word(11))), ordered: true"),
-        ("send", "Dear \(kept(word(9))), meet me at \(kept(word(10)))"),
-      ] {
-        log.append(["time": "\(1_700_000_000_000 + time)", "type": type, "value": value])
-      }
-    }
-    var stats: [String: [String: String]] = [:]
-    for index in 0..<10 {
-      for (name, type, value) in [
-        ("address", "local-candidate", local()), ("relatedAddress", "remote-candidate", ipv6()),
-        ("usernameFragment", "local-candidate", kept(word(8))),
-        ("fingerprint", "certificate", fingerprint()), ("trackIdentifier", "inbound-rtp", uuid()),
-        ("base64Certificate", "certificate", kept(Data(word(90).utf8).base64EncodedString())),
-        ("label", "data-channel", kept(word(13))),
-      ] {
-        stats["\(type.prefix(2))\(index)-\(name)"] = [
-          "startTime": "2023-11-14T22:13:20.000Z", "endTime": "2023-11-14T22:13:21.000Z",
-          "statsType": type, "values": "[\"\(value)\"]",
-        ]
-      }
-    }
-    let page = "https://\(kept(word(9))).example/\(kept(word(12)))?token=\(kept(word(32)))"
-    let configuration =
-      "{ iceServers: [turn:\(kept(word(12))).example:3478, username: \(kept(word(14))), "
-      + "credential: \(kept(word(22)))], iceTransportPolicy: all }"
-    let value: [String: Any] = [
-      "PeerConnections": [
-        "17-1": [
-          "pid": 17, "rid": 1, "url": page, "rtcConfiguration": configuration, "constraints": "",
-          "updateLog": log, "stats": stats,
-        ] as [String: Any]
-      ],
-      "UserAgent": kept("Mozilla/5.0 (X11; \(word(9))) Browser/\(word(8))"),
-    ]
-    let data = try JSONSerialization.data(withJSONObject: value, options: .sortedKeys)
-    return String(decoding: data, as: UTF8.self)
   }
 }

@@ -233,6 +233,11 @@ async def _main(options, folder):
         found = await files_agree.run(
             options.retake, folder / "files-agree", 8 if options.brief else 20)
         problems += _tell("files-agree", *found)
+    if "chromium" in options.peers and options.only in "files-judged":
+        import files_judged
+
+        found = await files_judged.run(options.retake, folder / "files-judged")
+        problems += _tell("files-judged", *found)
     if "janus" in options.peers and options.only in "janus-room":
         found = await rooms.run_short(options.retake, folder / "janus-room")
         problems += _tell("janus-room", found, "entered, published, subscribed and left")

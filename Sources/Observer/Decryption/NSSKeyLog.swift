@@ -151,7 +151,7 @@ package struct SRTPKeyError: Error, Hashable, Sendable {
 }
 
 extension SRTPKey {
-  /// Parses `[WHICH=][SUITE:]KEY`, the form in which server logs contain keys.
+  /// Parses `[WHICH=][SUITE:]KEY[|MKI:LENGTH]`, the form in which server logs contain keys.
   ///
   /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or
   /// `ssrc:0x4d2`), or the source address of the packets with or without a port (`192.0.2.1:5000`).
@@ -163,6 +163,14 @@ extension SRTPKey {
     if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
       scope = try SRTPKey.scope(rest[..<sign])
       rest = rest[rest.index(after: sign)...]
+    }
+    var identifier: [UInt8] = []
+    if let bar = rest.firstIndex(of: "|") {
+      guard let found = SRTPKey.identifier(rest[rest.index(after: bar)...]) else {
+        throw SRTPKeyError(reason: "after | a key's identifier has the form MKI:LENGTH, as in 1:4")
+      }
+      identifier = found
+      rest = rest[..<bar]
     }
     var suites: [SRTPSuite]?
     if let colon = rest.firstIndex(of: ":") {
@@ -178,7 +186,18 @@ extension SRTPKey {
       throw SRTPKeyError(
         reason: "a key with its salt has 28, 30, 38, 44 or 46 bytes in hexadecimal or base64")
     }
-    self.init(scope: scope, suites: found.suites, bytes: found.bytes)
+    self.init(scope: scope, suites: found.suites, bytes: found.bytes, identifier: identifier)
+  }
+
+  /// Parses `MKI:LENGTH` into the bytes that packets contain (RFC 4568 section 6.1).
+  fileprivate static func identifier(_ text: Substring) -> [UInt8]? {
+    guard let colon = text.firstIndex(of: ":"), let value = UInt64(text[..<colon]),
+      let length = Int(text[text.index(after: colon)...]), (1...128).contains(length)
+    else { return nil }
+    return (0..<length).map { index in
+      let shift = 8 * (length - 1 - index)
+      return shift < 64 ? UInt8(truncatingIfNeeded: value >> UInt64(shift)) : 0
+    }
   }
 
   private static func scope(_ text: Substring) throws(SRTPKeyError) -> Scope {
@@ -251,17 +270,8 @@ package struct CryptoAttribute: AttributeValue {
       return nil
     }
     // A lifetime may precede the MKI, which is the only part with a colon.
-    guard let last = parts.dropFirst().last, let colon = last.firstIndex(of: ":") else {
-      return (bytes, [])
-    }
-    guard let value = UInt64(last[..<colon]),
-      let length = Int(last[last.index(after: colon)...]), (1...128).contains(length)
-    else { return nil }
-    let identifier = (0..<length).map { index in
-      let shift = 8 * (length - 1 - index)
-      return shift < 64 ? UInt8(truncatingIfNeeded: value >> UInt64(shift)) : 0
-    }
-    return (bytes, identifier)
+    guard let last = parts.dropFirst().last, last.contains(":") else { return (bytes, []) }
+    return SRTPKey.identifier(last).map { (bytes, $0) }
   }
 
   /// The keys for packets from the description's author; empty if the suite is unsupported, or if

@@ -40,7 +40,7 @@ package struct ReportedEvent: Hashable, Sendable {
 /// A getStats report, complete or as changes since the previous one.
 package struct ReportedStats: Hashable, Sendable {
   /// The relation of an object to the same one in the previous report.
-  package enum Form: String, Hashable, Sendable {
+  package enum Form: String, CaseIterable, Hashable, Sendable {
     /// Each object is complete; an object that is not listed was removed.
     case whole
     /// Each object has only its changed members; an object that is not listed was removed.

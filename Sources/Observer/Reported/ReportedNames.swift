@@ -1,7 +1,7 @@
 import Wire
 
 /// Translates names in report files to W3C API names.
-enum ReportedNames {
+package enum ReportedNames {
   /// The API functions whose calls are recorded; other names are events.
   private static let calls: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
@@ -9,6 +9,12 @@ enum ReportedNames {
     "createDataChannel", "close", "restartIce", "setConfiguration", "setCodecPreferences",
     "setHeaderExtensionsToNegotiate", "setParameters", "replaceTrack", "getUserMedia",
     "getDisplayMedia", "enumerateDevices", "applyConstraints", "stop", "updateIce", "peerIdentity",
+  ]
+
+  /// What precedes states in Chromium's older logs, as in `ICEConnectionStateChecking`.
+  package static let statePrefixes = [
+    "SignalingState", "ICEConnectionState", "ICEGatheringState", "kIceConnection",
+    "PeerConnectionState",
   ]
 
   /// Classifies a log method as a call, its result, or an event.

@@ -177,6 +177,8 @@ package final class SRTPReceiver {
   /// The streams decrypted so far.
   private var opened: Set<UInt32> = []
   private var lastOpened: UInt32?
+  /// The rollover counters found by trial, by SSRC.
+  private var rollovers: [UInt32: UInt32] = [:]
 
   /// The number of a stream's packets on which rollover counters are guessed, and the highest
   /// counter tried.
@@ -234,11 +236,58 @@ package final class SRTPReceiver {
       var copy = packet
       if session.unprotect(&copy, isRTCP: false) == srtp_err_status_ok {
         packet = copy
+        rollovers[ssrc] = rollover
         return true
       }
       session.end(ssrc: ssrc)
     }
     return false
+  }
+
+  /// Returns the rollover counter that was found by trial, once.
+  fileprivate func removeRollover(ssrc: UInt32) -> UInt32? { rollovers.removeValue(forKey: ssrc) }
+}
+
+// MARK: - SRTPReprotection
+
+/// Decrypts one sender's packets and protects them again with another key, with the same rollover
+/// counters and key identifier (MKI).
+package final class SRTPReprotection {
+  package typealias Refusal = SRTPContext.Refusal
+
+  private let receiver: SRTPReceiver
+  private let session: SRTPSession
+
+  /// Creates it from the old and the new master key, each followed by its salt.
+  package init(
+    _ suite: SRTPSuite, old: [UInt8], new: [UInt8], identifier: [UInt8] = []
+  ) throws(SecureError) {
+    receiver = try SRTPReceiver(suite, key: old, identifier: identifier)
+    session = try SRTPSession(suite, key: new, ssrcs: ssrc_any_outbound, identifier: identifier)
+  }
+
+  /// Decrypts a packet in place with the old key.
+  ///
+  /// After an error the bytes are undefined; the length is unchanged.
+  package func open(_ packet: inout [UInt8], isRTCP: Bool) throws(Refusal) {
+    try receiver.open(&packet, isRTCP: isRTCP)
+  }
+
+  /// Encrypts a packet in place with the new key.
+  ///
+  /// After an error the bytes are undefined; the length is unchanged.
+  package func protect(_ packet: inout [UInt8], isRTCP: Bool) throws(Refusal) {
+    guard ((isRTCP ? 8 : 12)...SRTPContext.packetMaximum).contains(packet.count) else {
+      throw SRTPContext.badLength
+    }
+    if !isRTCP {
+      let ssrc = packet.span.bytes.uint32(at: 8)
+      if let rollover = receiver.removeRollover(ssrc: ssrc) {
+        session.proceed(ssrc: ssrc, to: rollover)
+      }
+    }
+    let status = session.protect(&packet, isRTCP: isRTCP)
+    guard status == srtp_err_status_ok else { throw SRTPContext.refusal(status) }
   }
 }
 

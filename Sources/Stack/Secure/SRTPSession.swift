@@ -75,6 +75,27 @@ final class SRTPSession {
     return srtp_set_stream_roc(handle, ssrc, rollover) == srtp_err_status_ok
   }
 
+  /// Continues a stream at a rollover counter, whether or not it sent anything before.
+  func proceed(ssrc: UInt32, to rollover: UInt32) {
+    guard srtp_set_stream_roc(handle, ssrc, rollover) != srtp_err_status_ok else { return }
+    _ = begin(ssrc: ssrc, rollover: rollover)
+  }
+
+  /// Encrypts a packet in place; after an error its length is unchanged.
+  func protect(_ packet: inout [UInt8], isRTCP: Bool) -> srtp_err_status_t {
+    let plain = packet.count
+    var length = Int32(truncatingIfNeeded: plain)
+    packet += [UInt8](repeating: 0, count: SRTPContext.overhead + identifier.count)
+    let hasIdentifier: UInt32 = identifier.isEmpty ? 0 : 1
+    let status = packet.withUnsafeMutableBytes { bytes in
+      isRTCP
+        ? srtp_protect_rtcp_mki(handle, bytes.baseAddress, &length, hasIdentifier, 0)
+        : srtp_protect_mki(handle, bytes.baseAddress, &length, hasIdentifier, 0)
+    }
+    packet.removeLast(packet.count - (status == srtp_err_status_ok ? Int(length) : plain))
+    return status
+  }
+
   func end(ssrc: UInt32) { _ = srtp_remove_stream(handle, ssrc.bigEndian) }
 
   @inline(__always)

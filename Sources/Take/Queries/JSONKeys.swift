@@ -88,6 +88,7 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration observer decoders | decoders besides VP8 and VP9
     actor.configuration observer decodes | whether media was decoded
     actor.configuration observer firstPeer | the number of the first peer of the observer
+    actor.configuration observer followsKeys | whether an end may change its SRTP key
     actor.configuration observer isClear | whether media without keys is unencrypted
     actor.configuration observer judgesClosely | whether streams are judged by all evidence
     actor.configuration observer names | the names of ends by address

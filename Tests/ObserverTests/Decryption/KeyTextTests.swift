@@ -65,6 +65,16 @@ struct KeyTextTests {
     #expect(throws: SRTPKeyError.self) { try SRTPKey(parsing: text) }
   }
 
+  @Test func aKeyMayHaveAnIdentifier() throws {
+    let key = String(repeating: "ab", count: 30)
+    #expect(try SRTPKey(parsing: key).identifier.isEmpty)
+    #expect(try SRTPKey(parsing: "ssrc:7=\(key)|258:4").identifier == [0, 0, 1, 2])
+    #expect(try SRTPKey(parsing: "AES_CM_128_HMAC_SHA1_80:\(key)|1:1").identifier == [1])
+    for ending in ["|", "|1", "|x:4", "|1:0", "|1:129"] {
+      #expect(throws: SRTPKeyError.self) { try SRTPKey(parsing: key + ending) }
+    }
+  }
+
   @Test func cryptoLinesContainKeys() throws {
     let key = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"
     let plain = try #require(

@@ -41,6 +41,39 @@ struct SuiteTests {
     #expect(throws: SecureError.self) { try SRTPReceiver(suite, key: Array(key.dropLast())) }
   }
 
+  /// Packets are protected again under every suite, with and without key identifiers, also those of
+  /// a sender that was joined after its sequence numbers had wrapped.
+  @Test(arguments: SRTPSuite.allCases, [[], [1], [0, 0, 0, 7]] as [[UInt8]])
+  func packetsAreProtectedAgain(suite: SRTPSuite, identifier: [UInt8]) throws {
+    let keys = (1...3).map { [UInt8](repeating: $0, count: suite.keyLength + suite.saltLength) }
+    func reprotection(_ old: Int, _ new: Int) throws -> SRTPReprotection {
+      try SRTPReprotection(suite, old: keys[old], new: keys[new], identifier: identifier)
+    }
+    let (sender, redaction) = (try reprotection(0, 1), try reprotection(1, 2))
+    let receiver = try SRTPReceiver(suite, key: keys[2], identifier: identifier)
+    let report: [UInt8] = [0x80, 201, 0, 1, 0, 0, 0, 9]
+    for sequence in stride(from: 0, to: 2 * 65_536, by: 1000) {
+      var packet = packet(sequence & 0xffff)
+      try sender.protect(&packet, isRTCP: false)
+    }
+    for number in 0..<20 {
+      // libsrtp2 looks for the identifier of RTCP before a tag as long as that of RTP.
+      let isFound = identifier.isEmpty || suite.tagLength == suite.controlTagLength
+      let isRTCP = number % 4 == 0 && isFound
+      let plain = isRTCP ? report : packet(2 * 65_536 + number & 0xffff)
+      var packet = plain
+      try sender.protect(&packet, isRTCP: isRTCP)
+      #expect(packet.count > plain.count + identifier.count)
+      let sealed = packet
+      try redaction.open(&packet, isRTCP: isRTCP)
+      #expect(packet == plain)
+      try redaction.protect(&packet, isRTCP: isRTCP)
+      #expect(packet.count == sealed.count && packet != sealed)
+      try receiver.open(&packet, isRTCP: isRTCP)
+      #expect(packet == plain)
+    }
+  }
+
   @Test func aLateReceiverFindsTheRolloverCounter() throws {
     let key = [UInt8](repeating: 5, count: 28)
     var context = try SRTPContext(profile: .aeadAES128GCM, sendKey: key, receiveKey: key)

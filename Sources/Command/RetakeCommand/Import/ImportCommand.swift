@@ -251,8 +251,9 @@ extension ImportedFormat: ExpressibleByArgument {
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "An SRTP key with its salt, in hexadecimal or base64, optionally preceded by the packets it "
-        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY. \(Taking.secretForm)",
+      "An SRTP key with its salt, in hexadecimal or base64, optionally preceded by the packets "
+        + "it is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY, and followed by its identifier, "
+        + "as in KEY|1:4. \(Taking.secretForm)",
       valueName: "key"),
     transform: Taking.secret(ObservingOptions.key))
   var srtpKey: [String] = []

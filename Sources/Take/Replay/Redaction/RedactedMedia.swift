@@ -63,10 +63,22 @@ final class RedactedMedia {
       + [UInt8](repeating: filler, count: max(0, bytes.count - start))
   }
 
+  /// Returns G.711 audio that is only as loud as the original.
+  private static func hum(_ codes: [UInt8], _ law: G711Law) -> [UInt8] {
+    let power = codes.reduce(0.0) { sum, code in
+      let sample = Double(law.decode(code))
+      return sum + sample * sample
+    }
+    let level = Int16(clamping: Int((power / Double(max(codes.count, 1))).squareRoot().rounded()))
+    return codes.indices.map { law.encode($0 % 4 < 2 ? level : -level) }
+  }
+
   /// Returns a redacted frame, or its first part.
   static func frame(_ bytes: [UInt8], _ codec: String) -> [UInt8] {
     switch codec {
     case "opus": return filled(bytes, from: 2)
+    case "pcmu": return hum(bytes, .mu)
+    case "pcma": return hum(bytes, .a)
     case "vp8":
       var made = filled(bytes, from: 1)
       // A key frame's start code and size (RFC 6386 section 9.1).

@@ -72,11 +72,12 @@ final class RedactedPackets {
 
   /// Adds an SRTP key that a user or a description gave for an observed call.
   private func add(_ old: SRTPKey?, as new: SRTPKey?) {
-    guard let old, let new, old.identifier.isEmpty, old.bytes.count == new.bytes.count else {
-      return
-    }
+    guard let old, let new, old.bytes.count == new.bytes.count else { return }
     for suite in old.suites {
-      guard let made = RedactedAssociation(suite, old: old.bytes, new: new.bytes) else { continue }
+      guard
+        let made = RedactedAssociation(
+          suite, old: old.bytes, new: new.bytes, identifier: old.identifier)
+      else { continue }
       associations[0, default: []].append(made)
     }
   }
@@ -313,22 +314,11 @@ final class RedactedPackets {
 /// A DTLS association's keys, and their replacements.
 final class RedactedAssociation {
   private let records: [(old: DTLSRecordProtection, new: DTLSRecordProtection)?]
-  private let packets: [SRTPPair?]
+  private let packets: [SRTPReprotection?]
   /// Recent packets with their new protection: packets that the network duplicated stay duplicates.
   private var recentPackets: [[UInt8]: [UInt8]] = [:]
   private var recentOrder: [[UInt8]] = []
   private static let recentMaximum = 1_024
-
-  /// Decrypts with a direction's old key and protects with the new one.
-  private final class SRTPPair {
-    var context: SRTPContext
-    init?(_ profile: SRTPProfile, old: [UInt8], new: [UInt8]) {
-      guard let made = try? SRTPContext(profile: profile, sendKey: new, receiveKey: old) else {
-        return nil
-      }
-      context = made
-    }
-  }
 
   /// - Parameter found: the association as found in the take.
   init?(_ found: RedactionSurvey.Association, _ text: RedactedText) {
@@ -349,6 +339,7 @@ final class RedactedAssociation {
       return (before, after)
     }
     guard let profile = SRTPProtection(rawValue: found.profile)?.profile,
+      let suite = SRTPSuite(profile),
       let before = old.srtpKeys(profile, cipherSuite: found.cipherSuite, role: role),
       let after = new.srtpKeys(profile, cipherSuite: found.cipherSuite, role: role)
     else {
@@ -356,8 +347,8 @@ final class RedactedAssociation {
       return
     }
     packets = [
-      SRTPPair(profile, old: before.receive, new: after.receive),
-      SRTPPair(profile, old: before.send, new: after.send),
+      try? SRTPReprotection(suite, old: before.receive, new: after.receive),
+      try? SRTPReprotection(suite, old: before.send, new: after.send),
     ]
   }
 
@@ -366,12 +357,14 @@ final class RedactedAssociation {
   ]
 
   /// Creates an association of one SRTP key, which protects one direction.
-  init?(_ suite: SRTPSuite, old: [UInt8], new: [UInt8]) {
-    guard let profile = Self.profiles.first(where: { SRTPSuite($0) == suite }),
-      let pair = SRTPPair(profile, old: old, new: new)
+  ///
+  /// - Parameter identifier: the key's identifier in each packet (MKI); empty for none.
+  init?(_ suite: SRTPSuite, old: [UInt8], new: [UInt8], identifier: [UInt8] = []) {
+    guard
+      let made = try? SRTPReprotection(suite, old: old, new: new, identifier: identifier)
     else { return nil }
     records = [nil, nil]
-    packets = [pair, nil]
+    packets = [made, nil]
   }
 
   func open(_ record: DTLSRecord, isInbound: Bool) -> [UInt8]? {
@@ -386,7 +379,7 @@ final class RedactedAssociation {
     guard let pair = packets[isInbound ? 0 : 1] else { return nil }
     var clear = packet
     do throws(SRTPContext.Refusal) {
-      try isRTCP ? pair.context.unprotectRTCP(&clear) : pair.context.unprotectRTP(&clear)
+      try pair.open(&clear, isRTCP: isRTCP)
     } catch {
       return nil
     }
@@ -397,7 +390,7 @@ final class RedactedAssociation {
     guard let pair = packets[isInbound ? 0 : 1] else { return nil }
     var packet = clear
     do throws(SRTPContext.Refusal) {
-      try isRTCP ? pair.context.protectRTCP(&packet) : pair.context.protectRTP(&packet)
+      try pair.protect(&packet, isRTCP: isRTCP)
     } catch {
       return nil
     }

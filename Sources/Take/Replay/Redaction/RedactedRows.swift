@@ -80,7 +80,8 @@ final class RedactedRows {
       (.peer, "configuration"), (.actor, "configuration"), (.stat, "members"), (.rtcp, "fields"):
       return arguments(old, rows, row)
     case (.callReply, "error") where author == .anybody: return text.value(old, key: "error")
-    case (.callReply, "error"), (.coverage, "reason"), (.stat, "id"): return text.free(old)
+    case (.stat, "id"): return text.by(author).object(old) ?? text.free(old)
+    case (.callReply, "error"), (.coverage, "reason"): return text.free(old)
     case (.capture, "kind"): return old
     default: return text.standIns.known(old).map { Vocabulary.isCommon(old) ? old : $0 } ?? old
     }

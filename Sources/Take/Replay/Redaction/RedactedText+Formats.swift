@@ -54,6 +54,7 @@ extension RedactedText {
       default: false
       }
     }
+    if let object = object(text) { return object }
     if let known = standIns.known(text), !Vocabulary.isCommon(text) { return known }
     guard isName, text.utf8.count < 32 else {
       return addressList(text) ?? (text.contains("@") ? standIns.word(text, .names) : free(text))
@@ -147,7 +148,7 @@ extension RedactedText {
     }.joined(separator: " ")
   }
 
-  /// Redacts an SRTP key as users give it: `[WHICH=][SUITE:]KEY`.
+  /// Redacts an SRTP key as users give it: `[WHICH=][SUITE:]KEY[|MKI:LENGTH]`.
   func srtpKey(_ text: String) -> String {
     var rest = text[...]
     var made = ""
@@ -157,11 +158,14 @@ extension RedactedText {
       made = (which.hasPrefix("ssrc:") ? which : host(which)) + "="
       rest = rest[rest.index(after: sign)...]
     }
+    let end = rest.firstIndex(of: "|") ?? rest.endIndex
+    let identifier = rest[end...]
+    rest = rest[..<end]
     if let colon = rest.firstIndex(of: ":") {
       made += rest[...colon]
       rest = rest[rest.index(after: colon)...]
     }
-    return made + standIns.word(String(rest), .keys, isSecret: true)
+    return made + standIns.word(String(rest), .keys, isSecret: true) + identifier
   }
 
   /// Redacts a candidate attribute (RFC 8839 section 5.1), with or without `a=` in front.

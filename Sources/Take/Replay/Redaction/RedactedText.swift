@@ -90,6 +90,7 @@ struct RedactedText {
     let name = key.lowercased()
     if name == "keylog" || text.hasPrefix("CLIENT_RANDOM ") { return keyLog(text) }
     if name == "srtpkey" { return srtpKey(text) }
+    if namesObject(name), let object = object(text) { return object }
     if let shaped = shaped(text, name, depth) { return shaped }
     if RedactedText.certificateKeys.contains(name) { return certificate(text) }
     if name == "bytes", let data = Data(base64Encoded: text) { return bytes(data, depth) }
@@ -163,8 +164,8 @@ struct RedactedText {
     func end() {
       if word.hasSuffix(":") {
         key = String(word.dropLast())
-        made += standIns.known(key) ?? key
-        made += ":"
+        // In a chat or a log, it may be who said the rest.
+        made += standIns.word(key, .names) + ":"
       } else {
         made += value(word, key: key, depth: max(6, depth + 1))
       }
@@ -192,10 +193,58 @@ struct RedactedText {
     return text.utf8.count < 32 && text.utf8.allSatisfy { $0 > 32 && $0 < 0x80 && $0 != 0x40 }
   }
 
+  /// Returns whether a value under a key may refer to a stats object of a report.
+  private func namesObject(_ key: String) -> Bool {
+    guard author == .anybody, key == "gone" || key.hasSuffix("id") || key.hasSuffix("ids") else {
+      return false
+    }
+    // Before 2022, tracks and streams were stats objects as well.
+    return key.hasPrefix("track") || key.hasPrefix("stream")
+      || !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
+  }
+
+  /// Redacts the id of a stats object in another stack's report; returns nil for any other text.
+  ///
+  /// Ids connect objects, so an id is replaced alike wherever it occurs: as a key, in a reference,
+  /// in the list of removed objects, and in a row. Programs make ids, but of addresses, of
+  /// fingerprints, and of names as well.
+  func object(_ id: String) -> String? {
+    guard author == .anybody, standIns.objects.contains(id) else { return nil }
+    if let known = standIns.known(id), !Vocabulary.isCommon(id) { return known }
+    if let list = addressList(id) { return list }
+    var made = ""
+    var part = ""
+    for character in id {
+      if "_;=/ ".contains(character) {
+        made += object(part: part) + String(character)
+        part = ""
+      } else {
+        part.append(character)
+      }
+    }
+    return made + object(part: part)
+  }
+
+  private func object(part: String) -> String {
+    if Vocabulary.isCommon(part) { return part }
+    if let known = standIns.known(part) { return known }
+    for length in RedactedText.fingerprintLengths where part.utf8.count >= length {
+      let fingerprint = String(part.suffix(length))
+      guard RedactedText.isFingerprint(fingerprint) else { continue }
+      return free(String(part.dropLast(length)))
+        + standIns.word(fingerprint, .keys, isSecret: true)
+    }
+    if part.utf8.count >= 32 || part.contains("@") { return standIns.word(part, .names) }
+    return free(part)
+  }
+
+  /// The lengths of certificates' hashes as text, from SHA-1 to SHA-512.
+  private static let fingerprintLengths = [59, 95, 143, 191]
+
   /// Prefixes of identifiers that name people and their devices.
   private static let namingIdentifiers = [
     "stream", "track", "user", "channel", "room", "client", "display", "participant", "person",
-    "device", "group", "tenant", "org",
+    "device", "group", "tenant", "org", "endpoint", "source",
   ]
 
   /// Returns whether a text is pairs of hexadecimal digits separated by colons.

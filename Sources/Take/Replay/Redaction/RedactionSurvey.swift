@@ -24,6 +24,8 @@ struct RedactionSurvey {
   private(set) var seeds: [UInt32: [UInt8]] = [:]
   /// The first bytes of random streams, in a take that was redacted before.
   private(set) var scripts: [UInt32: [String: String]] = [:]
+  /// The actors that only repeat what other stacks reported.
+  private var reporters: Set<UInt32> = []
   private var secured: [UInt32: SecuredText] = [:]
   /// For observed calls: the hello messages by both ends, and key log lines.
   private var paths: [Int64: [String]] = [:]
@@ -100,11 +102,15 @@ struct RedactionSurvey {
         secrets.add(name: name, password: password)
       }
     case .actor:
-      if let found = ActorRow(rows, row), !found.seed.isEmpty { seeds[actor] = found.seed }
+      guard let found = ActorRow(rows, row) else { return }
+      if !found.seed.isEmpty { seeds[actor] = found.seed }
+      if found.kind == MachineKind.reported.rawValue { reporters.insert(actor) }
     case .event:
       if let event = EventRow(rows, row) { learn(event, text) }
     case .stat:
-      guard let stat = StatRow(rows, row), stat.type == "certificate" else { return }
+      guard let stat = StatRow(rows, row) else { return }
+      if reporters.contains(actor) { text.standIns.objects.insert(stat.id) }
+      guard stat.type == "certificate" else { return }
       let member = CanonicalJSON.value(StatCertificate.self, from: stat.members)
       if let certificate = member?.base64Certificate { text.certificate(certificate) }
     case .callRequest:

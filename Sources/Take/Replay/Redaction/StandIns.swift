@@ -15,6 +15,8 @@ final class StandIns {
   private var given: Set<String> = []
   /// Texts that are not single words, so they must be searched for in free text.
   private(set) var phrases: [(old: String, new: String)] = []
+  /// The ids of stats objects in another stack's reports.
+  var objects: Set<String> = []
   private var addresses: [IPAddress: IPAddress] = [:]
   private var networks: [UInt64: UInt64] = [:]
   private var networkCounts: [UInt64: UInt64] = [:]
@@ -89,9 +91,16 @@ final class StandIns {
     return new
   }
 
-  /// Returns whether a text has only digits and separators.
+  /// Returns whether a text has only digits and separators, or is a number with an exponent, as in
+  /// `2.1e-05`.
   static func isNumber(_ text: String) -> Bool {
-    text.utf8.allSatisfy {
+    // The sign tells it from a hexadecimal name.
+    if text.contains("e-") || text.contains("e+"), text.utf8.first.map({ $0 < 58 }) == true,
+      Double(text) != nil
+    {
+      return true
+    }
+    return text.utf8.allSatisfy {
       (48...57).contains($0) || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ".")
         || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ":")
     }

@@ -1,3 +1,4 @@
+import Observer
 import Tape
 
 /// Words that occur in everyone's calls and are never replaced, because they reveal nothing.
@@ -41,11 +42,21 @@ enum Vocabulary {
       || word.utf8.count <= 2 && word.utf8.allSatisfy { $0 < 0x80 }
   }
 
-  private static let words = Set(
-    [w3c, protocols, statistics, signaling].joined(separator: " ")
-      .split(whereSeparator: \.isWhitespace).map {
-        $0.lowercased()
-      })
+  private static let words: Set<String> = {
+    let texts = [w3c, protocols, statistics, signaling].joined(separator: " ")
+    var words = Set(texts.split(whereSeparator: \.isWhitespace).map { $0.lowercased() })
+    for form in ReportedStats.Form.allCases { words.insert(form.rawValue.lowercased()) }
+    // The states in Chromium's older logs, as in `ICEConnectionStateChecking`.
+    for prefix in ReportedNames.statePrefixes {
+      for state in states.split(separator: " ") { words.insert(prefix.lowercased() + state) }
+    }
+    return words
+  }()
+
+  private static let states = """
+    new checking connecting connected completed failed disconnected closed gathering complete \
+    stable havelocaloffer haveremoteoffer havelocalpranswer haveremotepranswer
+    """
 
   /// The words of the schema, which every take contains with its comments.
   private static let schema: Set<String> = {
@@ -76,6 +87,10 @@ enum Vocabulary {
     onicegatheringstatechange onnegotiationneeded ondatachannel onsuccess onfailure create \
     signalingstatechange iceconnectionstatechange connectionstatechange icegatheringstatechange \
     icecandidate setconfiguration restartice caller callee \
+    iceservers urls username credential credentialtype icetransportpolicy bundlepolicy \
+    rtcpmuxpolicy icecandidatepoolsize sdpsemantics certificates optional mandatory constraints \
+    sdpmid sdpmlineindex ordered negotiated maxretransmits maxpacketlifetime priority trackid \
+    streamids \
     offerer answerer observed up down uplink \
     downlink initial default auto disable enable yes no on off default echo tone pattern counter \
     ecdsa rsa encoded decoded recovered concealed undecodable timer began lasts
@@ -113,6 +128,8 @@ enum Vocabulary {
     codec candidatepair localcandidate remotecandidate peerconnection datachannel streams \
     timestamp kind mimetype libvpx libopus openh264 libaom dav1d ffmpeg libgav1 simulcastencoder \
     adapter external hardware software internal quality limitation reason bandwidth cpu other \
+    googcandidatepair googcomponent googtrack googcertificate googlibjinglesession videobwe \
+    localcandidate remotecandidate \
     rtccodecstats stats ssrcs sr rr sdes bye nack fir remb xr twcc cc
     """
 

@@ -83,6 +83,7 @@ package struct Upgrade: Sendable, Codable {
       genesis.countsEarlyRepeats = true
       genesis.repairsFully = true
       genesis.judgesClosely = true
+      genesis.followsKeys = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:

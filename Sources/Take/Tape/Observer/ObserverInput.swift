@@ -52,6 +52,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// There, packets whose numbers restarted less than a hundred back counted as duplicates, a relay
   /// stayed where its port suggested, and video inside RED was taken for H.264.
   package var judgesClosely: Bool?
+  /// Whether an end may change its SRTP key during the call; nil in older takes, where the first
+  /// key that fits decrypts all of an end's packets or none.
+  package var followsKeys: Bool?
   /// Names for the ends, looked up by address with the port first, then without; nil if there are
   /// none.
   package var names: [EndName]?
@@ -94,6 +97,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.countsEarlyRepeats = true
     genesis.repairsFully = true
     genesis.judgesClosely = true
+    genesis.followsKeys = true
     return genesis
   }
 
@@ -116,6 +120,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.countsEarlyRepeats = usual.countsEarlyRepeats
     genesis.repairsFully = usual.repairsFully
     genesis.judgesClosely = usual.judgesClosely
+    genesis.followsKeys = usual.followsKeys
     genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
@@ -137,6 +142,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.waitingBytesMaximum = waitingBytesMaximum
     settings.repairsFully = repairsFully ?? false
     settings.judgesClosely = judgesClosely ?? false
+    settings.followsKeys = followsKeys ?? false
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings

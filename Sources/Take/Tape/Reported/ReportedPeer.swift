@@ -98,10 +98,9 @@ struct ReportedPeer {
   /// Records a state; Chromium's older logs prefix it, as in `ICEConnectionStateChecking`.
   private mutating func move(_ machine: String, _ name: String, _ emit: Emit) {
     var state = name
-    for prefix in [
-      "SignalingState", "ICEConnectionState", "ICEGatheringState", "kIceConnection",
-      "PeerConnectionState",
-    ] where state.hasPrefix(prefix) { state = String(state.dropFirst(prefix.count)) }
+    for prefix in ReportedNames.statePrefixes where state.hasPrefix(prefix) {
+      state = String(state.dropFirst(prefix.count))
+    }
     state = state.first.map { $0.lowercased() + state.dropFirst() } ?? state
     let before = states[machine] ?? "new"
     guard state != before, state.utf8.count < 100 else { return }
