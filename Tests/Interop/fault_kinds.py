@@ -155,7 +155,7 @@ KINDS = {
     "rejectedSection": _kind(
         "section-rejected refused-section direction-refused", by="page", begins="before",
         connects=False),
-    "noRepairs": _kind("no-repair", begins="before"),
+    "noRepairs": _kind("no-repair", begins="before", least=15),
     "bandwidthLine": _kind("encoder-capped video-held-down", by="page", begins="before"),
     "inactiveDirection": _kind(
         "media-switched-off direction-refused",

@@ -236,7 +236,8 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
     .server: ["turn-refused", "turn-refused-seen", "turn-unreachable", "slow-server"],
     .signaling: [
       "answer-without-offer", "description-refused", "direction-refused", "dtls-roles-clash",
-      "duplicate-lines", "fingerprint-mismatch", "ice-password-wrong", "media-without-transceiver",
+      "duplicate-lines", "fingerprint-mismatch", "ice-password-wrong", "media-switched-off",
+      "media-without-transceiver",
       "negotiation-open", "no-remote-candidates", "no-repair", "only-host-candidates",
       "payload-type-unknown", "payload-types-crossed", "refused-section", "renegotiation-storm",
       "restart-unfinished", "section-rejected", "slow-signaling",
