@@ -123,8 +123,8 @@ altered: deps
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
 
 # Checks whether the first finding names the fault in calls with one known fault each and in calls
-# without a fault, drawn from SEED: two seconds per call in virtual time, and REAL calls between
-# browsers and other stacks, half a minute each.
+# without a fault, drawn from SEED: two seconds per call in virtual time, and REAL calls with a fault
+# and as many without between browsers and other stacks, half a minute each.
 SEED ?= 1
 FAULTS ?= 40
 GOOD ?= 10
@@ -136,6 +136,8 @@ ifneq ($(REAL),0)
 	$(BUILD) --product retake
 	$(VENV)/bin/python Tests/Interop/faults.py --retake .build/debug/retake --seed $(SEED) \
 		--calls $(REAL)
+	$(VENV)/bin/python Tests/Interop/faults.py --retake .build/debug/retake --seed $(SEED) \
+		--calls $(REAL) --good
 endif
 
 # Sends hostile requests to record serve, to its rooms and to open, HOSTILE to each; a hundred of

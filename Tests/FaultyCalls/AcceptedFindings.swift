@@ -74,6 +74,7 @@ package enum AcceptedFindings {
     .candidatesLost: ["no-remote-candidates"],
     .relayExpires: ["turn-refused", "turn-refused-seen"],
     .serverSilent: ["turn-unreachable"],
+    .switchedOff: ["media-switched-off"],
   ]
 
   private static let media: [FaultKind: Set<String>] = [

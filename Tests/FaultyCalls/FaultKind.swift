@@ -17,6 +17,7 @@ package enum FaultKind: String, CaseIterable, Sendable {
   case mediaClockJumps, wallClockJumps, channelStaysClosed
   // Further faults of signaling and servers.
   case wrongRoles, wrongMapping, wrongPassword, candidatesLost, relayExpires, serverSilent
+  case switchedOff
   // Further faults of devices and settings.
   case tinyBitrate, quietMicrophone, brokenMicrophone, encoderStops
 }

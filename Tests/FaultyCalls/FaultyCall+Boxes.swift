@@ -63,14 +63,16 @@ extension FaultyCall {
   /// Prepares a tunnel that drops large packets without a notice reaching the sender.
   private mutating func prepareLargePackets() {
     let most = plan.scaled(1_000, 500)
-    words = "nothing above \(most) bytes"
+    // Routes may change again.
+    let ends = plan.seed % 2 == 0
+    words = "nothing above \(most) bytes" + (ends ? " for \(plan.length) ms" : "")
     let plan = plan
     arrange = { driven in
       driven.box.treat = { sender, _, bytes, now in
         let milliseconds = Int(now.nanoseconds / 1_000_000)
-        guard sender == plan.culprit, milliseconds >= plan.from, bytes.count > most else {
-          return nil
-        }
+        guard sender == plan.culprit, milliseconds >= plan.from, bytes.count > most,
+          !ends || milliseconds < plan.from + plan.length
+        else { return nil }
         driven.box.touched += 1
         return []
       }

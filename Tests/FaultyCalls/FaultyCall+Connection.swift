@@ -86,9 +86,28 @@ extension FaultyCall {
           }
         }
       }
+    case .switchedOff: prepareSwitchedOff()
     default: return false
     }
     return true
+  }
+
+  /// Prepares an exchange that switches media of one end off, and none that switches it on again.
+  private mutating func prepareSwitchedOff() {
+    let plan = plan
+    let kind: MediaKind = chance.isOne(in: 2) ? .audio : .video
+    let direction: TransceiverDirection = chance.isOne(in: 2) ? .inactive : .recvonly
+    words = "\(kind) becomes \(direction)"
+    length = plan.from + plan.length
+    setup.cameras = [true, true]
+    arrange = { driven in
+      driven.at(plan.from) { driven in
+        if let track = driven.transceivers[plan.culprit][kind] {
+          driven.call.call(plan.culprit, .setDirection(transceiver: track, direction))
+        }
+        driven.negotiate(from: plan.culprit)
+      }
+    }
   }
 
   private mutating func prepareTURN() {

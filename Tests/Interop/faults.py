@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import namespace
+from fault_kinds import GOOD, KINDS, described, payload_types, script, transfer
 from faulty_path import FaultyPath
 from peers.talk import BRIEF
 from plan import ABILITIES, Call
@@ -39,57 +40,7 @@ _LAG = 0.15
 # The peers of a call: Retake is an end, or observes.
 _ENDS = [("retake", "chromium"), ("retake", "firefox"), ("retake", "aiortc")]
 _WATCHED = [("chromium", "firefox"), ("chromium", "aiortc"), ("firefox", "aiortc")]
-
-# The findings that name each fault. A media fault belongs to the peer that sends.
-_ACCEPTED = {
-    "loss": {"loss", "loss-at-peer", "loss-burst"},
-    "lossBurst": {"loss-burst", "loss", "loss-at-peer"},
-    "bottleneck": {"standing-queue"},
-    "longDelay": {"high-round-trip", "path-became-longer"},
-    "jitter": {"high-jitter"},
-    "reordering": {"reordering"},
-    "deadPath": {"path-dead"},
-    "mediaDeadOneWay": {"one-way-media", "stream-gap", "sent-not-arriving"},
-    "silentMicrophone": {"microphone-without-signal", "silent-audio"},
-    "cameraBlack": {"camera-black"},
-    # A browser's encoder goes on refining, so that its repeated pictures are not equal.
-    "cameraRepeats": {"camera-repeats", "picture-still"},
-    "turnRefused": {"turn-refused", "turn-refused-seen"},
-}
-# Script for a browser's page that replaces a source.
-_SOURCES = {
-    "silentMicrophone": """
-        const context = new AudioContext();
-        const sound = context.createMediaStreamDestination();
-        // Without a source that runs there are no samples at all.
-        const source = context.createConstantSource();
-        const nothing = context.createGain();
-        nothing.gain.value = 0;
-        source.connect(nothing).connect(sound);
-        source.start();
-        context.resume();
-        const sender = call.connections[0].getSenders().find((one) => one.track?.kind === "audio");
-        sender.replaceTrack(sound.stream.getAudioTracks()[0]);
-    """,
-    "camera": """
-        const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
-        const context = canvas.getContext("2d");
-        const draw = () => {
-          context.fillStyle = "black";
-          context.fillRect(0, 0, 640, 480);
-          if (SHOWS) {
-            for (let i = 0; i < 40; i++) {
-              context.fillStyle = `rgb(${i * 6},${255 - i * 5},${i * 53 % 255})`;
-              context.fillRect(i * 16, (i * 97) % 400, 60, 60);
-            }
-          }
-        };
-        setInterval(draw, 40);
-        const sender = call.connections[0].getSenders().find((one) => one.track?.kind === "video");
-        sender.replaceTrack(canvas.captureStream(25).getVideoTracks()[0]);
-    """,
-}
-
+_PAGES = ("chromium", "firefox")
 
 @dataclass
 class Plan:
@@ -107,6 +58,11 @@ class Plan:
     seed: int
 
     @property
+    def how(self):
+        """How the fault is made."""
+        return KINDS.get(self.kind) or GOOD[self.kind]
+
+    @property
     def name(self):
         """The name in the output and of the folder."""
         where = "" if self.watched is None else f"-seen-at-{self.peers[self.watched]}"
@@ -122,42 +78,52 @@ class Plan:
     @property
     def uses_loopback(self):
         """Whether both peers can use loopback."""
-        if self.kind == "turnRefused":
+        if self.kind.startswith("turn"):
             return False
         return all(ABILITIES[peer].uses_loopback for peer in self.peers if peer != "retake")
 
 
-def draw(seed, count):
-    """Returns `count` plans, spread over all kinds of faults."""
+def draw(seed, count, kinds):
+    """Returns `count` plans, spread over the kinds."""
     chance = random.Random(f"faults {seed}")
-    kinds = []
-    while len(kinds) < count:
-        kinds += chance.sample(sorted(_ACCEPTED), len(_ACCEPTED))
-    plans = []
-    for number, kind in enumerate(kinds[:count]):
-        # Only an end that decodes can detect a source's fault; the page replaces the source.
-        is_source = kind in ("silentMicrophone", "cameraBlack", "cameraRepeats")
-        is_watched = not is_source and kind != "turnRefused" and chance.random() < 0.4
+    names = []
+    while len(names) < count:
+        names += chance.sample(sorted(kinds), len(kinds))
+    return [_plan(name, kinds[name], chance, seed * 1000 + number)
+            for number, name in enumerate(names[:count])]
+
+
+def _plan(name, kind, chance, seed):
+    """Draws the peers, the end with the fault, the observer, the time and the severity."""
+    is_watched = kind.sight != "end" and name != "restart" and chance.random() < 0.4
+    while True:
+        peers = chance.choice(_WATCHED if is_watched else _ENDS)
+        culprit = chance.randrange(2)
+        if name.startswith("turn"):
+            culprit = 0
+        # Only an answer rejects a section.
+        if name == "rejectedSection":
+            culprit = 1
+        if kind.by == "page" and peers[culprit] not in _PAGES:
+            continue
+        if kind.by == "chromium" and peers[culprit] != "chromium":
+            continue
+        if kind.by == "peer" and peers[culprit] == "retake":
+            continue
+        # aiortc makes one exchange only.
+        if kind.negotiates and "aiortc" in peers:
+            continue
+        break
+    watched = chance.randrange(2) if is_watched else None
+    if kind.sight == "receiver":
         if is_watched:
-            peers = chance.choice(_WATCHED)
+            watched = 1 - culprit
         else:
-            peers = chance.choice(_ENDS[:2] if is_source or kind == "turnRefused" else _ENDS)
-        culprit = 1 if is_source else 0 if kind == "turnRefused" else chance.randrange(2)
-        watched = chance.randrange(2) if is_watched else None
-        # Only the receiver can detect these.
-        if kind in ("jitter", "reordering"):
-            if is_watched:
-                watched = 1 - culprit
-            else:
-                culprit = 1
-        length = {
-            "lossBurst": 0.3 + 0.6 * chance.random(), "silentMicrophone": 20.0,
-            "deadPath": 4 + 5 * chance.random(), "mediaDeadOneWay": 4 + 5 * chance.random(),
-        }.get(kind, 7 + 5 * chance.random())
-        plans.append(Plan(
-            kind, peers, culprit, watched, 4 + 4 * chance.random(), length, chance.random(),
-            seed * 1000 + number))
-    return plans
+            culprit = 1
+    least, most = kind.seconds
+    return Plan(
+        name, peers, culprit, watched, 4 + 4 * chance.random(),
+        least + (most - least) * chance.random(), chance.random(), seed)
 
 
 @dataclass
@@ -189,14 +155,17 @@ async def run(plan, program, folder):
             continue
         found = await _findings(program, place / "call.take")
         ids = {one for each in found for one in _all(each)}
-        if lag < _LAG and not ids & {"process-starved", "peer-starved"}:
+        stalls = set() if plan.how.stalls else {"process-starved", "peer-starved"}
+        if lag < _LAG and not ids & stalls:
             break
         starved += 1
         if starved == _ATTEMPTS:
             break
     names = [f"{each['id']} ({each['severity']})" for each in found]
     loud = [each["id"] for each in found if each["severity"] not in ("low", "info")]
-    accepted = _ACCEPTED[plan.kind]
+    if plan.kind in GOOD:
+        return Judged("false alarm" if loud else "quiet", names, starved)
+    accepted = plan.how.accepted
     first = found[0]["id"] if found else ""
     verdict = (
         "first" if first in accepted
@@ -222,85 +191,121 @@ async def _findings(program, take):
 async def _make(plan, program, folder):
     """Makes a call; returns the longest delay of the process that forwards its packets, and whether
     the fault had enough effect."""
-    if plan.kind == "turnRefused":
-        await _refused(program, plan, folder)
+    if plan.kind.startswith("turn"):
+        await _without_relay(program, plan, folder)
         return 0, True
     host = "127.0.0.1" if plan.uses_loopback else namespace.ADDRESS
     os.environ[BRIEF] = "1"
-    if plan.watched is None:
-        return await _with_retake(plan, program, folder, host)
-    return await _watch(plan, program, folder, host)
+    os.environ["RETAKE_INTEROP_AIORTC"] = host
+    path = await FaultyPath.open(host, plan)
+    try:
+        if plan.watched is None:
+            await _with_retake(plan, program, folder, path)
+        else:
+            await _watch(plan, program, folder, path)
+    finally:
+        path.close()
+    return path.lag, path.is_touched
 
 
-async def _with_retake(plan, program, folder, host):
+class _Signaling:
+    """Passes descriptions from one end to the other, with the plan's fault."""
+
+    def __init__(self, plan, path):
+        self._plan, self._path = plan, path
+
+    def passed(self, sdp, end):
+        """Returns an end's description as the other end gets it."""
+        # The sockets that a restart opens do not use the path.
+        if self._plan.kind != "restart":
+            sdp = self._path.signaled(sdp, end)
+        self._path.video |= payload_types(sdp, "video")
+        self._path.repairs |= payload_types(sdp, "video", repairs=True)
+        return described(self._plan, sdp, end)
+
+
+async def _with_retake(plan, program, folder, path):
     from peers.opening import open_peer
     from retake import Recorder
 
-    path = await FaultyPath.open(host, plan)
-    recorder = await Recorder.start(program, folder, host, "pattern")
+    signaling = _Signaling(plan, path)
+    recorder = await Recorder.start(program, folder, path.host, "pattern")
     peer = None
     try:
         call = Call(plan.peers[1], "retake", avoids_loopback=not plan.uses_loopback)
         peer = await open_peer(call, folder)
         identifier, offer = await recorder.make_offer()
-        answer = path.signaled(await peer.answer(path.signaled(offer, 0)), 1)
-        if plan.kind == "silentMicrophone":
-            # From the start, because a participant that was heard once may just be listening.
-            await peer.change(_SOURCES["silentMicrophone"])
-        await recorder.answer(identifier, answer)
-        await _connected([peer])
-        await _run_fault(plan, path, [None, peer])
+        await _prepare(plan, path, [None, peer])
+        answer = await peer.answer(signaling.passed(offer, 0))
+        await _begin_early(plan, [None, peer])
+        await recorder.answer(identifier, signaling.passed(answer, 1))
+
+        async def renegotiate():
+            offer = signaling.passed(await peer.offer_again(), 1)
+            answer = await recorder.offer_again(identifier, offer)
+            await peer.accept(signaling.passed(answer, 0))
+
+        await _run(plan, path, [None, peer], renegotiate)
         await recorder.finish()
-        return path.lag, path.is_touched
     except BaseException:
         await recorder.abandon()
         raise
     finally:
         if peer:
             await peer.close()
-        path.close()
 
 
-async def _watch(plan, program, folder, host):
+async def _watch(plan, program, folder, path):
     from observed import _key_log
     from observed_loss import _capture
     from peers.opening import open_peer
 
-    path = await FaultyPath.open(host, plan)
-    peers, capture = [], None
+    signaling = _Signaling(plan, path)
+    peers, capture, descriptions = [], None, []
+
+    def passed(sdp, end):
+        sdp = signaling.passed(sdp, end)
+        file = folder / f"{len(descriptions)}.sdp"
+        file.write_text(sdp)
+        descriptions.append(file)
+        return sdp
+
     try:
-        capture = await _capture(folder / "call.pcap", path.port(plan.watched))
+        capture = await _capture(folder / "call.pcap", path.ports(plan.watched))
         with _key_log(folder / "keys.log"):
             for end, name in enumerate(plan.peers):
                 (folder / str(end)).mkdir()
                 call = Call(name, "peer", avoids_loopback=not plan.uses_loopback)
                 peers.append(await open_peer(call, folder / str(end)))
-        offer = path.signaled(await peers[0].offer(), 0)
-        answer = path.signaled(await peers[1].answer(offer), 1)
-        await peers[0].accept(answer)
-        (folder / "offer.sdp").write_text(offer)
-        (folder / "answer.sdp").write_text(answer)
-        await _connected(peers)
-        await _run_fault(plan, path, peers)
+        await _prepare(plan, path, peers)
+        answer = await peers[1].answer(passed(await peers[0].offer(), 0))
+        await _begin_early(plan, peers)
+        await peers[0].accept(passed(answer, 1))
+
+        async def renegotiate():
+            one, other = peers[plan.culprit], peers[1 - plan.culprit]
+            offer = passed(await one.offer_again(), plan.culprit)
+            await one.accept(passed(await other.answer_again(offer), 1 - plan.culprit))
+
+        await _run(plan, path, peers, renegotiate)
         await capture.finish(10, sending=signal.SIGINT)
     finally:
         for peer in peers:
             await peer.close()
         if capture:
             await capture.end()
-        path.close()
     importing = await Child.start(
-        [program, "import", folder / "call.pcap", "--keys", folder / "keys.log", "--sdp",
-         folder / "offer.sdp", "--sdp", folder / "answer.sdp", "--decode", "--out",
+        [program, "import", folder / "call.pcap", "--keys", folder / "keys.log",
+         *(word for file in descriptions for word in ("--sdp", file)), "--decode", "--out",
          folder / "call.take"],
         folder / "import.log")
     if await importing.finish(120):
         raise ProcessError(f"import failed: {importing.errors[-1:]}")
-    return path.lag, path.is_touched
 
 
-async def _refused(program, plan, folder):
-    """Makes a call in which Retake may use only a relay, with a wrong password."""
+async def _without_relay(program, plan, folder):
+    """Makes a call in which Retake may use only a relay, with a wrong password or where nothing
+    answers."""
     from peers.coturn import Coturn
     from peers.opening import open_peer
     from retake import Recorder
@@ -309,11 +314,19 @@ async def _refused(program, plan, folder):
     peer = None
     try:
         options = [re.sub(r":interop@", ":guess@", one) for one in relay.options]
+        if plan.kind == "turnUnreachable":
+            # Discard: nothing listens there.
+            options = [re.sub(r":\d+$", ":9", one) for one in relay.options]
         recorder = await Recorder.start(program, folder, namespace.ADDRESS, "pattern", options)
         try:
             peer = await open_peer(Call(plan.peers[1], "retake", avoids_loopback=True), folder)
-            identifier, offer = await recorder.make_offer()
-            await recorder.answer(identifier, await peer.answer(offer))
+            try:
+                identifier, offer = await recorder.make_offer()
+                await recorder.answer(identifier, await peer.answer(offer))
+            except ProcessError:
+                # There is no offer while a server does not answer.
+                if plan.kind != "turnUnreachable":
+                    raise
             await asyncio.sleep(plan.begin + plan.length)
             await recorder.finish()
         except BaseException:
@@ -325,19 +338,68 @@ async def _refused(program, plan, folder):
         await relay.end()
 
 
-async def _run_fault(plan, path, peers):
+async def _prepare(plan, path, peers):
+    """Begins a fault of the path or of the answer that there is before the call connects."""
+    if plan.kind == "rejectedSection":
+        await peers[plan.culprit].change("call.rejects = 'video';")
+    if plan.how.begins == "before":
+        path.begin()
+
+
+async def _begin_early(plan, peers):
+    """Begins a fault of a source before anything is sent, because a participant that was heard once
+    may just be listening."""
+    if plan.how.begins == "before" and plan.how.script:
+        await peers[plan.culprit].change(script(plan.how.script, plan))
+
+
+async def _run(plan, path, peers, renegotiate):
     """Continues the call with its fault, and pauses afterwards until reports have arrived."""
-    if plan.kind == "silentMicrophone":
-        await asyncio.sleep(plan.length)
+    if not plan.how.connects:
+        await asyncio.sleep(plan.begin + plan.length)
+        return
+    await _connected([peer for peer in peers if peer])
+    if plan.how.begins == "before":
+        await asyncio.sleep(plan.length + 4)
         return
     await asyncio.sleep(plan.begin)
-    if plan.kind in ("cameraBlack", "cameraRepeats"):
-        shows = "true" if plan.kind == "cameraRepeats" else "false"
-        await peers[plan.culprit].change(_SOURCES["camera"].replace("SHOWS", shows))
+    culprit = peers[plan.culprit]
+    for text in (plan.how.script, transfer(plan.kind)):
+        if text:
+            await culprit.change(script(text, plan))
+    if plan.how.negotiates:
+        await renegotiate()
     path.begin()
-    await asyncio.sleep(plan.length)
+    match plan.kind:
+        case "peerStalls":
+            culprit.signal_all(signal.SIGSTOP)
+            await asyncio.sleep(plan.length)
+            culprit.signal_all(signal.SIGCONT)
+        case "slowProcessor":
+            await _throttle(culprit, plan)
+        case "peerKilled":
+            culprit.signal_all(signal.SIGKILL)
+            await asyncio.sleep(plan.length)
+            return
+        case _:
+            await asyncio.sleep(plan.length)
     path.end()
+    if plan.how.undo:
+        await culprit.change(script(plan.how.undo, plan))
     await asyncio.sleep(5)
+
+
+async def _throttle(peer, plan):
+    """Lets a peer run for a part of each period, as a quota of processor time does."""
+    over = time.monotonic() + plan.length
+    try:
+        while time.monotonic() < over:
+            peer.signal_all(signal.SIGSTOP)
+            await asyncio.sleep(0.09 + 0.07 * plan.severity)
+            peer.signal_all(signal.SIGCONT)
+            await asyncio.sleep(0.05)
+    finally:
+        peer.signal_all(signal.SIGCONT)
 
 
 async def _connected(peers):
@@ -358,14 +420,19 @@ def _arguments():
     parser.add_argument("--retake", type=Path, default=_ROOT / ".build/debug/retake")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=10)
-    parser.add_argument("--only", default="", help="only faults whose name contains this")
+    parser.add_argument(
+        "--only", default="", help="only these kinds, separated by commas")
+    parser.add_argument("--good", action="store_true", help="calls without a fault instead")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep takes and logs there")
     return parser.parse_args()
 
 
 async def _main(options, folder):
     counts, starved = {}, 0
-    plans = [plan for plan in draw(options.seed, options.calls) if options.only in plan.kind]
+    kinds = GOOD if options.good else KINDS
+    if options.only:
+        kinds = {name: kinds[name] for name in options.only.split(",")}
+    plans = draw(options.seed, options.calls, kinds)
     for plan in plans:
         begin = time.monotonic()
         try:
@@ -378,6 +445,10 @@ async def _main(options, folder):
         repeated += f", drawn again {judged.redrawn} times" if judged.redrawn else ""
         print(f"{judged.verdict:<12}{plan.words}{repeated} ({time.monotonic() - begin:.0f} s)\n"
               f"            {'; '.join(judged.found[:4]) or '-'}", flush=True)
+    if options.good:
+        print(f"\nreal peers, seed {options.seed}: {len(plans)} good calls; quiet "
+              f"{counts.get('quiet', 0)}; starved {starved} times", flush=True)
+        return counts.get("quiet", 0) == len(plans)
     named = counts.get("first", 0) + counts.get("named", 0)
     print(f"\nreal peers, seed {options.seed}: {len(plans)} faults; first finding right "
           f"{counts.get('first', 0)}, named further down {counts.get('named', 0)}, not named "

@@ -62,6 +62,14 @@ class Child:
         # utime and stime are fields 14 and 15; the name in brackets is field 2.
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def signal_all(self, number):
+        """Sends a signal to the process and to all below it."""
+        for process in [self._process.pid, *_descendants(self._process.pid)]:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
     async def write(self, line):
         """Writes a line to the child's input."""
         self._process.stdin.write(line.encode() + b"\n")

@@ -31,11 +31,17 @@ struct GeneratedFaultTests {
     (.wrongMapping, "payload-types-crossed"), (.addressChanges, "address-changed"),
     (.largePacketsLost, "large-packets-lost"), (.channelStaysClosed, "channel-not-open"),
     (.quietMicrophone, "microphone-quiet"), (.brokenMicrophone, "microphone-gaps"),
-    (.encoderStops, "encoder-stopped"),
+    (.encoderStops, "encoder-stopped"), (.switchedOff, "media-switched-off"),
   ])
   func theFirstFindingNamesIt(kind: FaultKind, id: String) throws {
     let found = try found(kind, 70..<90, sight: .both)
     #expect(found.findings.first?.id == id, "\(found.text())")
+  }
+
+  /// A path that carries no large packets for a while, or from then on, as their sender sees it.
+  @Test(arguments: [UInt64(70), 71]) func aSenderAloneNamesASizeLimit(seed: UInt64) throws {
+    let found = try found(.largePacketsLost, [seed], sight: .culprit)
+    #expect(found.findings.first?.id == "large-packets-lost", "\(found.text())")
   }
 
   /// A receiver-only take still names a stream that cannot be decoded, and what its sender's
@@ -115,6 +121,15 @@ struct GeneratedFaultTests {
     try driven.finish()
     let found = try TakeFindings(path: path)
     #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
+  }
+
+  /// What is on again after a hold was not switched off.
+  @Test func aHoldThatEndsIsNoFault() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("hold.take")
+    try GoodCall.make(.hold, seed: 12, path: path)
+    let found = try TakeFindings(path: path)
+    #expect(!found.detections.contains { $0.rule == "media-switched-off" }, "\(found.text())")
   }
 
   /// An ICE restart changes passwords, and may change paths.

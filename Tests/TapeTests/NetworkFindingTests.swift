@@ -209,6 +209,13 @@ struct NetworkFindingTests {
         SELECT call FROM call_request WHERE name = 'setLocalDescription')
       """),
     Change("consent-nearly-lost", .checksLost, "DELETE FROM state WHERE to_state = 'failed'"),
+    // The first flights were lost before they reached the observer.
+    Change(
+      "slow-handshake", .good,
+      """
+      UPDATE peer SET role = 'observed';
+      UPDATE state SET at_ns = at_ns + 1500000000 WHERE machine LIKE 'dtls%'
+      """),
     Change("turn-refused-seen", .turnRefuses, "DELETE FROM event WHERE type = 'refused'"),
     Change(
       "repairs-missing", .heavyLoss,
@@ -232,6 +239,56 @@ struct NetworkFindingTests {
       "media-absent", .littleJitter,
       "DELETE FROM packet_store WHERE marker_type & 127 = 111 AND \(inbound)"),
   ]
+
+  /// An observer does not know the states of an end whose checks nobody answers, but sees it stop.
+  @Test(arguments: [true, false]) func observedConsentIsLostWhenItsSenderStops(stops: Bool) throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.checksLost.record(in: folder)
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state WHERE machine = 'ice-connection' AND to_state IN ('disconnected', 'failed');
+      UPDATE peer SET role = 'observed';
+      """
+        + (stops
+          ? """
+          DELETE FROM packet_store WHERE marker_type IS NOT NULL
+            AND row > (SELECT min(row) FROM packet_store WHERE at_ns > 20000000000)
+            AND path IN (SELECT path FROM path WHERE peer = 1 AND direction = 'out')
+          """ : ""))
+    let ids = Set(try TakeFindings(path: path).findings.flatMap(ids(of:)))
+    #expect(ids.contains("consent-lost") == stops, "\(ids.sorted())")
+  }
+
+  /// A server that does not answer is named even if the call is given up before its client is.
+  @Test func aServerWithoutAnAnswerIsNamedBeforeItsClientGivesUp() throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.turnIsGone.record(in: folder)
+    try folder.alter(
+      path,
+      """
+      DELETE FROM event WHERE type IN ('refused', 'icecandidateerror');
+      DELETE FROM state WHERE machine = 'ice-connection'
+      """)
+    let ids = Set(try TakeFindings(path: path).findings.flatMap(ids(of:)))
+    #expect(ids.contains("turn-unreachable"), "\(ids.sorted())")
+  }
+
+  /// Descriptions that an observer was given have one time, and the answer may be the first.
+  @Test func anAnswerGivenBeforeItsOfferIsCompared() throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.unwantedMedia.record(in: folder)
+    try folder.alter(
+      path,
+      """
+      DELETE FROM call_request;
+      UPDATE peer SET role = 'observed';
+      UPDATE signaling SET row = row + 400000 WHERE type = 'offer';
+      UPDATE signaling SET at_ns = 0, type = 'description';
+      """)
+    let ids = Set(try TakeFindings(path: path).findings.flatMap(ids(of:)))
+    #expect(ids.contains("direction-refused"), "\(ids.sorted())")
+  }
 
   @Test(arguments: changes) func aChangedRowIsFound(change: Change) throws {
     let folder = try TakeFolder()

@@ -72,6 +72,7 @@ struct RuleTests {
     generated("payload-types-crossed"), generated("address-changed"),
     generated("large-packets-lost"), generated("channel-not-open"), generated("microphone-quiet"),
     generated("microphone-gaps"), generated("encoder-stopped"),
+    generated("media-switched-off", silent: "aHoldThatEndsIsNoFault"),
     generated("dtls-roles-clash", silent: "aRestartIsNoFault"),
     generated("ice-password-wrong", silent: "aRestartIsNoFault"),
     (

@@ -8,8 +8,9 @@ import sys
 
 import aioice.ice
 
-# aioice omits loopback, which is the only network here.
-aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+# aioice omits loopback, which is the only network unless another address is given.
+_ADDRESS = os.environ.get("RETAKE_INTEROP_AIORTC", "127.0.0.1")
+aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: [_ADDRESS]
 
 import av
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription

@@ -186,6 +186,8 @@
     codec: "vp8",
     audio: "opus",
     configuration: {},
+    // The kind of media whose sections the answer rejects.
+    rejects: "",
     // Whether there are data channels: without DTLS there are none.
     channels: true,
     // The scalability mode of the sent video, as in "L1T3" (W3C webrtc-svc).
@@ -214,6 +216,9 @@
       await connection.setRemoteDescription({ type: "offer", sdp });
       if (!this.receivesOnly) await addMedia(connection);
       prefer(connection);
+      for (const transceiver of connection.getTransceivers()) {
+        if (transceiver.receiver.track.kind === this.rejects) transceiver.stop();
+      }
       return describe(connection, await connection.createAnswer());
     },
 

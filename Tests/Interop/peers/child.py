@@ -60,6 +60,10 @@ class ChildPeer:
         """The processor time that the process has used, in seconds."""
         return self._child.processor_seconds
 
+    def signal_all(self, number):
+        """Sends a signal to all of the peer's processes."""
+        self._child.signal_all(number)
+
     async def close(self):
         """Ends the process."""
         await self._child.end()

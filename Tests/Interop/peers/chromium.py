@@ -80,6 +80,10 @@ class Chromium(Browser):
             raise
         return chromium
 
+    def signal_all(self, number):
+        """Sends a signal to all of the peer's processes."""
+        self._child.signal_all(number)
+
     async def close(self):
         """Ends the browser and removes its profile."""
         await self.page.close()

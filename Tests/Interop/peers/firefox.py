@@ -77,6 +77,10 @@ class Firefox(Browser):
             raise
         return firefox
 
+    def signal_all(self, number):
+        """Sends a signal to all of the peer's processes."""
+        self._child.signal_all(number)
+
     async def close(self):
         """Ends the browser and removes its profile."""
         await self.page.close()

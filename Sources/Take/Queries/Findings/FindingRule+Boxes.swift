@@ -33,6 +33,7 @@ extension FindingRule {
         $0.peer == peer.number && $0.direction == .inbound
           && Double($0.media) >= limits["least_packets"]
       }.sorted { ($0.firstMedia, $0.path) < ($1.firstMedia, $1.path) }
+      if peer.isObserved, let one = continuation(of: peer, limits, facts) { found.append(one) }
       for (before, after) in zip(uses, uses.dropFirst())
       where before.remote != after.remote && before.local == after.local
         && Double(after.firstMedia &- before.lastMedia) / 1e6 >= -limits["overlap_ms"]
@@ -59,6 +60,35 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Returns a detection if an observed peer's inbound streams went on between other observed
+  /// peers: an observer cannot know that a new pair of addresses is the same call.
+  private static func continuation(
+    of peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts
+  ) -> Detection? {
+    let overlap = Int64(saturating: limits["overlap_ms"] * 1e6)
+    for stream in facts.streams
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
+      && Double(stream.packets) >= limits["least_packets"]
+    {
+      let next = facts.streams.first {
+        $0.peer != peer.number && $0.ssrc == stream.ssrc && $0.direction == .inbound
+          && $0.kind == stream.kind && Double($0.packets) >= limits["least_packets"]
+          && $0.first >= stream.last -| overlap && $0.first <= stream.last +| 3_000_000_000
+      }
+      guard let next, let receiver = facts.peer(next.peer), receiver.isObserved,
+        let before = peer.other.flatMap({ facts.peer($0) }),
+        let after = receiver.other.flatMap({ facts.peer($0) }), before.label != after.label,
+        !wasNegotiated(peer.number, next.first, facts)
+      else { continue }
+      return Detection(
+        "address-changed", peer: peer.number, from: stream.last, to: facts.end,
+        "its packets came from \(after.label) instead of \(before.label) from "
+          + "\(rounded(Double(next.first) / 1e9)) s on, with the same SSRC",
+        impact: FindingImpact(count: next.packets))
+    }
+    return nil
   }
 
   /// Returns whether a negotiation, such as an ICE restart, happened just before.
@@ -111,7 +141,7 @@ extension FindingRule {
     id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
     thresholds: [
       Threshold("least_lost", 12, "packets", "larger than all that arrive; own choice"),
-      Threshold("least_share", 0.9, "", "of the lost packets are among the largest; own choice"),
+      Threshold("least_share", 0.9, "", "of the lost are among the largest, and of these are lost"),
       Threshold("most_share", 0.03, "", "of the smaller ones are lost; as `loss`"),
     ],
     causes: ["path-dead"], silentUnder: ["path-dead"],
@@ -135,7 +165,6 @@ extension FindingRule {
     for peer in facts.peers {
       let isWhole = peer.other.map { facts.peer($0)?.isObserved == false } ?? false
       if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
-      guard !peer.isObserved else { continue }
       if let other = peer.other, facts.peer(other)?.isObserved == false {
         // Both ends are in the take, so the packets sent by this end can be compared with those
         // received by the other.
@@ -215,6 +244,7 @@ extension FindingRule {
     }
   }
 
+  /// Returns the sent packets of streams that lost some.
   private static func sentPackets(
     of peer: Int64, to other: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {
@@ -232,16 +262,21 @@ extension FindingRule {
           FROM packet_store JOIN path_end USING (path)
           WHERE path_end.peer = \(other) AND direction = 'in' AND marker_type IS NOT NULL
         )
-      SELECT gone.at_ns, gone.size, come.ssrc IS NOT NULL
+      SELECT gone.at_ns, gone.size, come.ssrc IS NOT NULL, gone.ssrc
       FROM gone LEFT JOIN come ON come.ssrc = gone.ssrc AND come.sequence = gone.sequence
         AND come.rtp_time = gone.rtp_time
       LIMIT 2000000
       """)
+    var streams: [Int64] = []
+    var lossy: Set<Int64> = []
     while try rows.step() {
       sent.append(
         Sent(at: rows.integer(0), size: rows.integer(1), hasArrived: rows.integer(2) != 0))
+      streams.append(rows.integer(3))
+      if rows.integer(2) == 0 { lossy.insert(rows.integer(3)) }
     }
-    return sent
+    // Audio arrives also where video is lost whatever its size.
+    return zip(sent, streams).filter { lossy.contains($0.1) }.map(\.0)
   }
 
   /// Returns the sent packets of streams for which the remote side sends NACKs; those that a NACK
@@ -273,42 +308,49 @@ extension FindingRule {
   }
 
   /// Returns a detection if one size separates lost packets from those that arrived.
+  ///
+  /// A lost packet that was not requested counts as one that arrived, so that a few may.
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
-    let lost = all.filter { !$0.hasArrived }
-    guard Double(lost.count) >= limits["least_lost"] else { return nil }
-    let sizes = lost.map(\.size).sorted()
-    // Nine in ten of the lost packets are larger than this.
-    let least = sizes[sizes.count / 10]
-    let sorted = all.sorted { ($0.at, $0.size) < ($1.at, $1.size) }
-    let lastLarge = sorted.last { $0.hasArrived && $0.size >= least }?.at ?? .min
-    // The first loss after which no large packet arrived; the detection begins here.
-    let firstLost = sorted.first { !$0.hasArrived && $0.size >= least && $0.at > lastLarge }?.at
     // The last packets sent may still be in flight.
-    guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000
+    let known = all.filter { $0.at <= facts.end &- 1_000_000_000 }
+    let times = known.filter { !$0.hasArrived }.map(\.at).sorted()
+    // Without the first and the last twentieth, which may be other losses.
+    let spare = times.count / 20
+    guard Double(times.count) >= limits["least_lost"],
+      case let (from, to) = (times[spare], times[times.count - 1 - spare]),
+      // A shorter outage may hit one large frame.
+      to &- from >= 2_000_000_000
     else { return nil }
-    let time = sorted.filter {
-      $0.at >= from && $0.at <= to && ($0.hasArrived || $0.at <= facts.end &- 1_000_000_000)
+    let sorted = known.filter { $0.at >= from && $0.at <= to }
+      .sorted { ($0.size, $0.hasArrived ? 1 : 0) < ($1.size, $1.hasArrived ? 1 : 0) }
+    // The size from which on most packets are lost, and below which most arrive.
+    var right = sorted.count { !$0.hasArrived }
+    let lost = right
+    var best = (right: right, place: 0)
+    for (place, packet) in sorted.enumerated() {
+      right += packet.hasArrived ? 1 : -1
+      let isLastOfSize = place + 1 == sorted.count || sorted[place + 1].size > packet.size
+      if isLastOfSize, right > best.right { best = (right, place + 1) }
     }
-    let arrived = time.filter(\.hasArrived).map(\.size).max() ?? 0
-    let large = time.filter { $0.size > arrived }
-    let small = time.filter { $0.size <= arrived }
-    let smallLost = small.count { !$0.hasArrived }
-    guard Double(large.count) >= limits["least_lost"],
-      Double(large.count) >= limits["least_share"] * Double(large.count + smallLost),
+    let (small, large) = (sorted[..<best.place], sorted[best.place...])
+    let largeLost = large.count { !$0.hasArrived }
+    let smallLost = lost - largeLost
+    guard let smallest = large.first?.size, Double(largeLost) >= limits["least_lost"],
+      Double(largeLost) >= limits["least_share"] * Double(max(lost, large.count)),
       small.count >= large.count / 4, small.count >= 20,
       Double(smallLost) <= limits["most_share"] * Double(small.count)
     else { return nil }
-    let smallest = large.map(\.size).min() ?? 0
+    let share = largeLost == large.count ? "none" : "\(large.count - largeLost)"
     return Detection(
       "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
-      "none of \(large.count) packets of \(smallest) bytes and more arrived, and "
+      "\(share) of \(large.count) packets of \(smallest) bytes and more arrived, and "
         + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the "
         + "way carries no larger ones",
       direction: .outbound,
       impact: FindingImpact(
-        share: Double(large.count) / Double(max(1, time.count)), count: Int64(large.count)))
+        share: Double(largeLost) / Double(max(1, sorted.count)), count: Int64(largeLost)))
   }
 
   // MARK: Data channels

@@ -270,7 +270,7 @@ extension FindingRule {
   ]
 
   private static let sectionRules: [FindingRule] = [
-    sectionRejected, directionRefused, mediaAbsent, doubledLines, payloadTypeUnknown,
+    sectionRejected, directionRefused, switchedOff, mediaAbsent, doubledLines, payloadTypeUnknown,
     payloadTypeChanged,
     mediaWithoutTransceiver, crossedTypes, undecodable,
   ]
@@ -323,6 +323,7 @@ extension FindingRule {
     "path-dead": ["turn-refused", "turn-refused-seen", "address-changed", "ice-password-wrong"],
     "sent-not-arriving": [
       "turn-refused", "turn-refused-seen", "address-changed", "payload-types-crossed",
+      "consent-lost",
     ],
     "rtcp-silence": ["turn-refused", "address-changed"],
     "key-frame-requests-unanswered": [
@@ -330,11 +331,14 @@ extension FindingRule {
     ],
     "key-frame-storm": ["large-packets-lost", "payload-types-crossed", "video-undecodable"],
     "repairs-missing": ["large-packets-lost"],
-    "no-repair": ["large-packets-lost"],
-    "nack-storm": ["large-packets-lost", "high-jitter", "srtp-refused"],
+    "no-repair": ["large-packets-lost", "consent-lost"],
+    "nack-storm": ["large-packets-lost", "high-jitter", "srtp-refused", "consent-lost"],
     "late-repair-delay": ["srtp-refused"],
     "consent-nearly-lost": [
       "turn-refused", "turn-refused-seen", "address-changed", "sent-not-arriving",
+    ],
+    "pacer-delay": [
+      "large-packets-lost", "path-dead", "sent-not-arriving", "loss", "loss-burst", "loss-at-peer",
     ],
     "wall-clock-jump": ["process-starved", "peer-starved"],
     "codec-changed": ["payload-type-changed"],
@@ -349,26 +353,33 @@ extension FindingRule {
     "audio-interrupted": ["microphone-gaps"],
     "standing-queue": ["microphone-gaps"],
     "one-way-media": [
-      "turn-refused", "turn-refused-seen", "address-changed", "path-dead", "section-rejected",
+      "turn-refused", "turn-refused-seen", "address-changed", "path-dead", "large-packets-lost",
+      "section-rejected",
       "direction-refused", "payload-type-unknown",
       "media-without-transceiver", "sent-not-arriving", "srtp-refused", "consent-lost",
     ],
     "stream-gap": [
       "turn-refused", "turn-refused-seen", "address-changed", "encoder-stopped", "path-dead",
-      "consent-lost", "process-starved", "peer-starved", "path-stalled",
+      "consent-lost", "large-packets-lost", "process-starved", "peer-starved", "path-stalled",
       "sent-not-arriving",
     ],
     "loss": [
-      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "consent-lost",
+      "standing-queue",
     ],
     "loss-burst": [
-      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
-      "high-jitter",
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "consent-lost",
+      "standing-queue", "high-jitter",
     ],
     "loss-at-peer": [
-      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "consent-lost",
+      "standing-queue",
       "sent-not-arriving", "no-repair", "repairs-missing",
     ],
+    "high-jitter": ["large-packets-lost", "media-in-bursts"],
+    "microphone-gaps": ["peer-starved", "media-in-bursts"],
+    "audio-video-apart": ["media-in-bursts"],
+    "media-clock-jump": ["large-packets-lost"],
     "high-round-trip": [
       "standing-queue", "path-became-longer", "process-starved", "peer-starved", "path-stalled",
     ],

@@ -174,18 +174,62 @@ extension FindingRule {
         continue
       }
       let to = next?.at ?? facts.end
-      let time = Double(to -| begin.at) / 1e6
+      let from = handshakeBegin(begin, facts)
+      let time = Double(to -| from) / 1e6
       guard time > limits["least_ms"] else { continue }
       let repeated = facts.network.datagrams.messages.filter {
         $0.peer == begin.peer && $0.isRepeat && $0.at >= begin.at && $0.at <= to
       }
+      let late = Double(begin.at -| from) / 1e6
       found.append(
         Detection(
-          "slow-handshake", peer: begin.peer, from: begin.at, to: to,
+          "slow-handshake", peer: begin.peer, from: from, to: to,
           (isOpen ? "the handshake was not done after " : "the handshake took ")
-            + "\(rounded(time / 1000)) s" + words(on: repeated),
+            + "\(rounded(time / 1000)) s" + words(on: repeated)
+            + (late > limits["least_ms"]
+              ? "; its first message came \(rounded(late / 1000)) s after ICE connected" : ""),
           impact: FindingImpact(delay: time, count: Int64(repeated.count)),
           severity: isOpen ? .high : time >= limits["medium_ms"] ? .medium : .low))
+    }
+    return found + missingHandshakes(facts, limits)
+  }
+
+  /// Returns when a handshake could begin: an observer sees only the messages that reach it, and
+  /// the first ones may have been lost before.
+  private static func handshakeBegin(_ begin: CallFacts.State, _ facts: CallFacts) -> Int64 {
+    guard facts.peer(begin.peer)?.isObserved == true,
+      facts.states.first(where: { $0.peer == begin.peer && $0.machine.hasPrefix("dtls") })?.at
+        == begin.at,
+      let ready = iceConnected(begin.peer, facts), ready < begin.at
+    else { return begin.at }
+    return ready
+  }
+
+  private static func iceConnected(_ peer: Int64, _ facts: CallFacts) -> Int64? {
+    facts.states.first {
+      $0.peer == peer && $0.machine == "ice-connection"
+        && ($0.to == "connected" || $0.to == "completed")
+    }?.at
+  }
+
+  /// Finds observed peers between which ICE connected and no message of a handshake passed, nor any
+  /// media.
+  private static func missingHandshakes(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers where peer.isObserved {
+      guard let ready = iceConnected(peer.number, facts),
+        Double(facts.end -| ready) / 1e6 > limits["medium_ms"],
+        !facts.states.contains(where: {
+          $0.peer == peer.number && $0.machine.hasPrefix("dtls") && $0.to != "new"
+        }),
+        !facts.streams.contains(where: { $0.peer == peer.number })
+      else { continue }
+      found.append(
+        Detection(
+          "slow-handshake", peer: peer.number, from: ready, to: facts.end,
+          "no message of a handshake came in the \(rounded(Double(facts.end -| ready) / 1e9)) s "
+            + "after ICE connected",
+          impact: FindingImpact(delay: Double(facts.end -| ready) / 1e6), severity: .high))
     }
     return found
   }
@@ -298,9 +342,7 @@ extension FindingRule {
       guard let first = unanswered.first, unanswered.count >= 3 else { continue }
       // Media received while checks were unanswered and before consent expired.
       let came = media(to: state.peer, first.at, state.at, facts)
-      guard Double(came) >= limits["least_packets"] * Double(max(1, unanswered.count - 1)) else {
-        continue
-      }
+      guard Double(came) >= limits["least_packets"] * Double(periods(unanswered)) else { continue }
       let lost = media(to: state.peer, state.at, to, facts)
       found.append(
         Detection(
@@ -308,7 +350,48 @@ extension FindingRule {
           "\(unanswered.count) checks were not answered while \(came + lost) packets of media came",
           impact: FindingImpact(count: Int64(unanswered.count))))
     }
+    return found + observedLosses(facts, limits)
+  }
+
+  /// Finds observed peers that stopped sending media, while media came, because their checks were
+  /// not answered: their states are not known.
+  private static func observedLosses(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers where peer.isObserved {
+      guard let live = peer.live else { continue }
+      let checks = facts.network.datagrams.checks.filter { $0.peer == peer.number }
+      for run in openRuns(checks) where run.count >= 3 {
+        guard let first = run.first, let last = run.last else { continue }
+        let path = checks.filter { $0.path == first.path && $0.answered != nil }
+        guard path.contains(where: { $0.at < first.at }) else { continue }
+        let to = min(path.first { $0.at > last.at }?.at ?? .max, live.upperBound)
+        // Consent checks are 5 s apart or less (RFC 7675 section 5.1); the last ones may be on
+        // their way.
+        guard to &- first.at >= 5_000_000_000,
+          case let late = max(first.at, to &- 3_000_000_000),
+          case let came = media(to: peer.number, first.at, to, facts),
+          Double(came) >= limits["least_packets"] * Double(periods(run)),
+          Double(media(to: peer.number, late, to, facts)) >= limits["least_packets"],
+          media(to: peer.number, late, to -| 500_000_000, facts, .outbound) == 0,
+          media(to: peer.number, first.at -| 3_000_000_000, first.at, facts, .outbound) > 0
+        else { continue }
+        found.append(
+          Detection(
+            "consent-lost", peer: peer.number, from: first.at, to: to,
+            "\(run.count) checks were not answered while \(came) packets of media came, and it "
+              + "stopped sending media",
+            impact: FindingImpact(count: Int64(run.count))))
+      }
+    }
     return found
+  }
+
+  /// Returns for how many checks a run of unanswered ones counts: once in doubt, stacks check many
+  /// times a second.
+  private static func periods(_ run: [DatagramFacts.Check]) -> Int64 {
+    guard let first = run.first, let last = run.last else { return 1 }
+    let seconds = (last.at &- first.at) / 1_000_000_000 +| 1
+    return max(1, min(Int64(run.count) -| 1, seconds))
   }
 
   /// Finds consent that nearly expired: three of the five or so checks within RFC 7675's 30 s were
@@ -345,7 +428,7 @@ extension FindingRule {
         }
         let came = media(to: peer.number, first.at, last.at, facts)
         // Without any media, the path was dead rather than consent nearly lost.
-        guard came >= 10 *| Int64(run.count - 1) else { continue }
+        guard came >= 10 *| periods(run) else { continue }
         found.append(
           Detection(
             "consent-nearly-lost", peer: peer.number, from: first.at, to: last.at,
@@ -374,11 +457,14 @@ extension FindingRule {
     return openRuns(checks).last { ($0.last?.at ?? 0) > at -| 10_000_000_000 } ?? []
   }
 
-  /// Returns the number of media packets that a peer received in a period.
-  static func media(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts) -> Int64 {
+  /// Returns the number of media packets that a peer received, or sent, in a period.
+  static func media(
+    to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts,
+    _ direction: WireDirection = .inbound
+  ) -> Int64 {
     guard from <= to else { return 0 }
     return facts.streams.reduce(0) { sum, stream in
-      stream.peer == peer && stream.direction == .inbound
+      stream.peer == peer && stream.direction == direction
         ? sum +| Int64(facts.sum(of: stream, from: from, to: to).packets) : sum
     }
   }

@@ -166,6 +166,7 @@ extension FindingRule {
   static let streamGap = FindingRule(
     id: "stream-gap", severity: .high, title: "Stream interrupted",
     causes: ["disconnected", "one-way-media", "sequence-restart"],
+    silentUnder: ["media-switched-off"],
     sql: """
       WITH
       \(agreements),
@@ -244,6 +245,7 @@ extension FindingRule {
   /// Finds an audio sender that paused: its microphone was removed, or its page suspended.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
+    silentUnder: ["media-switched-off"],
     sql: """
       WITH
       \(agreements),

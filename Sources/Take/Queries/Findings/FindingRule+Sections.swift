@@ -103,6 +103,9 @@ extension FindingRule {
           if offered.sends && answered.receives { agreed.insert(name) }
           guard offered.sends, offered.hasSource, !answered.receives else { continue }
           let isOwn = exchange.offer.isLocal
+          // Of an observed call only the last exchange may be known.
+          let isKnown = !hasFlowed(offered.kind, peer, isOwn ? .outbound : .inbound, facts)
+          guard isKnown else { continue }
           let way = answered.sends ? "sendonly" : "inactive"
           open.append(
             (
@@ -124,6 +127,94 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Returns whether media of a kind was seen in an observed call.
+  private static func hasFlowed(
+    _ kind: String, _ peer: CallFacts.Peer, _ direction: WireDirection, _ facts: CallFacts
+  ) -> Bool {
+    peer.isObserved
+      && facts.streams.contains {
+        $0.peer == peer.number && $0.direction == direction && $0.kind == kind
+          && $0.role == .media
+      }
+  }
+
+  /// Finds media that a later exchange switched off and none switched on again.
+  ///
+  /// It may be intended: a hold, or a camera that its application removes.
+  static let switchedOff = FindingRule(
+    id: "media-switched-off", severity: .low, title: "Media switched off by its direction",
+    thresholds: [
+      Threshold("least_time", 5, "s", "until the end without it; W3C calls 5 s a pause")
+    ],
+    silentUnder: ["section-rejected"],
+    sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
+    detector: findSwitchedOff)
+
+  private static func findSwitchedOff(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      guard let live = peer.live else { continue }
+      let exchanges = facts.network.exchanges(of: peer.number)
+      // Where the take has both ends, their sender's view is enough.
+      for direction in peer.other == nil ? [WireDirection.outbound, .inbound] : [.outbound] {
+        for (place, section) in (exchanges.last?.offer.sections ?? []).enumerated()
+        where section.kind == "audio" || section.kind == "video" {
+          let ways = exchanges.compactMap { way($0, place, direction) }
+          let lastOn = ways.lastIndex { $0.isOn }
+          guard let off = ways.dropFirst((lastOn ?? -1) + 1).first,
+            let stream = facts.streams.last(where: {
+              $0.peer == peer.number && $0.direction == direction && $0.role == .media
+                && $0.kind == section.kind && ($0.mid.isEmpty || $0.mid == section.mid)
+            }),
+            // Descriptions that an observer was given have no time.
+            lastOn != nil || peer.isObserved,
+            case let from = max(off.at, stream.last),
+            Double(live.upperBound &- from) / 1e9 >= limits["least_time"],
+            // In time with the exchange, or what stopped it was something else.
+            peer.isObserved || stream.last >= off.at -| 1_000_000_000
+          else { continue }
+          let whose = direction == .outbound ? "its own" : "the other side's"
+          found.append(
+            Detection(
+              "media-switched-off", peer: peer.number, from: from, to: live.upperBound,
+              "\(off.words) \(whose) \(section.kind)"
+                + (section.mid.isEmpty ? "" : " (mid \(section.mid))")
+                + ", which was sent before, and nothing switched it on again in "
+                + "\(tenths(live.upperBound &- from)) s",
+              ssrc: stream.ssrc, track: stream.track, direction: direction, kind: section.kind))
+        }
+      }
+    }
+    return found
+  }
+
+  /// Returns whether a section's media of a direction is on after an exchange, and if not, what
+  /// made it so.
+  private static func way(
+    _ exchange: NetworkFacts.Exchange, _ place: Int, _ direction: WireDirection
+  ) -> (at: Int64, isOn: Bool, words: String)? {
+    guard place < exchange.offer.sections.count, place < exchange.answer.sections.count else {
+      return nil
+    }
+    let (offered, answered) = (exchange.offer.sections[place], exchange.answer.sections[place])
+    let isOfferers = exchange.offer.isLocal == (direction == .outbound)
+    let isOn =
+      !offered.isRejected && !answered.isRejected
+      && (isOfferers ? offered.sends && answered.receives : answered.sends && offered.receives)
+    let isByOffer = offered.isRejected || !(isOfferers ? offered.sends : offered.receives)
+    let section = isByOffer ? offered : answered
+    let words =
+      section.isRejected
+      ? "stopped" : section.sends ? "sendonly" : section.receives ? "recvonly" : "inactive"
+    let whose =
+      (isByOffer ? exchange.offer : exchange.answer).isLocal ? "its own" : "the other side's"
+    return (
+      exchange.answer.at, isOn, "\(whose) \(isByOffer ? "offer" : "answer") (\(words)) ended"
+    )
   }
 
   /// Finds audio or video without a packet, although it was negotiated and its sender's description

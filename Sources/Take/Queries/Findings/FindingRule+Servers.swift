@@ -126,6 +126,10 @@ extension FindingRule {
   static let turnUnreachable = FindingRule(
     id: "turn-unreachable", severity: .medium, title: "STUN or TURN server does not answer",
     scope: .connection,
+    thresholds: [
+      Threshold(
+        "least_requests", 4, "", "of one call; the fourth goes 3.5 s after the first (RFC 8489)")
+    ],
     sql: """
       WITH
       \(serverFailures)
@@ -139,6 +143,21 @@ extension FindingRule {
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
         ), 'low', 'high') AS severity
       FROM failure WHERE is_gone GROUP BY peer
+      UNION ALL
+      -- Of a call that was given up earlier than the requests.
+      SELECT peer, min(at_ns), max(at_ns),
+        'no answer came to ' || count(*) || ' requests for a relay', count(*), 'high'
+      FROM packet
+      WHERE protocol = 'stun' AND direction = 'out' AND substr(bytes, 1, 2) = x'0003'
+        AND peer NOT IN (SELECT peer FROM failure WHERE is_gone)
+        AND peer NOT IN (
+          SELECT peer FROM state
+          WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed'))
+        AND peer NOT IN (
+          SELECT peer FROM packet
+          WHERE protocol = 'stun' AND direction = 'in'
+            AND substr(bytes, 1, 2) IN (x'0103', x'0113'))
+      GROUP BY peer HAVING count(*) >= :least_requests
       """)
 
   /// Finds servers whose first candidate came more than 500 ms after gathering began (rtcstats'

@@ -47,7 +47,7 @@ extension FindingRule {
     thresholds: [
       Threshold("least_open_ms", 2_000, "ms", "shorter is a call that ends just then; own choice")
     ],
-    causes: ["description-refused"], silentUnder: ["restart-unfinished"],
+    causes: ["description-refused", "turn-unreachable"], silentUnder: ["restart-unfinished"],
     sql: """
       SELECT peer, from_ns, to_ns,
         iif(state = 'have-local-offer', 'its offer was not answered for ',

@@ -56,7 +56,9 @@ extension FindingRule {
           guard sent >= Int64(saturating: expected * limits["least_share"]) else { continue }
         } else if !isOpen {
           guard Double(silence.missing) >= expected * limits["least_share"] else { continue }
-        } else if peer.isObserved || saidGoodbye(peer.number, silence.from, facts) {
+        } else if saidGoodbye(peer.number, silence.from, facts)
+          || peer.isObserved && !goesOn(peer.number, silence, facts)
+        {
           // A capture may end before the call does.
           continue
         }
@@ -64,6 +66,14 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Returns whether a peer still sent media five seconds into a silence, the longest distance of
+  /// consent checks (RFC 7675 section 5.1), so that neither the call nor the capture had ended.
+  private static func goesOn(
+    _ peer: Int64, _ silence: NetworkFacts.Silence, _ facts: CallFacts
+  ) -> Bool {
+    media(to: peer, silence.from +| 5_000_000_000, silence.to, facts, .outbound) >= 20
   }
 
   private static func deadPath(
@@ -314,30 +324,33 @@ extension FindingRule {
     var map = HeaderExtensionMap()
     map.absoluteSendTime = UInt8(truncatingIfNeeded: id)
     let part = silences.prefix(40)
-    let times = part.flatMap { ["\($0.from)", "\($0.to)"] }.joined(separator: ",")
+    guard let first = part.first, let last = part.last else { return false }
     let rows = try connection.prepare(
       """
       SELECT at_ns, bytes FROM packet
-      WHERE peer = \(peer) AND direction = 'in' AND ssrc IS NOT NULL AND at_ns IN (\(times))
-      ORDER BY row LIMIT 10000
+      WHERE peer = \(peer) AND direction = 'in' AND ssrc IS NOT NULL
+        AND at_ns BETWEEN \(first.from -| aside) AND \(last.to +| aside)
+      ORDER BY row LIMIT 20000
       """)
-    // The sending times of the first and the last packet that arrived at each instant.
-    var sent: [Int64: (first: Int64, last: Int64)] = [:]
+    // Not every stream has sending times, and so the packets nearest to a silence that have one.
+    var sent: [(at: Int64, time: Int64)] = []
     while try rows.step() {
-      let bytes = rows.bytes(1)
-      guard let time = sendTime(bytes, map) else { continue }
-      sent[rows.integer(0)] = (sent[rows.integer(0)]?.first ?? time, time)
+      if let time = sendTime(rows.bytes(1), map) { sent.append((rows.integer(0), time)) }
     }
     let apart = part.compactMap { silence -> Bool? in
-      guard let before = sent[silence.from]?.last, let after = sent[silence.to]?.first else {
-        return nil
-      }
+      guard let place = sent.firstIndex(where: { $0.at >= silence.to }), place > 0,
+        sent[place].at <= silence.to +| aside, sent[place - 1].at >= silence.from -| aside
+      else { return nil }
       // Units of 2^-18 s, which wrap after 64 s.
-      let units = (after &- before) & 0xff_ffff
-      return units < 1 << 23 && (units *| 1_000_000_000 >> 18) *| 10 >= silence.length *| 6
+      let units = (sent[place].time &- sent[place - 1].time) & 0xff_ffff
+      let length = sent[place].at &- sent[place - 1].at
+      return units < 1 << 23 && (units *| 1_000_000_000 >> 18) *| 10 >= length *| 6
     }
     return apart.count >= 3 && apart.count(where: { $0 }) *| 2 > apart.count
   }
+
+  /// The time beside a silence within which a packet's sending time is about the silence.
+  private static let aside: Int64 = 60_000_000
 
   private static func sendTime(_ bytes: [UInt8], _ map: HeaderExtensionMap) -> Int64? {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes, isProtected: true) else {

@@ -179,6 +179,7 @@ extension FindingRule {
       "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
       "key-frame-late", "loss-burst", "loss",
     ],
+    silentUnder: ["media-switched-off"],
     endsForPeople: true,
     sql: """
       WITH
@@ -214,6 +215,7 @@ extension FindingRule {
   /// Finds a static screen or a disabled camera: nothing was sent, and nothing is missing.
   static let pausedVideo = FindingRule(
     id: "video-paused", severity: .low, title: "Video paused by its sender",
+    silentUnder: ["media-switched-off"],
     sql: """
       WITH
       \(gaps)

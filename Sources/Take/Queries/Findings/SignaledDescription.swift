@@ -240,11 +240,21 @@ extension NetworkFacts {
   package func exchanges(of peer: Int64) -> [Exchange] {
     var exchanges: [Exchange] = []
     var offers: [Bool: SignaledDescription] = [:]
+    // An observer may get both from elsewhere, at one time and in either order.
+    var early: SignaledDescription?
     for description in descriptions(of: peer) {
       switch description.kind {
-      case .offer: offers[description.isLocal] = description
+      case .offer:
+        offers[description.isLocal] = description
+        if let answer = early, answer.isLocal != description.isLocal, answer.at == description.at {
+          exchanges.append(Exchange(peer: peer, offer: description, answer: answer))
+        }
+        early = nil
       case .answer:
-        guard let offer = offers[!description.isLocal] else { continue }
+        guard let offer = offers[!description.isLocal] else {
+          early = description
+          continue
+        }
         exchanges.append(Exchange(peer: peer, offer: offer, answer: description))
       }
     }
