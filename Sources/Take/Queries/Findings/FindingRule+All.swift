@@ -64,8 +64,9 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
     .signaling: [
       "answer-without-offer", "description-refused", "direction-refused", "dtls-roles-clash",
       "duplicate-lines", "fingerprint-mismatch", "ice-password-wrong", "media-switched-off",
-      "media-without-transceiver", "negotiation-open", "no-remote-candidates", "no-repair", "only-host-candidates",
-      "payload-type-unknown", "payload-types-crossed", "refused-section", "renegotiation-storm",
+      "media-without-transceiver", "negotiation-open", "no-remote-candidates", "no-repair",
+      "only-host-candidates", "payload-type-unknown", "payload-types-crossed", "refused-section",
+      "renegotiation-storm",
       "restart-unfinished", "section-rejected", "slow-signaling",
     ],
     .sender: [

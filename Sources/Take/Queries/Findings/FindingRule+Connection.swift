@@ -415,7 +415,6 @@ extension FindingRule {
     ],
     "audio-paused": ["process-starved", "peer-starved", "consent-lost"],
     "estimate-low": ["large-packets-lost"],
-    "pacer-delay": ["large-packets-lost", "loss", "loss-at-peer", "estimate-low"],
     "frame-rate-unsteady": ["large-packets-lost"],
     "encoder-limited": [
       "standing-queue", "rtcp-silence", "path-dead", "high-jitter", "large-packets-lost",
