@@ -388,6 +388,30 @@ struct FindingFiguresTests {
     #expect(found.allSatisfy { $0.evidence.contains(") over the whole call") })
   }
 
+  /// A few packets close together are lost on any path; more of them, or of a stream that loses
+  /// more, are not.
+  @Test(arguments: [(40, FindingSeverity.low), (12, .medium)])
+  func fewLostPacketsAreLow(every: Int, severity: FindingSeverity) throws {
+    let folder = try TakeFolder()
+    let call = try TapeTests.FaultyCall(folder, seed: 8)
+    call.run(20_000)
+    try call.finish()
+    try folder.alter(
+      call.path,
+      """
+      DELETE FROM packet_store WHERE row IN (
+        SELECT row FROM (
+          SELECT packet_store.row AS row,
+            row_number() OVER (ORDER BY packet_store.row) AS number
+          FROM packet_store JOIN path_end USING (path)
+          WHERE path_end.peer = 2 AND direction = 'in' AND marker_type & 127 = 111
+            AND at_ns BETWEEN 6000000000 AND 9500000000)
+        WHERE number % \(every) = 5)
+      """)
+    let found = try TakeFindings(path: call.path).findings.filter { $0.id == "loss" }
+    #expect(found.map(\.severity) == [severity], "\(found.map(\.text))")
+  }
+
   @Test func neitherSomeNorNearlyAllIsRoundedAway() {
     #expect(percent(1, of: 10_000) == "under 0.1 %")
     #expect(percent(9_999, of: 10_000) == "over 99.9 %")

@@ -10,6 +10,9 @@ extension FindingRule {
     Threshold("least_lost", 4, "packets", "fewer show nothing"),
     Threshold("least_expected", 50, "packets", "of fewer no share is stated"),
     Threshold("calm_s", 2, "s", "without a loss ends a time of loss"),
+    Threshold(
+      "few_lost", 8, "packets", "fewer are low where the whole stream lost little; own choice"),
+    Threshold("few_share", 1, "%", "of the whole stream is little; own choice"),
     Threshold("burst_share", 70, "%", "of the missing packets in bursts make it one of bursts"),
   ]
 
@@ -60,7 +63,8 @@ extension FindingRule {
               + (repaired > 0 ? "; \(counted(repaired, "retransmission")) came" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(
-              share: Double(counts.0) / Double(max(counts.1, 1)), count: counts.0)))
+              share: Double(counts.0) / Double(max(counts.1, 1)), count: counts.0),
+            severity: isOrdinary(lost, of: (stream.lost, stream.expected), limits) ? .low : nil))
       }
     }
     return found
@@ -124,6 +128,15 @@ extension FindingRule {
     var ssrc: Int64
   }
 
+  /// Returns whether a few packets lost close together are no more than an ordinary path loses by
+  /// chance.
+  private static func isOrdinary(
+    _ lost: Int64, of whole: (lost: Int64, expected: Int64), _ limits: Limits
+  ) -> Bool {
+    Double(lost) < limits["few_lost"]
+      && Double(whole.lost) * 100 < limits["few_share"] * Double(whole.expected)
+  }
+
   private static func lossAtPeer(
     _ source: Source, _ reports: [(at: Int64, lost: Int64, received: Int64)], _ facts: CallFacts,
     _ limits: Limits
@@ -132,6 +145,7 @@ extension FindingRule {
     guard stream?.role != .repair else { return [] }
     var found: [Detection] = []
     var run: (from: Int64, to: Int64, lost: Int64, expected: Int64)?
+    let whole = reports.last.map { ($0.lost, $0.lost +| $0.received) } ?? (0, 0)
     func end() {
       guard let ended = run else { return }
       run = nil
@@ -146,7 +160,8 @@ extension FindingRule {
             + "(\(percent(ended.lost, of: ended.expected)))",
           ssrc: source.ssrc, track: stream?.track, direction: .outbound, kind: stream?.kind ?? "",
           impact: FindingImpact(
-            share: Double(ended.lost) / Double(max(ended.expected, 1)), count: ended.lost)))
+            share: Double(ended.lost) / Double(max(ended.expected, 1)), count: ended.lost),
+          severity: isOrdinary(ended.lost, of: whole, limits) ? .low : nil))
     }
     for (before, report) in zip(reports, reports.dropFirst()) {
       let lost = report.lost &- before.lost
