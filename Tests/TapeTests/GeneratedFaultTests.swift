@@ -160,6 +160,9 @@ struct GeneratedFaultTests {
   /// a tenth of a second late.
   @Test(arguments: [
     (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
+    // A few packets lost close together, and in a second with few blocks.
+    (.twoSpeakers, 20_261_188_783_402), (.sharedScreen, 20_261_188_783_392),
+    (.glare, 20_261_188_783_387), (.discontinuous, 777_003_331_012),
     (.restart, 55_019_449_474_853_259),
   ])
   func aGoodCallStaysGood(kind: GoodKind, seed: UInt64) throws {

@@ -271,7 +271,11 @@ extension FindingRule {
         while last < track.voices.count, share(track.voices[last]) {
           blocks +|= Int64(track.voices[last].blocks)
           concealed +|= Int64(track.voices[last].concealed -| track.voices[last].spared)
-          isBad = isBad || share(track.voices[last], "least_share")
+          // With DTX a second has few blocks, so that a few of them are a large share.
+          let part = Int64(track.voices[last].concealed -| track.voices[last].spared)
+          let isLong =
+            Double(part *| blockNanoseconds) * 100 >= limits["least_share"] * 1_000_000_000
+          isBad = isBad || isLong && share(track.voices[last], "least_share")
           last +|= 1
         }
         if isBad || Double(concealed) >= limits["least_concealed"] {
