@@ -16,8 +16,9 @@ const side = () => ({
 /** Reads a second take and compares it with the first. */
 export async function besides(name) {
   const first = take.reading;
-  Object.assign(first.data, await askJSON("findings", { name: take.name }), { isExamined: true });
-  Object.assign(take, first.data);
+  const examined = await askJSON("findings", { name: take.name });
+  Object.assign(first.data, examined, { isExamined: true });
+  Object.assign(take, examined);
   sides.push(side());
   const reading = await askReading("take", { name, overview: 1 });
   const second = { ...reading.data, name, ...await askJSON("findings", { name }) };
