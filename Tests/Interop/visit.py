@@ -66,9 +66,14 @@ class Visit:
 
     async def box(self, selector):
         """Scrolls to an element; returns its left, top, width and height."""
+        # What is beside the lanes moves while the page scrolls, so that one step may not reach it.
         return await self.ask(
-            f"(() => {{ const each = document.querySelector({json.dumps(selector)});"
+            f"(async () => {{ const each = document.querySelector({json.dumps(selector)});"
+            " let last; for (let step = 0; step < 10; step += 1) {"
             " each.scrollIntoView({block: 'center'});"
+            " await new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)));"
+            " const {top} = each.getBoundingClientRect();"
+            " if (top === last) break; last = top; }"
             " const box = each.getBoundingClientRect();"
             " return [box.left, box.top, box.width, box.height]; })()"
         )
