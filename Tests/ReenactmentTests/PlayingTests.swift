@@ -222,7 +222,8 @@ struct PlayingTests {
     let heard = try ReenactmentPlan(take: stage.received, peer: 1)
     #expect(heard.changes.count == count)
     let candidate = try #require(heard.candidates.first)
-    #expect((100_000_000...2_000_000_000).contains(candidate.nanoseconds))
+    // A busy client applies the answer late, and its candidate follows sooner.
+    #expect((1...2_000_000_000).contains(candidate.nanoseconds))
     for take in [stage.played, stage.received] {
       let result = TakeVerification.run(path: take, mode: .exact, isStrict: true)
       #expect(result.isPassed, "\(result.details)")
