@@ -107,7 +107,7 @@ struct ReportedTimeTests {
     ).filter { $0.rule == "disconnected" }
     #expect(
       lost.map(\.evidence) == [
-        "ICE was disconnected, failed after 30.0 s, and did not come back for 50.0 s"
+        "ICE was disconnected, failed after 30.0 s, and did not recover for 50.0 s"
       ])
   }
 

@@ -270,7 +270,7 @@ final class StepFeed: Sendable {
   /// Returns the next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
 
-  /// Takes a chunk back for reuse, because its memory is in the cache.
+  /// Accepts a chunk for reuse, because its memory is in the cache.
   func recycle(_ chunk: consuming TapeChunk) {
     let chunk = chunk
     spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }

@@ -62,7 +62,7 @@ extension FindingRule {
           SELECT one.peer AS peer, one.from_ns AS from_ns,
             coalesce(next.to_ns, one.to_ns) AS to_ns,
             iif(next.peer IS NULL, 'ICE was ' || one.state, 'ICE was disconnected, failed after '
-              || round((next.from_ns - one.from_ns) / 1e9, 1) || ' s, and did not come back')
+              || round((next.from_ns - one.from_ns) / 1e9, 1) || ' s, and did not recover')
               AS words, '' AS more, 1 AS is_silent
           FROM state_time AS one LEFT JOIN state_time AS next
             ON next.peer = one.peer AND next.machine = one.machine AND one.state = 'disconnected'
