@@ -73,7 +73,7 @@ struct KeyChangeTests {
     #expect(opened == [Bool](repeating: true, count: 40))
   }
 
-  /// Takes from before this was followed have the same rows still.
+  /// Takes recorded before key changes were followed keep their rows.
   @Test func withoutTheSettingTheFirstKeyStays() throws {
     var settings = ObserverSettings()
     settings.followsKeys = false

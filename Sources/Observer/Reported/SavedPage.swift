@@ -311,7 +311,7 @@ package struct SavedPage {
 struct MarkupElement: Sendable {
   var name = ""
   var attributes: [(name: String, value: String)] = []
-  /// The setting that an enclosing element is about.
+  /// The name of the preference that an enclosing element shows.
   var parentPreference: String?
 
   subscript(name: String) -> String? { attributes.first { $0.name == name }?.value }
