@@ -244,12 +244,12 @@ let package = Package(
       [
         "Wire", "ICE", "Secure", "SDP", "JSEP", "Observer", "Peer", "Tape", "Live", "Signaling",
       ]),
-    // A recorded call once more against a live client: what a receiver got, packet by packet.
+    // Re-enactments: a live client receives what a recorded receiver received, packet by packet.
     module(
       "Live/Reenactment",
       [
-        "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Peer", "Room", "Tape", "Replay",
-        "Export", "Live", "Signaling", "Relaying",
+        "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Flow", "Peer", "Room", "Tape",
+        "Replay", "Export", "Live", "Signaling", "Relaying",
       ]),
     // Live rooms: participants and media as objects, over a session's connections.
     module(
@@ -398,14 +398,15 @@ let package = Package(
     tests(
       "SignalingTests",
       [
-        "SDP", "TLS", "Room", "Signaling", "Seeded",
+        "SDP", "TLS", "Room", "Signaling", "Seeded", "IdentityFiles",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ] + nio),
     tests(
       "RelayingTests",
       [
-        "Wire", "Secure", "SDP", "JSEP", "SCTP", "Media", "Peer", "Tape", "Replay", "Live", "TLS",
-        "Room", "Signaling", "Importing", "CallRecording", "Relaying", "Reenactment",
+        "Wire", "Secure", "SDP", "JSEP", "SCTP", "Media", "Stats", "Peer", "Tape", "Replay", "Live",
+        "TLS", "Room", "Signaling", "Importing", "CallRecording", "Relaying", "Reenactment",
+        "IdentityFiles",
       ]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
@@ -419,6 +420,8 @@ let package = Package(
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP", "Seeded"]),
     // Random numbers from a seed.
     support("Seeded"),
+    // A certificate for tests that use TLS.
+    support("IdentityFiles", ["TLS"]),
     // tshark's output for a capture, for tests that compare with it.
     support("TsharkTables"),
     tests(
@@ -445,14 +448,16 @@ let package = Package(
     // A developers' program: generates calls with known faults and judges the findings in them.
     program(
       "findings", in: "Tests/Findings",
-      ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"]),
+      [
+        "FaultyCalls", "Lab", "Media", "AudioSession", "Peer", "Room", "Queries", "Tape", "Wire",
+      ]),
     // Tests of commands that run within the test process.
     tests(
       "RetakeCommandTests",
       [
-        "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP", "Peer",
-        "Replay", "Queries", "Lab", arguments,
+        "RetakeCommand", "Live", "Media", "AudioSession", "Tape", "Importing", "Signaling",
+        "Serving", "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP",
+        "Peer", "Replay", "Queries", "Lab", arguments,
       ]),
     // Runs the executable, which is built with the tests. It does not depend on it, so that the
     // largest test module need not wait for the last of the others.

@@ -105,9 +105,10 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- The peers of each path. A path of a local peer belongs to it. An observed path belongs to two
--- peers, out of one and into the other, which have its addresses as a candidate pair; the addresses
--- are the pair's final ones, since a relayed address may become known after the first packet.
+-- The peers of each path. A local peer's path belongs to that peer. An observed path belongs to two
+-- peers, out of one and into the other, whose candidate pair has the path's addresses; the
+-- addresses are the pair's final ones, since a relayed address may become known after the first
+-- packet.
 CREATE VIEW path_end AS
 WITH pair AS (
   SELECT named.peer AS peer, named.local AS seen_local, named.remote AS seen_remote,
@@ -661,7 +662,7 @@ CREATE TABLE speech (
   decibels    INTEGER NOT NULL   -- the sum of their levels in dBov
 );
 
--- The traffic of every data channel, from its creation to its end or that of the take.
+-- The traffic of every data channel, from its creation to its end or to the end of the take.
 CREATE VIEW channel_total AS
 SELECT
   made.peer AS peer, made.channel AS channel, made.label AS label,
@@ -1129,8 +1130,8 @@ WHERE coalesce(width, -1) <> coalesce(from_width, -1)
   OR coalesce(height, -1) <> coalesce(from_height, -1);
 
 -- Freezes, by the rule of freezeCount: after 5 gaps between displayed video frames, a gap of at
--- least three times the mean of the last 30 and at least 150 ms longer than it. Gaps of more than
--- 5 s are pauses and do not count.
+-- least three times the mean of the last 30 gaps and at least 150 ms longer than that mean. Gaps of
+-- more than 5 s are pauses and do not count.
 CREATE VIEW "freeze" AS
 WITH
   shown AS (

@@ -77,7 +77,7 @@ SELECT
   said.sdp AS sdp
 FROM first_said JOIN said ON said."row" = first_said."row" AND said.sdp = first_said.sdp;
 
--- Their lines (RFC 8866), one row each.
+-- The lines of session descriptions (RFC 8866), one row each.
 CREATE VIEW sdp_line AS
 WITH RECURSIVE
   ending AS (SELECT '"\n"' ->> '$' AS newline, '"\r"' ->> '$' AS carriage_return),
@@ -360,7 +360,8 @@ WITH
   first_frame_row AS (
     SELECT format.peer AS peer, format.ssrc AS ssrc, min(frame_store."row") AS "row"
     FROM frame_store JOIN format ON format.format = frame_store.format
-    WHERE format.direction = 'out' AND format.outcome = 'encoded'
+    WHERE format.direction = 'out' AND (
+      format.outcome = 'encoded' OR format.outcome = 'passed on' AND format.kind = 'video')
     GROUP BY format.peer, format.ssrc
   ),
   first_packet_row AS (
@@ -561,7 +562,7 @@ LEFT JOIN again AS again_came ON again_came.peer = way.to_peer AND again_came.di
 LEFT JOIN shown ON shown.peer = way.to_peer AND shown.ssrc = way.ssrc
   AND shown.rtp_time = way.rtp_time;
 
--- One row per media stream, with names: contents, duration, volume and loss.
+-- One row per media stream: its track, codec and participant, its duration, volume and loss.
 CREATE VIEW media_stream AS
 WITH
   -- A stream by its SSRC, else by its payload type; the last agreement counts.

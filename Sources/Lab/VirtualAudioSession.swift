@@ -33,6 +33,8 @@ package final class VirtualAudioSession {
   private var replies: [UInt32: AudioSessionReply] = [:]
   private var delivered: Result<Int, AudioDeviceError>?
 
+  /// Creates a session with its scripted device.
+  ///
   /// - Parameter writer: records the session; nil records nothing.
   package init(
     _ policy: AudioSessionPolicy = AudioSessionPolicy(), writer: TapeWriter? = nil,
@@ -55,7 +57,8 @@ package final class VirtualAudioSession {
     return replies[id]
   }
 
-  /// Calls with the lock held.
+  /// Makes a call while holding the audio session's lock; returns its reply, or nil if the device
+  /// has not answered yet.
   @discardableResult
   package func locked(_ call: AudioSessionCall) -> AudioSessionReply? {
     self.call(.lock)
@@ -63,12 +66,13 @@ package final class VirtualAudioSession {
     return self.call(call)
   }
 
-  /// Returns the reply to a call, if it has arrived since.
+  /// Returns the reply to a call; nil if it has not arrived.
   package func reply(to call: UInt32) -> AudioSessionReply? { replies[call] }
 
   package func handle(_ event: AudioDeviceEvent) { step(.event(event)) }
 
-  /// Delivers audio and returns how many frames were accepted.
+  /// Delivers audio; returns how many frames were accepted or an error, or nil if the session has
+  /// not answered yet.
   @discardableResult
   package func deliver(_ chunk: PCMChunk, from id: AudioSourceID = AudioSourceID()) -> Result<
     Int, AudioDeviceError
@@ -94,7 +98,8 @@ package final class VirtualAudioSession {
     now = end
   }
 
-  /// Advances time as if the process was suspended: what falls due is handled only at the end.
+  /// Advances time as if the process were suspended: everything that falls due is handled at the
+  /// end.
   package func oversleep(_ interval: Interval) {
     now = now + interval
     step(.deadline)
@@ -178,7 +183,7 @@ package final class VirtualAudioCall {
     forward()
   }
 
-  /// Advances both; everything due happens at its instant.
+  /// Advances the session and the call; everything due happens at its instant.
   package func run(for interval: Interval) {
     let end = call.now + interval
     while let due = session.deadline, due <= end {
@@ -213,11 +218,11 @@ package final class VirtualAudioCall {
 
 // MARK: - RecordedVirtualCall
 
-/// A virtual call whose steps go into a take.
+/// A virtual call whose steps are recorded into a take or passed to a sink.
 package final class RecordedVirtualCall {
   package let call: VirtualCall
   /// The take's writer; nil if the steps go to a sink.
-  private let writer: TapeWriter?
+  let writer: TapeWriter?
 
   /// Creates a call whose steps go to a sink instead of a take.
   package init(
@@ -228,7 +233,7 @@ package final class RecordedVirtualCall {
     call = VirtualCall(seed: seed, links: links, configurations: configurations, sink: sink)
   }
 
-  /// Creates the take and its peers, which `labels` names.
+  /// Creates the take and its peers, which `labels` names; peers beyond those are not recorded.
   /// - Parameters:
   ///   - only: the only peer to record; nil for all.
   ///   - unixNanoseconds: the wall-clock time at the start.
@@ -253,9 +258,10 @@ package final class RecordedVirtualCall {
     let numbers = labels.enumerated().map { place, label in
       only == nil || only == place ? writer.addPeer(label: label, role: label).actor : 0
     }
+    let unrecorded = [UInt32](repeating: 0, count: max(0, links.count - labels.count))
     call = VirtualCall(
       seed: seed, links: links, configurations: configurations,
-      unixNanoseconds: unixNanoseconds, peerNumbers: numbers, security: security
+      unixNanoseconds: unixNanoseconds, peerNumbers: numbers + unrecorded, security: security
     ) { if $0.actor > 0 { writer.record($0) } }
   }
 

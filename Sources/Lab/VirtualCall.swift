@@ -6,7 +6,7 @@ package import Secure
 package import Tape
 package import Wire
 
-/// Two or more full client stacks in virtual time over a seeded network.
+/// Full client stacks, usually two, in virtual time over a seeded network.
 ///
 /// The same seed produces the same call, step by step; with a tape it is recorded like a live one.
 package final class VirtualCall {
@@ -37,7 +37,7 @@ package final class VirtualCall {
   package var onEvent: ((Int, PeerEvent) -> Void)?
   /// The ECN mark with which a datagram arrives; nil if the headers are not read.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
-  /// The other leg of each leg of a relay.
+  /// For each leg of a relay, the leg on its other side.
   package var otherLegs: [Int: Int] = [:]
   /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
@@ -100,7 +100,8 @@ package final class VirtualCall {
   }
 
   /// Sends a message on a peer's data channel.
-  /// - Returns: the error, or nil; if the sender has to wait, the reply is among `replies`.
+  /// - Returns: the error, or nil; if the sender has to wait, the reply is added to `replies`
+  ///   later.
   @discardableResult
   package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
     let id = nextCall
@@ -193,7 +194,8 @@ package final class VirtualCall {
 
   /// Stalls a peer's process.
   ///
-  /// What arrives or is due is handled when it resumes. Do not call the peer meanwhile.
+  /// Whatever arrives or falls due meanwhile is handled when it resumes. Do not call the peer
+  /// before.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
@@ -273,7 +275,7 @@ package final class VirtualCall {
   }
 
   /// Exchanges an offer and its answer between two peers through the legs of a relay.
-  /// - Parameter legs: the one that the offerer sees, and the one that the answerer sees.
+  /// - Parameter legs: the legs that the offerer and the answerer see.
   /// - Returns: the first error, or nil.
   @discardableResult
   package func negotiate(
@@ -287,7 +289,8 @@ package final class VirtualCall {
     return relay(call(answerer, .localDescription), over: path.reversed(), edit: edit)
   }
 
-  /// Passes a description from one peer through both legs of a relay to the other peer.
+  /// Passes a description from one peer through both legs of a relay to the other peer; returns the
+  /// first error, or nil.
   private func relay(
     _ reply: PeerReply, over path: [Int], edit: (String) -> String
   ) -> PeerError? {
@@ -310,7 +313,7 @@ package final class VirtualCall {
     }
   }
 
-  /// Returns the state that a peer's machine reported last.
+  /// Returns the state that a peer's machine reported last; nil if it reported none.
   package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
   /// Returns the frames that a peer encoded or decoded.
@@ -361,7 +364,8 @@ extension VirtualCall {
 // MARK: - Layers
 
 extension VirtualCall {
-  /// Makes a peer send simulcast layers with these names, smallest first; returns its transceiver.
+  /// Makes a peer send simulcast layers with these encodings, smallest first; returns the
+  /// transceiver's number, or nil if that failed.
   @discardableResult
   package func addLayers(
     _ encodings: [RTPEncoding], _ videoFrames: MediaSource, from peer: Int = 0

@@ -61,7 +61,7 @@ package final class VirtualMeeting {
     change(&parties[index])
   }
 
-  /// Starts both sides, which know each other's credentials at once; candidates follow.
+  /// Starts both sides with each other's credentials; the candidates follow.
   package func begin() {
     step(0, .role(.controlling))
     step(1, .role(.controlled))
@@ -106,7 +106,7 @@ package final class VirtualMeeting {
     for output in parties[index].step(input, at: now) { handle(output, index) }
   }
 
-  /// Advances time until a condition holds; returns false if it does not within the limit.
+  /// Advances time until a condition holds; returns false if `limit` passes first.
   @discardableResult
   package func run(for limit: Interval, until isDone: (VirtualMeeting) -> Bool = { _ in false })
     -> Bool
@@ -287,7 +287,7 @@ package struct MeetingParty {
   package private(set) var received: [[UInt8]] = []
   /// Errors from servers.
   package private(set) var serverFailures: [UInt16] = []
-  /// The time at which the agent was first connected.
+  /// The time at which the agent was first connected; nil if it never was.
   package private(set) var connectedAt: Instant?
   /// Every output as text, for comparing runs.
   package private(set) var trace: [String] = []
@@ -311,7 +311,7 @@ package struct MeetingParty {
     agent.connectionState == .connected || agent.connectionState == .completed
   }
 
-  /// Returns when a state was first reached.
+  /// Returns when a state was first reached; nil if it was not.
   package func time(of state: ICEConnectionState) -> Instant? {
     states.first { $0.state == state }?.at
   }
@@ -380,7 +380,7 @@ package struct MeetingEnd {
   package var agent: ICEAgent { meeting.parties[index].agent }
   package var isConnected: Bool { meeting.parties[index].isConnected }
 
-  /// The other agent.
+  /// The other agent of a meeting of two; nil if there are more or fewer.
   package var peer: MeetingEnd? {
     meeting.parties.count == 2 ? MeetingEnd(meeting: meeting, index: 1 - index) : nil
   }
@@ -394,7 +394,7 @@ package struct MeetingEnd {
     nonmutating set { meeting.edit(index) { $0[keyPath: path] = newValue } }
   }
 
-  /// Returns when a state was first reached.
+  /// Returns when a state was first reached; nil if it was not.
   package func time(of state: ICEConnectionState) -> Instant? {
     meeting.parties[index].time(of: state)
   }

@@ -128,8 +128,8 @@ package struct VirtualNetwork {
     launch(bytes, from: source, to: destination, over: host, at: now)
   }
 
-  /// Returns the next arrival at a host by `limit`; the server and the responders handle theirs
-  /// here.
+  /// Returns the next arrival at a host by `limit`, or nil if there is none; passes datagrams for
+  /// the server and the responders to them.
   package mutating func next(until limit: Instant) -> Arrival? {
     while let flight = flights.last, flight.at <= limit {
       flights.removeLast()
@@ -145,7 +145,8 @@ package struct VirtualNetwork {
     return nil
   }
 
-  /// Returns the host that owns an endpoint or is behind the NAT with its address.
+  /// Returns the host that owns an endpoint or is behind the NAT with its address; nil if there is
+  /// none.
   private func host(at end: SocketAddress) -> Int? {
     homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
   }
@@ -306,11 +307,11 @@ package struct VirtualNAT {
   package enum Kind: String, CaseIterable, Sendable {
     /// One mapping per inner endpoint; any endpoint may answer.
     case fullCone
-    /// One mapping per inner endpoint; addresses that the inner one sent to may answer.
+    /// One mapping per inner endpoint; addresses that the inner endpoint sent to may answer.
     case addressRestricted
-    /// One mapping per inner endpoint; endpoints that the inner one sent to may answer.
+    /// One mapping per inner endpoint; endpoints that the inner endpoint sent to may answer.
     case portRestricted
-    /// One mapping per pair of endpoints; only the remote one may answer.
+    /// One mapping per pair of endpoints; only the pair's remote endpoint may answer.
     case symmetric
   }
 

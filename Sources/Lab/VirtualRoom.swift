@@ -31,6 +31,8 @@ package final class VirtualRoom {
   package private(set) var shares: [ShareOrder] = []
   package private(set) var tokensWanted = 0
 
+  /// Creates a room with scripted signaling.
+  ///
   /// - Parameter writer: records the room; nil records nothing.
   package init(
     abilities: SignalingAbilities? = nil, writer: TapeWriter? = nil, label: String = "room",

@@ -31,7 +31,7 @@ package struct VirtualStreams {
     var lastArrival = Instant.zero
   }
 
-  /// The delay of every segment.
+  /// The delay of a segment that is not lost.
   package var delay = Interval.milliseconds(10)
   /// Losses per thousand segments; each loss delays its segment by `retransmission`.
   package var lossPerMille: UInt64 = 0
@@ -52,7 +52,7 @@ package struct VirtualStreams {
   /// The time of the next event.
   package var nextArrival: Instant? { pending.first?.at }
 
-  /// Returns the next event at or before an instant.
+  /// Returns the next event at or before an instant; nil if there is none.
   package mutating func next(until limit: Instant) -> Delivery? {
     guard let first = pending.first, first.at <= limit else { return nil }
     return pending.removeFirst()
@@ -85,7 +85,7 @@ package struct VirtualStreams {
     insert(Delivery(at: now + trip + trip, host: host, event: .connected(id: id, local)))
   }
 
-  /// Sends a message on a connection; returns false if none has these endpoints.
+  /// Sends a message on a connection; returns false if no connection has these endpoints.
   package mutating func send(
     _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, at now: Instant
   ) -> Bool {

@@ -26,7 +26,7 @@ package struct VirtualTURNServer {
   package var password = "password"
   /// The lifetime of a nonce; nil for unlimited.
   package var nonceLifetime: Interval?
-  /// The alternate server to which clients are redirected.
+  /// The alternate server to which clients are redirected; nil for none.
   package var alternate: SocketAddress?
   /// Peers that are never permitted.
   package var forbidden: [IPAddress] = []
@@ -47,7 +47,7 @@ package struct VirtualTURNServer {
 
   package init(address: SocketAddress) { self.address = address }
 
-  /// Handles a datagram at any of its endpoints and returns what the server sends.
+  /// Handles a datagram at any of the server's endpoints and returns what the server sends.
   package mutating func receive(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) -> [Departure] {
@@ -168,7 +168,8 @@ extension VirtualTURNServer {
     }
   }
 
-  /// Returns the key of a correctly authenticated request; answers any other with an error.
+  /// Returns the key of a correctly authenticated request; answers any other request with an error
+  /// and returns nil.
   private mutating func authenticate(_ message: STUNMessage, from client: SocketAddress)
     -> [UInt8]?
   {

@@ -37,7 +37,8 @@ package struct CallGate {
     package var bytes: [UInt8]?
     /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []
-    /// The reason that the rest of the connection cannot be read, with details.
+    /// The reason that the rest of the connection cannot be read, with details; nil as long as it
+    /// can be read.
     package var obstacle: (kind: CoverageReport.Kind, detail: String)?
     /// Whether the segment contains nothing that belongs to a call.
     package var isRefused: Bool { bytes == nil && descriptions.isEmpty }
@@ -46,7 +47,7 @@ package struct CallGate {
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
-  /// Undecided paths: possible channel data of TURN, and possible DTLS associations.
+  /// Undecided paths, which may carry TURN channel data or a DTLS association.
   private var channels = PathTrials<ContentEvidence>()
   private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
@@ -54,6 +55,8 @@ package struct CallGate {
   /// Paths that seem to belong to no call; later packets may change that.
   private var refused: Set<PathKey> = []
 
+  /// Creates a gate that has seen no packets.
+  ///
   /// - Parameter pathsMaximum: the observer's limit of paths; up to an eighth of them may be
   ///   unanswered.
   package init(pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
@@ -115,7 +118,9 @@ package struct CallGate {
       ? admit(packet) : admit(channels.consider(packet), packet)
   }
 
-  /// Admits a path that proved to belong to a call, with all datagrams that waited.
+  /// Admits a path whose datagrams prove that it belongs to a call, with all datagrams that waited.
+  ///
+  /// If too many paths are unanswered, the datagrams wait again, now for an answer.
   private mutating func admit<State>(
     _ verdict: PathTrials<State>.Verdict, _ packet: Admitted
   ) -> Verdict {
@@ -186,24 +191,24 @@ extension CallGate.Admitted {
 
 /// Limits how many paths may be open without a response.
 ///
-/// A check, a ClientHello, a request to a relay, or three packets that look like RTP open a path,
-/// and anyone who can reach the captured network can send them from any number of ports. So only a
+/// A check, a ClientHello, a request to a relay, or three packets that look like RTP open a path.
+/// Anyone who can reach the captured network can send them from any number of ports. So only a
 /// limited number of unanswered paths is admitted at a time; further paths wait here with a few
 /// datagrams until they are answered. Captures below the limit are not affected.
 struct Newcomers {
-  /// The maximum number of unanswered paths, and how long each of them counts.
+  /// The maximum number of unanswered paths, and the time after which an unanswered path no longer
+  /// counts.
   private let unansweredMaximum: Int
   private static let patience = Interval.seconds(600)
-  /// The limits of waiting paths: their number, datagrams per path, datagram length, and total
-  /// bytes.
+  /// Limits on waiting paths: their number, datagrams per path, datagram length, and total bytes.
   ///
-  /// 64 per path, because datagrams before the answer belong to the call too.
+  /// Several datagrams per path are kept, because those before the answer belong to the call too.
   static let waitingMaximum = 2048
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
   private static let bytesMaximum = 32 << 20
-  /// The number of unanswered paths above which media is tracked for answers; below, it is not
-  /// worth the cost.
+  /// The number of unanswered paths from which media is tracked for answers; with fewer, tracking
+  /// is not worth its cost.
   private static let watchedMinimum = 256
 
   private struct Unanswered {

@@ -38,7 +38,8 @@ struct CheckFollower {
   struct Outcome {
     var states: [(end: Int, from: SeenICEState, to: SeenICEState)] = []
     var roles: [(end: Int, isControlling: Bool)] = []
-    /// The successful check's pair, the end that sent it, its round trip, and whether it nominated.
+    /// The successful check's pair, the end that sent it, its round trip, and whether it nominated;
+    /// nil if no check succeeded.
     var answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool)?
   }
 
@@ -93,7 +94,7 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Records that an end sent something, which keeps the other one alive.
+  /// Records that an end sent a packet, which shows the other end that the path works.
   @inline(__always)
   mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
@@ -123,7 +124,7 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Closes an end, unless it never sent a check or had a pair.
+  /// Closes an end, unless it is still new.
   mutating func close(_ end: Int) -> Outcome {
     var outcome = Outcome()
     if states[end] != .new { move(end, to: .closed, &outcome) }
@@ -169,9 +170,9 @@ struct CheckFollower {
 
 /// Determines which candidate pair of a component is in use.
 ///
-/// Media decides; without media, the nominated pair with the highest priority is in use: a client
-/// with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), and
-/// again with each consent check.
+/// Media decides. Without media, the nominated pair with the highest priority is in use, because a
+/// client with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2),
+/// and again with each consent check.
 struct PairChoice {
   /// The time for which media on a pair, or its nomination, counts as current.
   private static let mediaMemory = Interval.seconds(2)
@@ -179,7 +180,6 @@ struct PairChoice {
   /// The number of consecutive packets on another pair that switch an end's choice; a single packet
   /// may just be late.
   private static let runMinimum = 3
-  /// The maximum number of nominated paths to remember.
   private static let nominatedMaximum = 64
 
   private(set) var selected: Int?
@@ -236,8 +236,8 @@ struct PairChoice {
     return selected != path
   }
 
-  /// Resets the choice because the transport continues elsewhere; returns the path that was
-  /// selected.
+  /// Resets the choice, because the transport continues elsewhere; returns the path that was
+  /// selected, or nil if none was.
   mutating func clear() -> Int? {
     defer { self = PairChoice() }
     return selected
@@ -258,7 +258,6 @@ struct MappedAddresses {
   /// Returns whether a server mapped this address to a different one.
   func isMapped(_ address: SocketAddress) -> Bool { mappings[address] != nil }
 
-  /// Returns whether an address is server-reflexive.
   func isReflexive(_ address: SocketAddress) -> Bool { mapped.contains(address) }
 
   mutating func ask(_ message: STUNMessage, from source: SocketAddress) {

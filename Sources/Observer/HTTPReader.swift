@@ -1,8 +1,10 @@
 import Wire
 
 /// Extracts texts from one direction of an HTTP/1.1 connection (RFC 9112) or a WebSocket on it (RFC
-/// 6455), and from RTSP (RFC 7826) and SIP (RFC 3261), whose messages have the same form but a body
-/// only if they state its length.
+/// 6455).
+///
+/// It also reads RTSP (RFC 7826) and SIP (RFC 3261), whose messages look like HTTP's but have a
+/// body only if they state its length.
 struct HTTPReader {
   private static let headMaximum = 64 << 10
   private static let bodyMaximum = 512 << 10
@@ -93,8 +95,8 @@ struct HTTPReader {
     return true
   }
 
-  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search it again;
-  /// always returns false.
+  /// Reports a problem when a line exceeds 64 KiB, since each further byte would search the line
+  /// again; always returns false.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false
@@ -108,7 +110,7 @@ struct HTTPReader {
     return nil
   }
 
-  /// Skips what may occur between messages; returns false if more bytes are needed.
+  /// Skips keep-alives and media between messages; returns false if more bytes are needed.
   private mutating func passBetweenMessages() -> Bool {
     // Empty lines are SIP keep-alives (RFC 5626 section 3.5.1).
     while let first = waiting.first, first == 13 || first == 10 {
@@ -167,7 +169,7 @@ struct HTTPReader {
   private mutating func begin(
     _ first: String, _ length: Int?, _ isChunked: Bool, _ upgrades: Bool
   ) {
-    // A response begins with the protocol name, a request line ends with it.
+    // A response begins with the protocol's name; a request line ends with it.
     let isResponse = first.hasPrefix("HTTP/")
     let isHTTP = isResponse || first.contains(" HTTP/")
     let status = isResponse ? first.split(separator: " ").dropFirst().first ?? "" : ""
@@ -241,7 +243,7 @@ struct HTTPReader {
 
 /// A WebSocket frame's head (RFC 6455 section 5.2).
 private struct FrameHead {
-  /// The header's length.
+  /// The length of the header in bytes.
   var count: Int
   var length: Int
   var mask: [UInt8]?
@@ -280,7 +282,7 @@ enum DescriptionSearch {
   static func descriptions(in text: [UInt8], depth: Int = 0) -> [String] {
     if text.starts(with: "v=0".utf8) { return [String(decoding: text, as: UTF8.self)] }
     if text.starts(with: "--".utf8) || SignalingText.isSIP(text) {
-      // Multipart bodies, or SIP over a WebSocket (RFC 7118).
+      // The text is a multipart body, or SIP over a WebSocket (RFC 7118).
       return SignalingText.descriptions(inMessage: text)
     }
     guard depth < depthMaximum else { return [] }

@@ -73,13 +73,13 @@ struct MediaOpener {
 
   /// The maximum number of keys per end: media may continue with the previous association's keys.
   private static let receiversMaximum = 4
-  /// The number of packets examined for protection.
+  /// The number of examined packets after which single RTP packets are no longer examined.
   private static let looksMaximum = 500
   /// The maximum number of attempts with candidate keys per end.
   private static let attemptsMaximum = 64
 
   private(set) var protection = Protection.unknown
-  /// The number of packets examined without a result.
+  /// The number of packets examined.
   private(set) var looks = 0
   var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
@@ -137,18 +137,22 @@ struct MediaOpener {
   /// Returns whether candidate keys may still be tried for an end.
   func mayProbe(_ end: Int) -> Bool { attempts[end] < Self.attemptsMaximum }
 
-  /// Tries candidate keys on an end's packet; returns the one that decrypts it.
-  mutating func probe(_ packet: WaitingPacket, _ keys: [SRTPKey]) -> (SRTPReceiver, SRTPSuite)? {
+  /// Tries candidate keys on an end's packet; returns a receiver for the key that decrypts it, with
+  /// its suite, or nil if none does.
+  mutating func probe(
+    _ packet: WaitingPacket, _ keys: [SRTPKey], findsIdentifiers: Bool
+  ) -> (SRTPReceiver, SRTPSuite)? {
+    func receiver(_ key: SRTPKey, _ suite: SRTPSuite) -> SRTPReceiver? {
+      try? SRTPReceiver(
+        suite, key: key.bytes, identifier: key.identifier, findsIdentifiers: findsIdentifiers)
+    }
     for key in keys {
       for suite in key.suites {
         guard attempts[packet.from] < Self.attemptsMaximum else { return nil }
         attempts[packet.from] += 1
-        guard
-          let receiver = try? SRTPReceiver(suite, key: key.bytes, identifier: key.identifier)
-        else { continue }
+        guard let trial = receiver(key, suite) else { continue }
         var copy = packet.bytes
-        guard case .opened = open(&copy, receiver, packet.isRTCP),
-          let fresh = try? SRTPReceiver(suite, key: key.bytes, identifier: key.identifier)
+        guard case .opened = open(&copy, trial, packet.isRTCP), let fresh = receiver(key, suite)
         else { continue }
         return (fresh, suite)
       }
@@ -172,7 +176,8 @@ struct MediaOpener {
   /// about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Marks the media as unencrypted after its packets proved it, whatever signaling says.
+  /// Marks the media as unencrypted, because its packets proved it even if signaling says
+  /// otherwise.
   mutating func showClear() { protection = .clear }
 
   /// Examines whether a packet reveals the protection.
@@ -199,7 +204,8 @@ struct MediaOpener {
     return shown == "vp8" || shown == "vp9"
   }
 
-  /// Derives the protection from an RTCP packet: if it parses to its end, it has no tag.
+  /// Derives the protection from an RTCP packet, which has no tag if its last part ends with the
+  /// packet.
   private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0
@@ -332,8 +338,8 @@ struct ClearMedia {
 
   private var sources: [Source] = []
 
-  /// Examines an end's packet; returns true once it and earlier ones prove that the media is
-  /// unencrypted.
+  /// Examines an end's packet; returns true once this packet and earlier ones prove that the media
+  /// is unencrypted.
   mutating func isShown(by header: RTPHeader, _ packet: RawSpan, from end: Int) -> Bool {
     guard let place = place(of: header, from: end) else { return false }
     let source = sources[place]
@@ -380,7 +386,7 @@ struct ClearMedia {
   private static func lasts(
     _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
   ) -> Bool {
-    // From 2.5 ms at 8 kHz to 240 ms at 44.1 kHz.
+    // The limits are 2.5 ms at 8 kHz and 240 ms at 44.1 kHz.
     guard (20...10_584).contains(ticks), bytes > 0 else { return false }
     let ticks = Int(ticks)
     switch payloadType {

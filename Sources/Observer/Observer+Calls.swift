@@ -4,7 +4,7 @@ import Wire
 
 // Assigns paths to transports, and transports to calls.
 extension Observer {
-  /// Returns the path of a check and the end that sent it, creating them if necessary.
+  /// Returns the path of a check and the end that sent it, creating the path if necessary.
   ///
   /// - Returns: nil if there are too many paths.
   mutating func place(_ names: CheckNames, _ tuple: FiveTuple, _ isRelayed: Bool)
@@ -84,7 +84,8 @@ extension Observer {
     receive(waiting, isRelayed)
   }
 
-  /// Adds a transport to a known call or a new one.
+  /// Adds a transport to a known call, or to a new one if `call` is nil; returns its index, or nil
+  /// if there are too many paths.
   private mutating func addTransport(
     call: Int?, _ tuple: FiveTuple, how: Knowledge, _ names: CheckNames?
   ) -> Int? {
@@ -124,7 +125,7 @@ extension Observer {
   // MARK: Moving transports
 
   /// Returns the stream of an older transport that continues here, with the same SSRC and the next
-  /// sequence numbers, because the ends changed their addresses.
+  /// sequence numbers, because the ends changed their addresses; nil if there is none.
   mutating func joinedStream(_ index: Int, from: Int, ssrc: UInt32, sequence: UInt16)
     -> Int?
   {
@@ -250,7 +251,7 @@ extension Observer {
     for place in transports[index].streams { relearn(place, index) }
   }
 
-  /// Re-examines a stream's contents after a later description.
+  /// Updates what is known about a stream from a description that arrived after its packets.
   private mutating func relearn(_ place: Int, _ index: Int) {
     let before = streamTable.entries[place].stream
     var stream = before
@@ -279,9 +280,11 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// Returns the encoding of an end's payload type: as given in the settings, or else from the
-  /// remote end's description, which states what that end can receive (RFC 3264 section 5.1), from
-  /// the sender's own, or as assigned statically.
+  /// Returns the encoding of an end's payload type; nil if it is unknown.
+  ///
+  /// The settings take precedence. Next are the remote end's description, which states what that
+  /// end can receive (RFC 3264 section 5.1), the sender's own description, the static assignments
+  /// and, for lack of anything else, descriptions that match no transport.
   func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
     if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {
       return PayloadMeaning(
@@ -306,7 +309,7 @@ extension Observer {
   }
 
   /// Returns the call in which a description with the sender's fragment belongs to another
-  /// transport.
+  /// transport; nil if there is none.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
       let index = callTable.transports(described: number).first {
@@ -317,7 +320,7 @@ extension Observer {
     return nil
   }
 
-  /// Returns which end's description in a call contains a fragment.
+  /// Returns which end's description in a call contains a fragment; nil if none does.
   func describedEnd(of fragment: String, call: Int) -> Int? {
     let numbers = Set(descriptionTable.numbers(stating: fragment))
     guard !numbers.isEmpty else { return nil }

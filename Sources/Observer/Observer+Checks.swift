@@ -107,8 +107,8 @@ extension Observer {
 
   /// Reports a new address of one end.
   ///
-  /// - Parameter isSeenByOther: whether it is the address at which the other end sees this one,
-  ///   rather than the one on the wire.
+  /// - Parameter isSeenByOther: whether the other end sees this end at the address, which then is
+  ///   not the address on the wire.
   mutating func addCandidate(
     _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
     priority: UInt32?, isSeenByOther: Bool = false
@@ -167,7 +167,7 @@ struct CheckNames: Hashable {
     guard !receiver.isEmpty, !sender.isEmpty else { return nil }
   }
 
-  /// The same key for both directions.
+  /// A key that is the same for checks in both directions.
   var key: String { receiver < sender ? "\(receiver) \(sender)" : "\(sender) \(receiver)" }
 }
 
@@ -265,7 +265,7 @@ extension Observer {
 
   // MARK: Candidates
 
-  /// Returns the candidate with this address in an end's description.
+  /// Returns the candidate with this address in an end's description; nil if there is none.
   func statedCandidate(_ address: SocketAddress, of end: Int, _ index: Int) -> ICECandidate? {
     guard let number = transports[index].descriptions[end] else { return nil }
     return descriptionTable.entries[number].candidates.first { $0.address == address }

@@ -115,7 +115,7 @@ extension Observer {
     if protection == .clear { releaseWaiting(index) }
   }
 
-  /// Handles packets that turned out to be unencrypted, whatever descriptions say.
+  /// Handles packets that proved to be unencrypted, even if descriptions say otherwise.
   mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()
@@ -128,7 +128,7 @@ extension Observer {
     let size = packet.bytes.count
     let (from, isRTCP) = (packet.from, packet.isRTCP)
     if Self.isCryptex(packet) { return deliver(packet, index, isClear: false) }
-    // A failed attempt destroys the bytes that another key may fit.
+    // A failed attempt overwrites the bytes, which another key may still decrypt.
     let sealed = mayChangeKey(index, from) ? packet.bytes : nil
     switch transports[index].media.open(&packet.bytes, from: from, isRTCP: isRTCP) {
     case .opened: deliver(packet, index, isClear: true, wireSize: size)
@@ -177,8 +177,8 @@ extension SRTPKey {
   /// Returns whether a packet has the key's identifier (MKI), or may have none because the key has
   /// none.
   ///
-  /// It precedes the authentication tag, or ends the packet if the tag is a part of the ciphertext
-  /// (RFC 3711 section 3.1, RFC 7714 section 8.1).
+  /// The identifier precedes the authentication tag, or ends the packet if the tag is a part of the
+  /// ciphertext (RFC 3711 section 3.1, RFC 7714 section 8.1).
   fileprivate func isNamed(in packet: borrowing WaitingPacket) -> Bool {
     guard !identifier.isEmpty else { return true }
     return suites.contains { suite in
@@ -234,7 +234,7 @@ extension Observer {
     handleDTLSEvents(index, path)
   }
 
-  /// Handles what a DTLS datagram revealed.
+  /// Handles the events that a DTLS datagram caused.
   mutating func handleDTLSEvents(_ index: Int, _ path: Int) {
     var events: [DTLSFollower.Event] = []
     swap(&events, &dtlsEvents)
@@ -356,7 +356,9 @@ extension Observer {
           let pair = transports[index].dtls.srtpKeys(profile, keys.log)
         else { continue }
         let key = SRTPKey(suites: [suite], bytes: pair[packet.from])
-        if transports[index].media.probe(copy packet, [key]) != nil {
+        if transports[index].media.probe(
+          copy packet, [key], findsIdentifiers: settings.findsIdentifiers) != nil
+        {
           install(profile, pair, index)
           return true
         }
@@ -369,9 +371,10 @@ extension Observer {
     candidates += keys.given.filter { fits($0.scope, packet) }.map { ($0, .given) }
     for (key, source) in candidates {
       guard !settings.followsKeys || key.isNamed(in: packet) else { continue }
-      guard let (receiver, suite) = transports[index].media.probe(copy packet, [key]) else {
-        continue
-      }
+      guard
+        let (receiver, suite) = transports[index].media.probe(
+          copy packet, [key], findsIdentifiers: settings.findsIdentifiers)
+      else { continue }
       transports[index].media.add(receiver, for: packet.from)
       keys.use(key, isGiven: source == .given)
       emit(
@@ -398,7 +401,7 @@ extension Observer {
     }
   }
 
-  /// Waiting packets to try keys on: the first one of each source, at most 16.
+  /// Returns waiting packets to try keys on: the first one of each source, at most 16.
   func waitingSamples(_ index: Int) -> [WaitingPacket] {
     transports[index].media.waiting.firstOfEachSource(limit: 16)
   }

@@ -4,7 +4,7 @@ import Wire
 
 // Tracks streams, their packets and their contents.
 extension Observer {
-  /// The maximum number of streams per transport; further sources are spoofed.
+  /// The maximum number of streams per transport; further sources are assumed to be spoofed.
   private static let streamsMaximum = 1024
   /// The maximum number of single-packet sources per transport that are accepted as streams.
   private static let singlesMaximum = 4
@@ -13,7 +13,7 @@ extension Observer {
   /// The maximum number of streams that a retransmission is compared with.
   private static let repairedMaximum = 64
 
-  /// Reports a packet with its stream.
+  /// Reports a packet, unless a second packet must first prove that its source sends RTP.
   mutating func deliver(
     _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
   ) {
@@ -38,8 +38,10 @@ extension Observer {
     deliver(packet, header, index, isClear: isClear, size: size)
   }
 
-  /// Returns whether a packet belongs to a known stream, or to one that needs no second packet: it
-  /// was authenticated, announced, or continues a stream of another transport.
+  /// Returns whether a packet belongs to a known stream, or begins one without a second packet.
+  ///
+  /// It need not wait for a second packet if it was authenticated or announced, or if it continues
+  /// a stream of another transport.
   private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
     -> Bool
   {
@@ -58,8 +60,8 @@ extension Observer {
       size: waiting.size)
   }
 
-  /// Ends the wait for second packets: a single packet becomes a stream if the transport uses its
-  /// payload type and few packets are single.
+  /// Ends the wait for second packets: a single packet becomes a stream only if the transport uses
+  /// its payload type and has few such packets.
   mutating func releaseUnproven() {
     let waiting = unproven.removeAll()
     for first in waiting {
@@ -100,7 +102,8 @@ extension Observer {
           isClear: isClear, wireSize: size, ecn: packet.ecn)))
   }
 
-  /// Counts a packet in its stream, creating the stream if necessary.
+  /// Counts a packet in its stream, creating the stream if necessary; returns the stream's index,
+  /// or nil if there are too many streams.
   private mutating func record(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ index: Int, isClear: Bool, size: Int
   ) -> Int? {
@@ -144,7 +147,7 @@ extension Observer {
     return place
   }
 
-  /// Determines what a redundant payload carries (RFC 2198).
+  /// Determines the payload type and codec inside of a redundant payload (RFC 2198).
   private mutating func lookInside(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
@@ -188,7 +191,8 @@ extension Observer {
       let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
       let deduced = entry.deduction.examine(
         header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      // Set before the stream is reported, so that one report states RED and what it carries.
+      // Set before the stream is reported, so that one report states RED and the codec inside of
+      // it.
       if entry.deduction.inner != inner {
         entry.stream.payloads.removeAll { $0 == inner }
         if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }
@@ -244,7 +248,7 @@ extension Observer {
     return place
   }
 
-  /// Looks up the encoding of a payload type.
+  /// Looks up the encoding of a payload type, and adds it to the stream if it is new there.
   private mutating func learnPayloadType(_ type: UInt8, _ place: Int, _ index: Int) {
     let from = streamTable.entries[place].stream.from
     let meaning = meaning(of: type, index, from: from)
@@ -360,8 +364,9 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// Returns the protected source in a `flexfec-03` packet: a count of one, then three zero bytes,
-  /// before the SSRC; nil for other packets.
+  /// Returns the source that a `flexfec-03` packet protects; nil for other packets.
+  ///
+  /// Its header has a count of one and three zero bytes before the protected SSRC.
   private static func protected(by bytes: RawSpan, _ header: RTPHeader) -> UInt32? {
     let start = header.payload.lowerBound
     guard header.payload.count >= 20, header.payload.upperBound <= bytes.byteCount,
@@ -373,10 +378,11 @@ extension Observer {
 
 // MARK: - Relayed
 
-// Handles unencrypted packets from a relay, which states the transports that they belong to.
+// Handles unencrypted packets from a relay, which states each packet's transport.
 extension Observer {
-  /// Begins a path that a relay announced, or its next ICE generation; its packets are unencrypted,
-  /// whatever descriptions say.
+  /// Begins a path that a relay announced, or the path's next ICE generation.
+  ///
+  /// Its packets are unencrypted, even if descriptions say otherwise.
   mutating func begin(clearPath tuple: FiveTuple, _ fragments: [String]) {
     guard fragments.count == 2, let names = CheckNames("\(fragments[1]):\(fragments[0])"),
       let (path, _) = place(names, tuple, false)

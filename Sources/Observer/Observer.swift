@@ -28,7 +28,7 @@ package struct Observer: Machine, ~Copyable {
   var relays = RelayTable()
   /// The path to the relay while a relayed datagram's contents are processed.
   private var carrier: PathKey?
-  /// The ECN field of the datagram being processed.
+  /// The ECN field of the datagram being processed; nil if it is unknown.
   var mark: ECNMark?
   var streamTable = StreamTable()
   var unproven = UnprovenStreams()
@@ -37,7 +37,7 @@ package struct Observer: Machine, ~Copyable {
 
   private var report = ObserverReport()
   var time = ObserverTime()
-  /// The next time at which silence or a missing response changes each transport.
+  /// When each transport next changes state because of silence or a missing response.
   var silences = DueQueue()
   var budget = ReportBudget()
   /// Reused for the events from each DTLS datagram.
@@ -102,7 +102,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Processes what channel data contains, even if nothing else of the relay was seen.
+  /// Processes the contents of channel data, even if nothing else of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {
@@ -164,8 +164,8 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Counts a datagram on its path; returns false if it was already seen on another way along the
-  /// path, such as beside a relay.
+  /// Counts a datagram on its path; returns false if it was already captured at another point of
+  /// the path, such as outside of a relay.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
     let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in
@@ -231,7 +231,8 @@ package struct Observer: Machine, ~Copyable {
     report.count(kind, transport: transport, by: count, detail: detail())
   }
 
-  /// Ends the capture: reports waiting packets without decrypting them, and what could not be seen.
+  /// Ends the capture: reports waiting packets without decrypting them, and final counts of unseen
+  /// things.
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
@@ -271,7 +272,7 @@ package struct Observer: Machine, ~Copyable {
   /// The streams, in order of discovery.
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
 
-  /// Returns a stream's RFC 3550 statistics.
+  /// Returns a stream's RFC 3550 statistics; nil if there is no such stream.
   package func statistics(of stream: Int) -> SourceReception? {
     guard stream > 0, stream <= streamTable.entries.count else { return nil }
     return streamTable.entries[stream - 1].statistics
@@ -291,7 +292,7 @@ package struct Observer: Machine, ~Copyable {
 
 // MARK: - Connections
 
-// Handles TCP connections.
+// TCP connections carry ICE and TURN messages, and unencrypted signaling.
 extension Observer {
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
     let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)

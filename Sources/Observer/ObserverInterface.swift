@@ -33,7 +33,7 @@ extension Observer {
   }
 
   package enum Output: Sendable {
-    /// A call between two ends, numbered 0 and 1.
+    /// A call was found; its two ends are numbered 0 and 1.
     case call(ObservedCall)
     /// A further transport of a call, or a transport that was reassigned to an older call.
     case transport(ObservedTransport)
@@ -43,7 +43,7 @@ extension Observer {
     case pair(ObservedPair)
     /// A datagram that TURN or TCP carried.
     case carried(CarriedDatagram)
-    /// A transport's DTLS association.
+    /// A new fact about a transport's DTLS association, such as its version or cipher suite.
     case handshake(transport: Int, DTLSFacts)
     case keys(ObservedKeys)
     /// A new RTP stream, or a change in what is known about its contents.
@@ -92,18 +92,18 @@ package enum Knowledge: String, Hashable, Sendable {
   case standard
   /// Stated on the wire.
   case wire
-  /// Inferred from what packets look like.
+  /// Inferred from the packets themselves, because no description was seen.
   case deduced
 }
 
-/// A call between two ends.
+/// A call that the observer found in the traffic; its two ends are numbered 0 and 1.
 package struct ObservedCall: Hashable, Sendable {
-  /// Counted from 1 in order of discovery.
+  /// The call's number, counted from 1 in order of discovery.
   package var number: Int
   /// The origin of the evidence that the traffic is a call.
   package var how: Knowledge
-  /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
-  /// first check.
+  /// The ends' addresses: those of a successful check or of media if there was any, otherwise those
+  /// of the first check.
   package var addresses: [SocketAddress]
   /// The time of discovery.
   package var began = Instant.zero
@@ -111,7 +111,7 @@ package struct ObservedCall: Hashable, Sendable {
 
 /// A transport of a call; without bundling, a call has several.
 package struct ObservedTransport: Hashable, Sendable {
-  /// Counted from 1 over all calls.
+  /// The transport's number, counted from 1 over all calls.
   package var number: Int
   package var call: Int
   /// The ends' ICE username fragments, if known.
@@ -124,30 +124,30 @@ package struct ObservedTransport: Hashable, Sendable {
 package struct ObservedState: Hashable, Sendable {
   package var transport: Int
   package var end: Int
-  /// `ice-connection`, `ice-role` or `dtls`.
+  /// The machine that changed its state: `ice-connection`, `ice-role` or `dtls`.
   package var machine: String
   package var from: String
   package var to: String
 }
 
-/// An address of one end.
+/// An ICE candidate of one end, from a description or from packets.
 package struct ObservedCandidate: Hashable, Sendable {
   package var transport: Int
   package var end: Int
   package var address: SocketAddress
   package var transportProtocol: TransportProtocol
-  /// Host, reflexive or relayed; if unknown, the most likely type of an address on the wire.
+  /// The candidate's type; if unknown, the most likely one of an address on the wire.
   package var kind: ICECandidate.Kind?
-  /// The priority, from a check or a description.
+  /// The priority, from a check or a description; nil if it is unknown.
   package var priority: UInt32?
-  /// From a description.
+  /// The foundation, if a description contains the candidate.
   package var foundation: String?
   package var how: Knowledge
 }
 
 /// A candidate pair as deduced from packets, with separate values for both ends.
 package struct ObservedPair: Hashable, Sendable {
-  /// Counted from 1 over all calls.
+  /// The pair's number, counted from 1 over all calls.
   package var number: Int
   package var transport: Int
   package var transportProtocol: TransportProtocol
@@ -162,7 +162,7 @@ package struct ObservedPair: Hashable, Sendable {
   package var priority: UInt64 = 0
   /// Whether the pair uses a TURN server that was seen.
   package var isRelayed = false
-  /// Whether one of each end's checks succeeded.
+  /// Whether at least one check succeeded, for each end's checks.
   package var hasSucceeded = [false, false]
   /// Whether a nominating check succeeded.
   package var isNominated = false
@@ -186,7 +186,7 @@ package struct CarriedDatagram: Hashable, Sendable {
   /// The end that sent the datagram, and its candidate pair.
   package var from: Int
   package var pair: Int
-  /// The addresses within the pair.
+  /// The pair's addresses, the sender's first.
   package var tuple: FiveTuple
   package var at: Instant
   package var bytes: [UInt8]
@@ -252,7 +252,7 @@ package struct CoverageReport: Hashable, Sendable {
     case noKeys = "no-keys"
     /// The keys did not decrypt some packets.
     case notOpened = "not-opened"
-    /// Supplied SRTP keys decrypted no packet.
+    /// Supplied SRTP keys did not decrypt any packet.
     case unusedKey = "unused-key"
     /// Key logs contain secrets of associations that were not seen.
     case unusedKeyLog = "unused-key-log"
@@ -306,7 +306,7 @@ package struct CoverageReport: Hashable, Sendable {
   package var kind: Kind
   /// The affected transport; nil for the entire capture.
   package var transport: Int?
-  /// The number of packets, or of whatever the kind counts, so far.
+  /// The number of packets, or of other items that the kind counts, so far.
   package var count: UInt64
   /// What exactly is affected, or a hint for the user; may be empty.
   package var detail: String
@@ -319,7 +319,7 @@ package typealias CoverageKind = CoverageReport.Kind
 package struct ObserverSettings: Hashable, Sendable {
   /// Whether encrypted packets wait for keys that may arrive.
   package var awaitsKeys = true
-  /// The limits of waiting packets: their number per transport, and bytes in total.
+  /// Limits on waiting packets: their number per transport, and bytes in total.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
   /// The maximum number of paths; packets on any further path belong to no call.
@@ -328,28 +328,31 @@ package struct ObserverSettings: Hashable, Sendable {
   package var payloadTypes: [PayloadTypeMapping] = []
   /// Whether media without keys is treated as unencrypted even if it does not look like it.
   package var isClear = false
-  /// Whether FlexFEC streams are distinguished from the streams that they protect; false in takes
-  /// recorded before that.
+  /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
+  /// takes.
   package var repairsFully = true
   /// Whether packets may prove that a relay is at the other end than its port suggests, and whether
-  /// video inside RED is recognized; false in takes recorded before that.
+  /// video inside RED is recognized; false in older takes.
   package var judgesClosely = true
-  /// Whether an end may change its SRTP key during the call; false in takes recorded before that.
+  /// Whether an end may change its SRTP key during the call; false in older takes.
   package var followsKeys = true
+  /// Whether RTCP with a key identifier is decrypted even if its tag is longer than RTP's; false in
+  /// older takes.
+  package var findsIdentifiers = true
 
   package init() {}
 
-  /// The limit in takes that state none; with it, the final rows of all paths, two each, fit into
-  /// one step.
+  /// `pathsMaximum` in takes that do not state it, chosen so that the two final rows of each path
+  /// fit into one step.
   package static let formerPathsMaximum = 1 << 15
-  /// The default limit for new takes.
+  /// The default of `pathsMaximum` for new takes.
   package static let usualPathsMaximum = 1 << 14
 }
 
-/// A payload type's encoding.
+/// A payload type with the encoding that the user states for it.
 package struct PayloadTypeMapping: Hashable, Sendable {
   package var payloadType: UInt8
-  /// In lower case; `rtx` for retransmissions.
+  /// The encoding name in lower case; `rtx` for retransmissions.
   package var codec: String
   package var clockRate: UInt32
 

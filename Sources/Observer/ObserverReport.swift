@@ -5,7 +5,7 @@ struct ObserverReport {
   private var outbox = Outbox<Observer.Output>()
   private var coverage = CoverageLedger()
 
-  /// Swaps the outbox that is written to.
+  /// Exchanges the outbox to which outputs are appended for another one.
   mutating func exchange(_ other: inout Outbox<Observer.Output>) { swap(&outbox, &other) }
 
   mutating func emit(_ output: consuming Observer.Output) { outbox.append(output) }
@@ -43,7 +43,7 @@ struct CoverageLedger {
   private var places: [Place: Int] = [:]
   private static let rowsMaximum = 100_000
 
-  /// Counts an occurrence; returns a row if it is the first of its kind.
+  /// Counts an occurrence; returns a row if it is the first of its kind; otherwise nil.
   mutating func count(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     _ detail: @autoclosure () -> String = ""
@@ -71,8 +71,8 @@ struct CoverageLedger {
 /// Limits how many repeated reports a few packets can cause.
 ///
 /// A description is reported for each transport that it names, a stream with each new name of its
-/// source, and a path's streams whenever they move: a sender of such packets could otherwise fill a
-/// disk with a multiple of what it sends.
+/// source, and a path's streams whenever they move. Without a limit, the sender of such packets
+/// could fill a disk with many times the amount that it sends.
 struct ReportBudget {
   private static let descriptionBytesMaximum = 64 << 20
   private static let movedStreamsMaximum = 1 << 16
@@ -82,14 +82,14 @@ struct ReportBudget {
   private var descriptionBytes = 0
   private var movedStreams = 0
 
-  /// Returns whether a description of this size may be reported again.
+  /// Returns whether a description of this size may be reported again; if so, counts it.
   mutating func allows(descriptionBytes count: Int) -> Bool {
     guard descriptionBytes + count <= Self.descriptionBytesMaximum else { return false }
     descriptionBytes += count
     return true
   }
 
-  /// Returns whether this many streams may move.
+  /// Returns whether this many streams may move; if so, counts them.
   mutating func moves(streams count: Int) -> Bool {
     guard movedStreams + count <= Self.movedStreamsMaximum else { return false }
     movedStreams += count
@@ -107,7 +107,7 @@ struct ObserverTime {
 
   mutating func move(to instant: Instant) { now = instant }
 
-  /// Moves back to when a waiting packet arrived, within the limit.
+  /// Moves back to when a waiting packet arrived, but by no more than `admissionMaximum`.
   mutating func moveBack(to arrival: Instant) {
     if arrival < now { now = max(arrival, now - ObserverTime.admissionMaximum) }
   }

@@ -28,14 +28,15 @@ extension SocketAddress {
 /// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
-  /// The first relay path that carries this path.
+  /// The first relay path that carries this path; nil if none does.
   private var carrier: PathKey?
   private var isSeenRelayed = false
   /// The ends whose packets are seen outside of the relay.
   private(set) var isSeenDirectly = [false, false]
   /// Whether packets are seen on both sides of a relay and would count twice.
   private(set) var hasSeveralWays = false
-  /// The end behind a relay, whose local address stands for the relayed one until that is known.
+  /// The end behind a relay, whose local address is used in place of the relayed one until that is
+  /// known; nil if there is none.
   var relayedEnd: Int?
   /// The ends whose candidate address is not known.
   var isUnknown = [false, false]
@@ -83,7 +84,7 @@ struct RecentContents {
   }
 }
 
-/// The paths that were seen so far, and what each was found to be.
+/// The known paths of calls, and the paths that belong to no call.
 struct PathTable {
   enum Place: Equatable {
     /// A path, with the end that has the lower address.
@@ -96,7 +97,7 @@ struct PathTable {
   private(set) var paths: [ObservedPath] = []
   private var places: [PathKey: Place] = [:]
   private var ignored: [PathKey] = []
-  /// The last packet's path, which is most likely the next one's too.
+  /// The addresses of the last packet, which the next packet most likely has too.
   private var lastTuple: FiveTuple?
   private var lastFound: (path: Int, from: Int) = (0, 0)
 
@@ -128,7 +129,7 @@ struct PathTable {
     return paths.count - 1
   }
 
-  /// Changes one end's address on a path, which is then found by the old and the new one.
+  /// Changes one end's address on a path, which is then found by the old and the new address.
   ///
   /// - Returns: false if another path has the new addresses; packets with the old ones then belong
   ///   to that path.

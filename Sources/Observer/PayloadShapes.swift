@@ -6,9 +6,9 @@ package struct PayloadMeaning: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case; `rtx` for retransmissions.
   package var codec: String
-  /// In Hz.
+  /// The clock rate in Hz.
   package var clockRate: UInt32
-  /// Audio or video; nil if unknown.
+  /// The kind of media; nil if unknown.
   package var kind: MediaKind?
   package var how: Knowledge
   /// For retransmissions, the original packets' payload type if stated.
@@ -140,8 +140,8 @@ struct PayloadShapes {
       return nil
     }
 
-    /// Counts a payload if it is RED that carries the same type as earlier ones; returns whether it
-    /// is.
+    /// Counts a payload if it is RED with the same inner type as earlier payloads; returns whether
+    /// it was counted.
     mutating func isOfOneType(_ payload: RawSpan) -> Bool {
       guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
       if let innerType, innerType != inner.payloadType { return false }
@@ -168,11 +168,12 @@ struct PayloadShapes {
   /// Whether any payload could be parsed.
   var isReadable: Bool { !counts.isEmpty }
 
-  /// The most frequent payload type.
+  /// The most frequent payload type; nil before the first packet.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec proved by a key frame's start code; the start codes of H.264 and AV1 are so short
-  /// that audio contains them by chance.
+  /// The codec proved by a key frame's start code; nil if there was none.
+  ///
+  /// The start codes of H.264 and AV1 are so short that audio contains them by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }
@@ -199,12 +200,12 @@ struct PayloadShapes {
     return isVideo && main.innerVideo != nil ? "red" : nil
   }
 
-  /// The payload type and codec of video inside RED.
+  /// The payload type and codec of video inside RED; nil if there is none.
   var innerVideo: (type: UInt8, codec: String)? {
     main?.innerVideo.map { ($0.type, $0.codec) }
   }
 
-  /// Examines an unencrypted packet.
+  /// Runs each codec's test on the payload of an unencrypted packet.
   mutating func add(_ header: RTPHeader, _ packet: RawSpan, _ spacing: StreamClock.Spacing) {
     guard header.payload.count > 2, header.payload.upperBound <= packet.byteCount else { return }
     var place = counts.firstIndex { $0.type == header.payloadType }
@@ -288,8 +289,8 @@ struct PayloadShapes {
     return sample.beginsTime.map { $0 == begins || !$0 && first & 0x10 != 0 } ?? true
   }
 
-  /// Tests VP9's descriptor: frames begin and end where timestamp and marker say (RFC 9628 section
-  /// 4.2).
+  /// Tests VP9's descriptor: a packet with the marker must end a frame, and the first packet of a
+  /// timestamp must begin one (RFC 9628 section 4.2).
   private static func isVP9(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     let (begins, ends) = (first & 0x08 != 0, first & 0x04 != 0)
@@ -327,8 +328,8 @@ struct PayloadShapes {
       || type == 49
   }
 
-  /// Tests AV1's aggregation header (AV1 RTP section 4.4): reserved bits are 0, a new timestamp
-  /// does not continue an OBU, and it begins with a valid one.
+  /// Tests AV1's aggregation header (AV1 RTP section 4.4): reserved bits are 0, and a new timestamp
+  /// begins with a valid OBU rather than the continuation of one.
   private static func isAV1(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x07 == 0 else { return false }

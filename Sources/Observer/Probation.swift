@@ -3,8 +3,8 @@ import ICE
 import RTP
 import Wire
 
-/// Holds packets that look like RTP of an unannounced call, until a source continues as RTP does
-/// (RFC 3550 appendix A.1).
+/// Holds packets that look like RTP of an unannounced call, until the packets of one source follow
+/// one another as in RTP (RFC 3550 appendix A.1).
 ///
 /// Each SSRC on a path is judged separately, because streams may alternate and both ends send.
 /// Packets wait for the verdict, within limits per path and in total, and are then released to the
@@ -20,7 +20,7 @@ struct Probation {
   /// The number of packets without a verdict after which a path is not a call: four per source, one
   /// more than a source needs.
   private static let attemptsMaximum = 4 * sourcesMaximum
-  /// The limits of waiting packets: number and bytes per path, and bytes in total.
+  /// Limits on waiting packets: number and bytes per path, and bytes in total.
   private static let packetsMaximum = attemptsMaximum
   private static let pathBytesMaximum = 512 << 10
   private static let bytesMaximum = 16 << 20
@@ -46,7 +46,7 @@ struct Probation {
   }
 
   private struct Candidate {
-    /// Identifies the trial.
+    /// Distinguishes the trial from earlier ones on the same path.
     var number: UInt64
     var packets: [Packet] = []
     var bytes = 0
@@ -88,7 +88,7 @@ struct Probation {
   enum Verdict {
     case call([Packet])
     case notYet
-    /// Not a call, or beyond the limits.
+    /// Not RTP or RTCP, or still not proved to be a call after the maximum number of packets.
     case ignored
   }
 
@@ -100,13 +100,13 @@ struct Probation {
   private var bytes = 0
 
   mutating func examine(_ packet: Packet) -> Verdict {
-    // The ports of DNS, mDNS and NTP.
+    // Traffic of DNS, mDNS and NTP is never a call.
     let ports = [packet.tuple.source.port, packet.tuple.destination.port]
     guard !ports.contains(53), !ports.contains(5353), !ports.contains(123) else { return .ignored }
     let kind = DatagramClass(packet.bytes.span.bytes)
     guard kind == .rtp || kind == .rtcp else { return .ignored }
     let (key, isFromLow) = PathKey.of(packet.tuple)
-    // Removed during the change, so that its packets are not copied.
+    // The trial is removed while it changes, so that its packets are not copied.
     var candidate = trials.removeValue(forKey: key) ?? begin(key)
     bytes -= candidate.bytes
     candidate.attempts += 1
@@ -157,8 +157,10 @@ struct Probation {
 
 // MARK: - PathTrials
 
-/// Holds packets on unannounced paths until they are identified: a few datagrams on a few paths;
-/// the oldest path is dropped if there are too many.
+/// Holds packets on unannounced paths until they are identified.
+///
+/// It keeps a few datagrams on each of a few paths, and drops the oldest path if there are too
+/// many.
 struct PathTrials<State> {
   enum Verdict {
     /// The path belongs to a call, with these datagrams.
@@ -183,7 +185,8 @@ struct PathTrials<State> {
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
 
-  /// Examines a datagram.
+  /// Examines a datagram, and returns all of its path's datagrams once they prove to belong to a
+  /// call.
   ///
   /// - Parameter judge: returns whether the path belongs to a call; nil if undecided.
   mutating func judge(
@@ -240,11 +243,10 @@ extension PathTrials<ContentEvidence> {
 
 /// Measures how certainly contents belong to a call, judged by their bytes alone.
 ///
-/// Each match adds its bits: 32 for a magic cookie, two for a version. A misinterpreted frame may
-/// match by chance once, but hardly several times.
+/// Each match adds the bits that it compares: 32 for a magic cookie, two for a version. A
+/// misinterpreted frame may match by chance once, but hardly several times.
 struct ContentEvidence {
   private static let enough = 40
-  /// The maximum number of sources to compare.
   private static let sourcesMaximum = 16
 
   private var bits = 0
@@ -254,7 +256,7 @@ struct ContentEvidence {
   /// Whether a coincidence is very unlikely.
   var isEnough: Bool { bits >= Self.enough }
 
-  /// Adds contents; returns false if no protocol of a call has them (RFC 7983).
+  /// Judges contents; returns false if they belong to no protocol of calls (RFC 7983).
   mutating func add(_ bytes: RawSpan) -> Bool {
     switch DatagramClass(bytes) {
     case .stun: return addSTUN(bytes)

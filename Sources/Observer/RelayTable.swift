@@ -9,10 +9,12 @@ struct RelayTable {
     /// The datagram inside, with its addresses.
     ///
     /// If the channel's binding was not seen, the peer is 0.0.0.0 with the channel number as its
-    /// port; if the allocation was not seen, the client's own address stands for the relayed one.
+    /// port. If the allocation was not seen, the client's own address replaces the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
-    /// A channel was bound to a peer. Earlier data on the channel was recorded under the given
-    /// placeholder addresses; `peer` is the real one.
+    /// A channel was bound to a peer.
+    ///
+    /// Earlier data on the channel was recorded under the given placeholder addresses; `peer` is
+    /// the real one.
     case bound(FiveTuple, peer: SocketAddress)
     case control
     case none
@@ -22,7 +24,7 @@ struct RelayTable {
     var client: SocketAddress
     var server: SocketAddress
     var transport: TransportProtocol
-    /// The relayed address; the client's own until it is seen.
+    /// The relayed address; until it is seen, the client's own address.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
     /// ChannelBind requests without a response.
@@ -63,8 +65,8 @@ struct RelayTable {
   /// Returns whether the address was allocated to a client that was seen.
   func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
 
-  /// Returns the client behind an address: a relayed one, or the client's own if the relayed one
-  /// was not seen.
+  /// Returns the client behind an address, which is its relayed address or, if that was not seen,
+  /// its own; nil if there is none.
   func client(behind address: SocketAddress) -> SocketAddress? {
     clients[address] ?? (bareClients.contains(address) ? address : nil)
   }
@@ -75,13 +77,13 @@ struct RelayTable {
   /// Returns whether a path is between a client and its server.
   func isRelayPath(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] != nil }
 
-  /// Returns whether the address stands for a peer that was not seen.
+  /// Returns whether the address is a placeholder for a peer that was not seen.
   static func isPlaceholder(_ address: SocketAddress) -> Bool {
     address.ip == IPAddress(ipv4: 0)
   }
 
-  /// Records a relayed address that the other end's responses revealed; data is processed as
-  /// before.
+  /// Records a relayed address that the other end's responses revealed, without changing how data
+  /// is processed.
   mutating func record(relayed: SocketAddress, of client: SocketAddress) {
     guard clients.count < 4 * Self.relaysMaximum else { return }
     clients[relayed] = clients[relayed] ?? client
@@ -92,7 +94,7 @@ struct RelayTable {
     if clients[relayed] == client { clients[relayed] = nil }
   }
 
-  /// Handles a TURN message (other than Binding).
+  /// Handles a STUN message with a TURN method (RFC 8656).
   mutating func receive(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
     case (.allocate, .request), (.refresh, .request), (.createPermission, .request):
@@ -159,11 +161,12 @@ struct RelayTable {
     return true
   }
 
-  /// Returns the end that this TCP connection shares with the connection of a known relay, which is
-  /// the server, because a client opens a new port for each connection.
+  /// Returns the end that this TCP connection shares with a known relay's connection; nil if there
+  /// is none.
   ///
-  /// Over UDP, a client may use one port for several servers. If a known relay's client turns out
-  /// to be the server, that guess is corrected.
+  /// The shared end is the server, because a client opens a new port for each connection. Over UDP,
+  /// a client may use one port for several servers. If a known relay's client turns out to be the
+  /// server, that guess is corrected.
   private mutating func sharedEnd(_ tuple: FiveTuple) -> SocketAddress? {
     guard tuple.transport == .tcp, tuple.source != tuple.destination else { return nil }
     for place in relays.indices where relays[place].transport == .tcp {
@@ -176,7 +179,7 @@ struct RelayTable {
     return nil
   }
 
-  /// Replaces a guess about which end is the client with certainty.
+  /// Settles which end of a relay's path is the client, if that was only a guess.
   private mutating func settle(_ place: Int, client: SocketAddress) {
     guard relays[place].isGuessed else { return }
     relays[place].isGuessed = false
@@ -193,7 +196,7 @@ struct RelayTable {
     corrections.append(Correction(client: server, server: former))
   }
 
-  /// Learns the address at which an end of a relayed path is seen by the other end.
+  /// Learns the address at which one end of a relayed path is seen by the other.
   ///
   /// A relayed address belongs to the server's host. So if a client is seen at its own address, or
   /// a peer at the client's host, the relay was guessed at the wrong end.
@@ -224,11 +227,11 @@ struct RelayTable {
     return evidence.add(bytes.extracting(data)) || isTruncated
   }
 
-  /// Decides which of two hosts is the relay: a known one, the one at a well-known port (RFC 8656
-  /// section 4, and ports that pass firewalls), the one with a public address, or the one at the
-  /// lower port.
+  /// Decides which of two hosts is the relay.
   ///
-  /// The last two are guesses, which the relayed packets may refute.
+  /// A known relay takes precedence over a well-known port (RFC 8656 section 4, and ports that pass
+  /// firewalls). Otherwise, it is the host with a public address, or the one with the lower port.
+  /// These two are guesses, which the relayed packets may refute.
   private static func serverIsDestination(
     _ tuple: FiveTuple, _ servers: Set<IPAddress>
   ) -> (Bool, isSure: Bool) {

@@ -3,7 +3,7 @@ import RTP
 import SDP
 import Wire
 
-/// Supplied and observed descriptions, by their ICE credentials.
+/// Supplied and observed descriptions, indexed by ICE credentials, text and media port.
 struct SignaledDescriptions {
   /// A description with cached fields.
   struct Entry {
@@ -14,7 +14,8 @@ struct SignaledDescriptions {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
-    /// Whether the description's media is encrypted; nil if it has no media.
+    /// Whether the description's media is encrypted; nil if it has no media, or if encryption is
+    /// optional.
     var protectsMedia: Bool?
     /// The keys for the packets of the description's author (RFC 4568).
     var srtpKeys: [SRTPKey] = []
@@ -39,7 +40,7 @@ struct SignaledDescriptions {
 
   /// Adds a description.
   ///
-  /// - Returns: its number; nil for other text, or over the limits.
+  /// - Returns: its number; nil if the text cannot be parsed or there are too many descriptions.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
     if let known = byText[text] { return known }
     guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
@@ -88,7 +89,7 @@ struct SignaledDescriptions {
   func hasAddress(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
     let document = entries[number].document
-    // The session-level `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
+    // The session level may state the address, as in `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
     let session = document.lines.lazy.compactMap { line -> String? in
       guard case .other(UInt8(ascii: "c"), let value) = line else { return nil }
       return value.split(separator: " ").last.map(String.init)
@@ -118,9 +119,9 @@ extension SignaledDescriptions {
   /// A media source that a description announces.
   struct Source {
     var mid: String?
-    /// The source whose packets this one retransmits.
+    /// The source whose packets this one retransmits; nil for other sources.
     var repairs: UInt32?
-    /// The source that this one protects with FlexFEC, and the one that protects this one.
+    /// The source that this one protects with FlexFEC, and the source that protects this one.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?
@@ -153,7 +154,7 @@ extension SignaledDescriptions {
     return sources
   }
 
-  /// Extracts the fields that packets need.
+  /// Extracts the fields that are needed to process packets.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
@@ -188,7 +189,8 @@ extension SignaledDescriptions.Entry {
 
 // MARK: - SignalingText
 
-/// Descriptions in SIP over UDP (RFC 3261 section 18).
+/// Finds session descriptions in SIP messages over UDP (RFC 3261 section 18), and in message
+/// bodies.
 package enum SignalingText {
   private static let lengthMaximum = 64 << 10
   private static let descriptionsMaximum = 8
@@ -236,7 +238,8 @@ package enum SignalingText {
 }
 
 extension [UInt8] {
-  /// Returns the index of other bytes at or after an index.
+  /// Returns the index of the first occurrence of other bytes at or after an index; nil if there is
+  /// none.
   fileprivate func place(of other: [UInt8], from start: Int) -> Int? {
     guard let first = other.first, count >= other.count, start <= count - other.count else {
       return nil

@@ -1,7 +1,8 @@
 import RTP
 import Wire
 
-/// Infers a stream's contents from its packets if nothing states them, and how certain that is.
+/// Infers a stream's contents from its packets if nothing states them, and determines how certain
+/// the result is.
 ///
 /// Codecs are recognized by payload headers if those are readable, clocks by the growth of
 /// timestamps. Both are judged again, less and less often, as packets arrive, because an initial
@@ -25,13 +26,15 @@ struct StreamDeduction {
   /// The video that RED carries, if any.
   private(set) var inner: PayloadMeaning?
 
+  /// Creates a deduction that has seen no packets.
+  ///
   /// - Parameter isClose: whether payloads are examined as closely as in current takes.
   init(isClose: Bool = true) { shapes = PayloadShapes(isClose: isClose) }
 
   mutating func stop() { isOver = true }
 
-  /// Examines a packet; returns its payload type's encoding once it is clear enough, and again
-  /// whenever it changes.
+  /// Examines a packet; returns its payload type's encoding once it is clear enough and whenever it
+  /// changes, otherwise nil.
   mutating func examine(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
@@ -76,7 +79,8 @@ struct StreamDeduction {
     }
   }
 
-  /// Records a packet that matches another stream; returns that stream once it is clear.
+  /// Records a packet that matches another stream; returns that stream once it is clear, until then
+  /// nil.
   ///
   /// A match repeats a recent sequence number and timestamp from the stream (RFC 4588 section 4).
   mutating func examineRepair(of ssrc: UInt32) -> UInt32? {
@@ -110,7 +114,8 @@ struct StreamDeduction {
     {
       return "vp9"
     }
-    // An H.264 sequence parameter set, alone or first in an aggregate (RFC 6184 section 5.2).
+    // H.264 begins with a sequence parameter set, alone or first in an aggregate (RFC 6184 section
+    // 5.2).
     let first = payload.byte(at: 0)
     if first & 0x9f == 7, count >= 4, [66, 77, 88, 100].contains(payload.byte(at: 1)) {
       return "h264"
@@ -142,7 +147,7 @@ struct StreamDeduction {
 struct StreamClock {
   /// The relation of a packet to the previous one.
   enum Spacing {
-    /// The packet is the first one, or packets in between are missing.
+    /// The packet does not directly follow another one, or its timestamp went back or jumped.
     case unknown
     /// The packet has the same timestamp.
     case sameTime
@@ -168,11 +173,11 @@ struct StreamClock {
   private var steps: [(ticks: UInt32, count: Int)] = []
   private var stepCount = 0
   private var sameTimes = 0
-  /// The number of packets with an earlier timestamp than the previous one.
+  /// The number of packets that directly follow one with a later timestamp.
   private var backwards = 0
   private var types: [(type: UInt8, count: Int)] = []
 
-  /// The most frequent payload type.
+  /// The most frequent payload type; nil before the first packet.
   var payloadType: UInt8? { types.max { $0.count < $1.count }?.type }
 
   /// Counts a packet; returns how it relates to the previous one.
@@ -209,12 +214,12 @@ struct StreamClock {
     return .step(step)
   }
 
-  /// The most frequent step.
+  /// The most frequent step; 0 before there is one.
   private var usualStep: (ticks: UInt32, count: Int) {
     steps.max { $0.count < $1.count } ?? (0, 0)
   }
 
-  /// Whether packets repeatedly share a timestamp, as those of a video frame do.
+  /// Whether packets repeatedly share a timestamp, as the packets of a video frame do.
   private var sharesTimes: Bool { sameTimes >= 2 && sameTimes * 50 > stepCount }
 
   var isVideo: Bool { sharesTimes || rate == 90_000 }
@@ -230,8 +235,8 @@ struct StreamClock {
     if sharesTimes { return error(90_000) < max(tolerance, 0.12) ? 90_000 : nil }
     let even = Self.audioRates.filter { error($0) < tolerance && steps(evenly: $0) }
     if let best = even.min(by: { error($0) < error($1) }) { return best }
-    // Frames with one packet each, or audio with uneven steps: the elapsed time decides. After a
-    // second the usual clock rates are distinguishable.
+    // For frames with one packet each, or audio with uneven steps, the elapsed time decides. After
+    // a second the usual clock rates are distinguishable.
     guard backwards * 5 <= stepCount else { return nil }
     guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
       return nil
@@ -257,7 +262,8 @@ struct StreamClock {
 /// Infers a transport's header extensions from their contents if no description lists them: numbers
 /// that count across all streams, times that advance with the clock, audio levels, constant names.
 struct ExtensionDeduction {
-  /// The number of packets to examine, and the number before the first inference.
+  /// The number of packets to examine, and how many of them must have an extension that is not
+  /// text.
   private static let packetsMaximum = 600
   private static let packetsMinimum = 60
 
@@ -265,13 +271,13 @@ struct ExtensionDeduction {
   private struct Element {
     var count = 0
     var lengths: Set<Int> = []
-    /// The last 16-bit number by sending end.
+    /// Each end's last value, read as a 16-bit number.
     var numbers: [UInt16?] = [nil, nil]
     var counting = 0
     var times: [(value: UInt32, at: Instant)?] = [nil, nil]
     var timing = 0
     var isText = true
-    /// Each source's text, while it is constant.
+    /// Each source's latest value, if it is printable text.
     var texts: [UInt32: [UInt8]] = [:]
     var textChanges = 0
     var onFrames = 0
@@ -292,7 +298,7 @@ struct ExtensionDeduction {
       if value.byteCount == 3 {
         let time = UInt32(value.uint16(at: 0)) << 8 | UInt32(value.byte(at: 2))
         if let last = times[end] {
-          // A 24-bit fixed-point time in seconds with 18 fractional bits.
+          // The value is a 24-bit fixed-point time in seconds with 18 fractional bits.
           let passed = Double((time &- last.value) & 0xff_ffff) / 262_144
           if abs(passed - (now - last.at).seconds) < 0.05 { timing += 1 }
         }
@@ -319,7 +325,7 @@ struct ExtensionDeduction {
     elements = [:]
   }
 
-  /// Examines a packet; returns the extensions once they are clear.
+  /// Examines a packet; with the last one to examine, returns the extensions found; otherwise nil.
   mutating func examine(
     _ header: RTPHeader, _ bytes: RawSpan, from end: Int, kind: MediaKind?, at now: Instant
   ) -> HeaderExtensionMap? {
@@ -348,7 +354,8 @@ struct ExtensionDeduction {
       } else if element.lengths == [3], element.timing * 10 > element.count * 8 {
         uri = .absoluteSendTime
       } else if element.isText, element.textChanges == 0 {
-        // Section names come first; encoding names are on video frames only.
+        // The first constant text is the section's name (MID). Another one that only video frames
+        // have is the encoding's name (RID).
         let isEncoding = map.mid != 0 && element.onFrames == element.count
         uri = isEncoding ? .streamID : .mid
       } else if element.lengths == [1], element.onFrames == 0 {

@@ -4,7 +4,7 @@ package import Wire
 
 /// A call's RTP stream: the packets with one SSRC from one end.
 package struct ObservedStream: Hashable, Sendable {
-  /// Counted from 1 over all calls.
+  /// The stream's number, counted from 1 over all calls.
   package var number: Int
   package var transport: Int
   /// The end that sends the stream.
@@ -14,21 +14,21 @@ package struct ObservedStream: Hashable, Sendable {
   package var payloads: [PayloadMeaning] = []
   /// The MID of the stream's section, if known.
   package var mid: String?
-  /// The RID of a simulcast encoding.
+  /// The RID of a simulcast encoding; nil for other streams.
   package var streamID: String?
-  /// The CNAME, which all of an end's streams share.
+  /// The CNAME, which all of an end's streams share; nil if it is unknown.
   package var canonicalName: String?
-  /// The stream whose packets this one retransmits (RFC 4588).
+  /// The stream whose packets this one retransmits (RFC 4588); nil for other streams.
   package var repairs: UInt32?
   package var repairsHow: Knowledge?
-  /// The stream whose lost packets this FlexFEC stream recovers (RFC 8627).
+  /// The stream whose lost packets this FlexFEC stream recovers (RFC 8627); nil for other streams.
   package var protects: UInt32?
   /// The FlexFEC source that protects this stream, if a description names it.
   package var protectedBy: UInt32?
-  /// Whether all known descriptions list a FEC format.
+  /// Whether all known descriptions list ULPFEC.
   package var agreesOnCorrection = false
 
-  /// Audio or video; nil if unknown.
+  /// The kind of media; nil if unknown.
   package var kind: MediaKind? { payloads.lazy.compactMap(\.kind).first }
   /// The clock rate of the first payload type with one, in Hz; 0 if unknown.
   package var clockRate: UInt32 { payloads.first { $0.clockRate > 0 }?.clockRate ?? 0 }
@@ -65,7 +65,7 @@ struct StreamTable {
     var lastTime: UInt32 = 0
     /// Whether a packet had header extensions, which may include the mid.
     var hasExtensions = false
-    /// The number of names that RTCP has assigned to it.
+    /// The number of names that RTCP has assigned to the stream.
     var names = 0
     /// The number of packets that could not be decrypted.
     var sealedPackets: UInt64 = 0
@@ -83,9 +83,9 @@ struct StreamTable {
   private var places: [Key: Int] = [:]
   /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// The maximum number of streams with an SSRC that are searched for one that continues elsewhere.
+  /// How many of an SSRC's streams are searched for one that continues on another transport.
   private static let candidatesMaximum = 64
-  /// The last packet's stream, which is often the next one's too.
+  /// The last packet's stream, which is often the next packet's too.
   private var last: (key: Key, index: Int)?
 
   /// Returns the index of a packet's stream; nil if it is new.
@@ -146,7 +146,7 @@ struct UnprovenStreams {
     var size: Int
   }
 
-  /// The limits of waiting sources: per transport and in total, and their bytes.
+  /// Limits on waiting sources: per transport and in total, and their bytes.
   private static let transportMaximum = 64
   private static let countMaximum = 4096
   private static let bytesMaximum = 16 << 20
@@ -155,14 +155,14 @@ struct UnprovenStreams {
 
   /// Waiting packets by transport, oldest first, each with its number.
   private var byTransport: [Int: [(number: UInt64, packet: Packet)]] = [:]
-  /// In order of arrival; may include packets that no longer wait.
+  /// The packets in order of arrival; may include some that no longer wait.
   private var order = Deque<(transport: Int, number: UInt64)>()
   private var begun: UInt64 = 0
   private var count = 0
   private var bytes = 0
 
   /// Holds a packet; if its source's waiting packet has a number close to it, returns that packet
-  /// and holds neither.
+  /// and holds neither; returns nil otherwise.
   ///
   /// - Parameter dropped: incremented by the number of packets dropped for lack of room.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
@@ -241,7 +241,7 @@ package struct SourceReception: Sendable {
   package private(set) var restarts: UInt64 = 0
   package private(set) var first: Instant?
   package private(set) var last: Instant?
-  /// In units of the RTP clock (RFC 3550 appendix A.8).
+  /// The current jitter, in units of the RTP clock (RFC 3550 appendix A.8).
   package private(set) var jitter: Double = 0
   package private(set) var maximumJitter: Double = 0
   private var jitterSum: Double = 0
@@ -341,8 +341,8 @@ package struct SourceReception: Sendable {
       return false
     }
     guard step > 0, let last else { return true }
-    // If the step matches the number of packets usual for that time within a factor of two, they
-    // are missing.
+    // If the step matches the number of packets usual for that time within a factor of two, those
+    // packets are missing.
     let usual = Double(packets) * (arrival - last).seconds
     let missing = Double(step) * (last - first).seconds
     return !(missing >= usual / 2 && missing <= usual * 2)

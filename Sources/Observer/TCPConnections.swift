@@ -11,10 +11,10 @@ struct TCPConnections {
     case text([UInt8])
   }
 
-  /// The result of newly received bytes.
+  /// The messages that newly received bytes completed.
   struct Outcome {
     var messages: [Message] = []
-    /// The reason that the rest cannot be read.
+    /// The reason that the rest cannot be read; nil as long as it can be read.
     var obstacle: CoverageReport.Kind?
     var detail = ""
   }
@@ -32,8 +32,8 @@ struct TCPConnections {
   private static let heldMaximum = 32 << 20
 
   private var contents: [FiveTuple: Content] = [:]
-  /// Connections in order of their beginnings, with numbers: addresses may be reused, and removing
-  /// an ended connection must not affect a newer one.
+  /// Connections in the order in which they began, numbered because addresses may be reused:
+  /// removing an ended connection must not affect a newer one.
   private var order = Deque<(tuple: FiveTuple, number: UInt64)>()
   private var numbers: [FiveTuple: UInt64] = [:]
   private var begun: UInt64 = 0
@@ -64,7 +64,8 @@ struct TCPConnections {
     return outcome
   }
 
-  /// Skips missing bytes.
+  /// Skips missing bytes: framed messages are searched for again, but HTTP is no longer read after
+  /// a gap.
   private func pass(over content: inout Content, _ tuple: FiveTuple, _ outcome: inout Outcome) {
     switch content {
     case .opaque: return
@@ -223,8 +224,8 @@ struct FramedStream {
   /// Begins at the start of a frame.
   init(_ framing: Framing) { self.framing = framing }
 
-  /// Starts within a stream, at the first frames that are hardly a coincidence; fails if there are
-  /// none.
+  /// Starts within a stream, at the first frames that are unlikely to be a coincidence; fails if
+  /// there are none.
   ///
   /// - Parameter searched: how many bytes the previous attempt had.
   init?(finding framing: Framing, in bytes: [UInt8], after searched: Int) {
@@ -282,7 +283,8 @@ struct FramedStream {
     return false
   }
 
-  /// Returns the offset of the first consecutive frames that look like a call.
+  /// Returns the offset of the first consecutive frames that look like a call; nil if there are
+  /// none.
   private static func firstFrames(in bytes: [UInt8], _ framing: Framing) -> Int? {
     let span = bytes.span.bytes
     return bytes.indices.first { place in

@@ -17,9 +17,9 @@ struct TransportFollower {
   private(set) var hosts: Set<IPAddress> = []
   /// The selected paths by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
-  /// The path on which the transport was discovered.
+  /// The path on which the transport was discovered; nil if it has no path yet.
   private(set) var firstPath: Int?
-  /// Both ends' streams, by index.
+  /// The indices of both ends' streams.
   private(set) var streams: [Int] = []
   private(set) var hasSent = [false, false]
   var hasSentMedia = [false, false]
@@ -52,7 +52,7 @@ struct TransportFollower {
 
   mutating func describe(_ end: Int, _ description: Int) { descriptions[end] = description }
 
-  /// Returns whether an end's address has yet to be reported.
+  /// Records an end's address; returns whether it has yet to be reported.
   mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
     guard addresses.count < TransportFollower.addressesMaximum else { return false }
     hosts.insert(address.ip)
@@ -63,7 +63,7 @@ struct TransportFollower {
 
   // MARK: Pairs
 
-  /// The path selected for RTP, or the one for separate RTCP if there is none.
+  /// The path selected for RTP, or the path selected for separate RTCP if RTP has none.
   var selectedPath: Int? { choices[0].selected ?? choices[1].selected }
 
   func selectedPath(_ component: UInt8) -> Int? { choices[component == 2 ? 1 : 0].selected }
@@ -78,7 +78,8 @@ struct TransportFollower {
     if addresses[key] != nil { addresses[key] = priority }
   }
 
-  /// Updates the selection of a component's pair; returns the previous path if it changed.
+  /// Updates the selection of a component's pair; returns whether it changed, and the path selected
+  /// before.
   mutating func choose(
     _ component: UInt8, _ change: (inout PairChoice) -> Bool
   ) -> (isChanged: Bool, before: Int?) {
@@ -131,7 +132,7 @@ struct CallTable {
   private var byFragments: [String: Int] = [:]
   /// Transports that ever had a username fragment at either end, in order.
   private var byFragment: [String: [Int]] = [:]
-  /// Each call's transports, and those that ever had a description, in order.
+  /// Each call's transports, and the transports that ever had a given description, in order.
   private var byCall: [Int: [Int]] = [:]
   private var byDescription: [Int: [Int]] = [:]
 
@@ -164,8 +165,8 @@ struct CallTable {
     return calls[call - 1]
   }
 
-  /// Returns the next call that has waited long enough, or any waiting call at the end, and names
-  /// its ends by its first addresses.
+  /// Names the ends of the next call after its first addresses if it has waited long enough, or in
+  /// any case if `now` is nil; returns the call, or nil if there is none.
   mutating func nameNext(at now: Instant?) -> ObservedCall? {
     guard let first = unnamed.first else { return nil }
     if let now, calls[first - 1].began + Self.patience > now { return nil }

@@ -18,7 +18,8 @@ import Wire
 /// records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER` also alters the pcap files in
 /// a folder, with key logs of the same names.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInCapturesTests {
-  /// The seconds that one import may take, and the bytes of memory that all of them may use.
+  /// The seconds that one import may take, and the bytes of memory that all imports together may
+  /// use.
   private static let secondsMaximum = 20.0
   private static let memoryMaximum = 1 << 30
   /// One in this many takes is replayed, and one in this many captures becomes a take per call.

@@ -5,7 +5,7 @@ import Testing
 
 /// Optional decoders, fed arbitrary frames: each frame is decoded or rejected.
 ///
-/// They take 4 in a thousand of the inputs that `AnyBytesTests` distributes.
+/// They use 4 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite struct AnyBytesInDecodersTests {
   /// Parameter sets for 64x44 pixels, and the start of a slice.
   private static let h264: [UInt8] =

@@ -8,7 +8,7 @@ import Wire
 /// A room may face any server: messages arrive mutated, late, twice, in any order or never, while
 /// the room sends requests and connections open and close.
 ///
-/// It takes 10 in a thousand of the inputs that `AnyBytesTests` distributes.
+/// It uses 10 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInRoomsTests {
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")

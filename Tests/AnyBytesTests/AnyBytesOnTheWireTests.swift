@@ -6,7 +6,7 @@ import Wire
 
 /// Captures, key logs and observed packets may contain any bytes.
 ///
-/// They take 50 in a thousand of the inputs that `AnyBytesTests` distributes.
+/// They use 50 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesOnTheWireTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 

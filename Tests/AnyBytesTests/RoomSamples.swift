@@ -21,8 +21,8 @@ enum RoomSamples {
     participant: "ann", session: "s", isResumed: false, members: [member],
     ICEServers([ICEServerConfiguration(urls: ["stun:s.example"])]))
 
-  /// Messages of Retake's own room server; the join reply appears twice, because all else waits for
-  /// it.
+  /// Messages of Retake's own room server; the join reply appears several times, because everything
+  /// else waits for it.
   static let room: [String] =
     ([
       joined, joined, joined,
@@ -41,7 +41,7 @@ enum RoomSamples {
       .ended(RoomEnding(.kicked)), .moved(url: "wss://three.example/"),
     ] as [RoomNotice]).map(\.text)
 
-  /// Requests that participants send to it.
+  /// Requests that participants send to a room server.
   static let requests: [String] =
     ([
       .join(RoomJoin(room: "r", metadata: "{}"), resumes: "s"),

@@ -2,7 +2,7 @@ import AudioSession
 import Lab
 import Testing
 
-/// The device operations that change the mode.
+/// Which device operations a change of mode causes, and in which order.
 struct AudioModeTests {
   private typealias Operation = AudioDeviceOperation
 
@@ -90,7 +90,7 @@ struct AudioModeTests {
     }
     #expect(operation.name == name && session.operations.count == count)
     #expect(!session.snapshot.isLocked)
-    // The next call is not affected.
+    // The failure does not affect the next call.
     session.failures = [:]
     #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == .done)
   }

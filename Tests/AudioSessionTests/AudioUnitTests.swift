@@ -102,7 +102,7 @@ struct AudioUnitTests {
     session.call(.openConnection(1, sends: false, receives: true))
     #expect(session.operations.contains(.requestPermission))
     #expect(session.snapshot.recording == "stopped" && session.snapshot.playout == "playing")
-    // Without the flag, permission is not requested.
+    // Without the option, a connection that only receives does not request permission.
     let usual = VirtualAudioSession()
     usual.call(.openConnection(1, sends: false, receives: true))
     #expect(!usual.operations.contains(.requestPermission))

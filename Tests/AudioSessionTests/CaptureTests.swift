@@ -59,7 +59,7 @@ struct CaptureTests {
       #expect(session.deliver(chunk) == .success(rate / 50))
       session.wait(.milliseconds(20))
     }
-    // A second of audio, except what the filter still holds.
+    // A second of audio, minus what the resampling filter still holds.
     #expect((98...100).contains(session.blocks.count))
     #expect(session.blocks.allSatisfy { $0.block.channels == 1 && $0.block.frameCount == 480 })
     let level = session.blocks[50].block.samples

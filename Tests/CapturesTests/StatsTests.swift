@@ -28,7 +28,7 @@ struct StatsTests {
     for place in Set([0, all.count / 2, all.count - 1]).sorted() {
       let sampled = all[place]
       let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)
-      // The observed ends of a relay are peers, too, and come first.
+      // Found by number: in the replay, a relay's observed ends precede its legs.
       let number = Int64(sampled.peer)
       let recorded = try #require(
         try StatSamples(path: path, at: at).peers.first { $0.number == number })

@@ -11,7 +11,8 @@ class Change:
     file: str
     before: str
     after: str
-    # The layers of which the report has to name one: where the change first shows in any capture.
+    # The layers in which the change may show first in a capture: the report has to name one of
+    # them.
     layers: tuple[str, ...]
 
     @property

@@ -31,7 +31,7 @@ let run = VerificationRun(
 print(run.json)
 """
 
-# Package.swift has another name for the environment.
+# Package.swift reads the environment through `Context` instead of `ProcessInfo`.
 MANIFEST_SWITCH = """
 func isChanged(_ name: String) -> Bool { Context.environment["RETAKE_CHANGE"] == name }
 """

@@ -6,7 +6,7 @@ without its switch, and has to fail or time out with it.
 
     rows.py             all supported rows
     rows.py KA5,TW7     these rows
-    rows.py turn        a tenth of them, another tenth in each commit
+    rows.py turn        a twentieth of them, another twentieth in each commit
 """
 
 import json
@@ -24,7 +24,7 @@ from changes import CHANGES
 from copy_of_sources import COPY, ROOT
 
 # The number of commits in which every row gets its turn.
-TURNS = 10
+TURNS = 20
 # The time limit for a test without its switch, in seconds.
 PATIENCE = 600
 

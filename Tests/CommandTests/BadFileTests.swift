@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files that are no takes, and damaged takes: every verb exits with one sentence and status 65.
+/// Files that are not takes, and damaged takes: every verb exits with one sentence and status 65.
 struct BadFileTests {
   private func expectRefusal(_ path: String, _ words: String) async throws {
     for verb in [

@@ -8,12 +8,12 @@ struct DebugCommandsTests {
   }
 
   @Test(arguments: [
-    ("fly", "no command"), ("help fly", "no command"), ("continue 5", "takes nothing more"),
-    ("mark here", "takes nothing more"), ("seek", "takes a place"), ("seek nowhere", "nowhere"),
+    ("fly", "no command"), ("help fly", "no command"), ("continue 5", "no further arguments"),
+    ("mark here", "no further arguments"), ("seek", "needs a place"), ("seek nowhere", "nowhere"),
     ("seek 99s", "later than the end"), ("seek step:999999", "the take has"),
     ("seek start here", "neither a place"), ("seek ssrc", "number of a source"),
-    ("seek ssrc abc", "number of a source"), ("seek packet sequence=abc", "takes a number"),
-    ("seek packet sequence>", "takes a value"), ("seek frame codec>vp8", "takes a number"),
+    ("seek ssrc abc", "number of a source"), ("seek packet sequence=abc", "needs a number"),
+    ("seek packet sequence>", "needs a value"), ("seek frame codec>vp8", "needs a number"),
     ("seek stat", "threshold"), ("seek stat colour>3", "no stats here have a member colour"),
     ("seek stat fecBytesReceived>0", "Opus carries its FEC"),
     ("seek stat freezeCount>0 packetsSent>0", "no stats object has all of"),
@@ -29,8 +29,8 @@ struct DebugCommandsTests {
     ("break packet colour=red", "payload_type, marker, local, remote, peer, label"),
     ("diff", "mark"), ("diff packet", "a step or a time"), ("picture", "name of a file"),
     ("frame peer=1", "name of a file"),
-    ("frame x.png colour", "\"colour\" is not understood"),
-    ("frame x.png peer=a", "\"peer=a\" is not understood"),
+    ("frame x.png colour", "\"colour\" is not an argument"),
+    ("frame x.png peer=a", "\"peer=a\" is not an argument"),
     ("frame /nowhere/x.png", "no video was received"),
     ("audio x.wav seconds=0", "from 0.02 to 600"),
   ])
@@ -72,8 +72,8 @@ struct DebugCommandsTests {
     #expect(places[3].hasPrefix("at 0.9") || places[3].hasPrefix("at 1."))
     #expect(places[4].hasPrefix("at 0.4") || places[4].hasPrefix("at 0.5"))
     #expect(places[5] == places[4] && places[6] == places[4])
-    #expect(outcome.output.contains("nothing later meets \"0.2s\""))
-    #expect(outcome.output.contains("nothing earlier meets \"2s\""))
+    #expect(outcome.output.contains("nothing later matches \"0.2s\""))
+    #expect(outcome.output.contains("nothing earlier matches \"2s\""))
   }
 
   @Test func anUnsuccessfulSearchDoesNotMove() async throws {
@@ -84,7 +84,7 @@ struct DebugCommandsTests {
       "back event nothing")
     let places = outcome.output.split(separator: "\n").filter { $0.hasPrefix("at ") }
     #expect(places.count == 7 && Set(places).count == 1, "\(outcome.output) \(outcome.errors)")
-    #expect(outcome.output.contains("nothing in the take meets \"stat jitter>1000\""))
+    #expect(outcome.output.contains("nothing in the take matches \"stat jitter>1000\""))
   }
 
   @Test func aBreakpointStopsAtTimesStepsRowsAndThresholds() async throws {

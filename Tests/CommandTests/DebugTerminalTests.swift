@@ -66,7 +66,7 @@ struct DebugTerminalTests {
     let parent = try FileManager.default.attributesOfItem(atPath: folder.file("state/retake"))
     #expect(parent[.posixPermissions] as? Int == 0o700)
     let second = try await session(made.path, folder)
-    // Up three times: quit, then the later seek, then the earlier one.
+    // Pressing Up three times shows `quit`, the later `seek`, then the earlier `seek`.
     try await second.type("\u{1b}[A\u{1b}[A\u{1b}[A\r", until: "after step 32) ")
     // Ctrl-R searches the history.
     try await second.type("\u{12}p:44\r", until: "after step 43) ")

@@ -12,7 +12,8 @@ struct DebugTests {
       try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
   }
 
-  /// A place looks the same however it is reached: a checkpoint is a copy of the process.
+  /// A step shows the same state whether it is reached forward or backward, because a checkpoint is
+  /// a copy of the process.
   @Test func aPlaceLooksTheSameFromBothSides() async throws {
     let made = try await Takes.lossyCall()
     let forward = try await debug(made.path, "seek 1.5s", "show")
@@ -71,7 +72,7 @@ struct DebugTests {
       #expect(outcome.output.contains("after step \(step)\n"), "\(condition): \(outcome.output)")
     }
     let none = try await debug(made.path, "seek 1s", "back state connection failed")
-    #expect(none.output.contains("nothing earlier meets"))
+    #expect(none.output.contains("nothing earlier matches"))
   }
 
   @Test func replaysStopAtConditionsAndShowTheStack() async throws {
@@ -87,10 +88,10 @@ struct DebugTests {
     #expect(((states?["1"]?["flow"] as? [String: Any])?["receiving"] as? [Any])?.count == 2)
     let none = try await Tool.run("replay", made.path, "--until", "state connection failed")
     #expect(none.status == 2)
-    #expect(none.errors.contains("nothing in it meets"))
+    #expect(none.errors.contains("nothing in it matches"))
     let beyond = try await Tool.run("replay", made.path, "--until", "99s")
     #expect(beyond.status == 2 && beyond.output.contains("identical"))
-    #expect(beyond.errors.contains("--until 99s: it ends before that, with step "))
+    #expect(beyond.errors.contains("--until 99s: it ends before that, at step "))
   }
 
   @Test func sessionsAreComparedAndRunAgain() async throws {
@@ -118,7 +119,7 @@ struct DebugTests {
     let outcome = try await Tool.run(
       "whatif", "Captures/observed-aiortc.take", "--drop", "packet rtp")
     #expect(outcome.status == 2 && outcome.errorLines.count == 1, "\(outcome.errors)")
-    #expect(outcome.errors.contains("no endpoint is in the take") && outcome.output.isEmpty)
+    #expect(outcome.errors.contains("the take has no endpoint") && outcome.output.isEmpty)
   }
 
   /// Returns the shell commands in a section of the README.
@@ -129,8 +130,8 @@ struct DebugTests {
       .filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
   }
 
-  /// Runs the README's commands after `make demo`, and its walk-through, word for word, in the
-  /// folder that they leave.
+  /// Runs the README's commands after `make demo`, and its walk-through, word for word, in a folder
+  /// like the one that `make demo` leaves.
   @Test func theReadmesExampleFindsTheFreezeAndRemovesIt() async throws {
     let root = Self.root
     let first = try Self.commands("Two commands")
@@ -193,7 +194,7 @@ struct DebugTests {
       PATH='\(bin)' "$RETAKE" replay '\(made.path)' --until step:5 --lldb
       """)
     #expect(outcome.status == 74)
-    #expect(outcome.errors.contains("neither lldb nor gdb starts here"))
+    #expect(outcome.errors.contains("neither lldb nor gdb can be started"))
     #expect(outcome.errors.contains("--until step:5 --stop-here"))
   }
 }

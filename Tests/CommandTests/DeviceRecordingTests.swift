@@ -5,8 +5,8 @@ extension LiveMediaTests {
   /// Calls with the machine's microphone, camera and loudspeaker, simulated by programs of the same
   /// names in a separate PATH.
   struct DeviceRecordingTests {
-    /// A machine whose microphone hums, whose camera shows grey, and whose loudspeaker writes its
-    /// input to a file.
+    /// A machine whose microphone delivers a 500 Hz tone, whose camera shows grey, and whose
+    /// loudspeaker writes its input to a file.
     private struct Machine {
       let folder: Folder
       var environment: [String: String]
@@ -54,7 +54,7 @@ extension LiveMediaTests {
       #expect(call.status == 0, "\(call.errors)")
       #expect(call.errors.contains("wear headphones"), "\(call.errors)")
       _ = try await server.run.outcome()
-      // The remote peer heard the hum and saw the camera.
+      // The remote peer received the microphone's tone and the camera's frames.
       let heard = "SELECT count(*) FROM audio_level WHERE dbov > -40"
       #expect(try Takes.number(answered, heard) > 20)
       let seen = """
@@ -64,7 +64,7 @@ extension LiveMediaTests {
       #expect(try Takes.number(answered, seen) > 10)
       let asked = try String(contentsOf: machine.folder.url("asked"), encoding: .utf8)
       #expect(asked.contains("-f v4l2") && asked.contains(machine.folder.file("video")))
-      // The remote peer's tone was played: the output is more than silence.
+      // The remote peer's tone was played: the loudspeaker's input is more than silence.
       let played = try Data(contentsOf: machine.folder.url("played"))
       #expect(played.count { $0 != 0 } > 20_000, "\(played.count)")
       // The devices are in the take, and the take replays completely.
@@ -80,14 +80,18 @@ extension LiveMediaTests {
       let server = try await LiveTests.serve("--rooms", "--out", machine.folder.file("s.take"))
       let address = "ws" + server.url.dropFirst(4) + "/rooms"
       let visit = [
-        "record", "room", address, "--room", "talk", "--bind", "127.0.0.1", "--seconds", "5",
+        "record", "room", address, "--room", "talk", "--bind", "127.0.0.1",
       ]
       let person = try TerminalRun(
         visit + [
           "--send", "microphone,camera", "--camera", machine.folder.file("video"),
           "--camera-size", "320x240", "--out", spoken,
         ], columns: 160, environment: machine.environment)
-      let listener = try await Tool.run(visit + ["--out", heard])
+      // Wait for the person to start: while other tests run, that may take longer than the listener
+      // stays.
+      try await person.wait(for: "microphone [#")
+      let listener = try await Tool.run(visit + ["--seconds", "5", "--out", heard])
+      person.send(SIGINT)
       #expect(try await person.end() == 0, "\(person.screen)")
       #expect(listener.status == 0, "\(listener.errors)")
       #expect(person.screen.contains("microphone [#"), "\(person.screen)")

@@ -30,8 +30,8 @@ extension LiveConnectionTests {
       #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
       #expect(replay.output.contains("cut short and replays to its end"))
       #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 0)
-      // The take's clock tells when its last packet was recorded; the time of the kill is known,
-      // too.
+      // The take's clock shows when its last packet was recorded, and the time of the kill is
+      // known.
       let start = try Takes.number(path, "SELECT start_unix_ns FROM take")
       let last = try Takes.number(path, "SELECT max(at_ns) FROM packet_store")
       let end = Double(start + last) / 1e9
@@ -56,7 +56,8 @@ extension LiveConnectionTests {
         let replay = try await Tool.run("replay", path)
         #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
       } else {
-        // There was no call: a file made in one piece is either complete or absent.
+        // A call in virtual time (`--seed`) is written in one piece, so its take is complete or
+        // absent.
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
       }
     }
@@ -112,7 +113,7 @@ extension LiveConnectionTests {
       let outcome = try await run.outcome()
       #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
       let end = try #require(run.end)
-      // The request itself waits ten seconds.
+      // The command did not wait for the request's own time limit of ten seconds.
       #expect(begin.duration(to: end) < .seconds(9))
       #expect(try await Tool.run("replay", path).status == 0)
     }

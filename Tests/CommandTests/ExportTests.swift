@@ -155,7 +155,7 @@ struct ExportTests {
     #expect(outcome.status == 0)
     let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(names.count == 2 && names.allSatisfy { $0.hasPrefix("peer2-callee-") }, "\(names)")
-    // Frames decoded from the take are the ones that a replay of all peers gives.
+    // Frames decoded from the take equal those decoded in a replay of all peers.
     let whole = try Folder()
     let all = try await Tool.run("export", made.path, "--media", whole.path)
     #expect(all.status == 0)

@@ -139,7 +139,7 @@ struct FiguresTests {
     #expect(takes.count == summaries.count && takes.count >= 40)
   }
 
-  /// Also those in which participants noticed nothing.
+  /// Includes findings that participants did not notice.
   @Test func aFindingSaysTheSameOfItsCauseEverywhere() async throws {
     let (summaries, found) = (try await Self.takes("summary"), try await Self.takes("findings"))
     let rows = try await Self.rows("SELECT * FROM finding")
@@ -173,7 +173,7 @@ struct FiguresTests {
       let row = try #require(takes.first { Self.text($0["take"]) == take })
       #expect(Self.text(row["side"]) == Self.text(findings.first?["side_name"]), "\(take)")
       #expect(Self.text(row["confidence"]) == Self.text(findings.first?["confidence"]), "\(take)")
-      // Each freeze of the media is in a finding or below one.
+      // Each freeze is reported by a finding, or as the symptom of one.
       let freezes = rows.filter {
         Self.text($0["take"]) == take
           && ["freeze", "video-stopped"].contains(Self.text($0["id"]))
@@ -186,7 +186,7 @@ struct FiguresTests {
     #expect(sides.contains("network") && confidences.contains("certain"))
   }
 
-  /// A row's confidence precedes its rule's.
+  /// A row's own confidence takes precedence over its rule's.
   @Test func aRuleOfOnesOwnStatesItsSideAndConfidence() async throws {
     let folder = try Folder()
     func run(_ rule: String, _ options: String...) async throws -> Tool.Outcome {
@@ -198,14 +198,14 @@ struct FiguresTests {
       return try await Tool.run(["findings", take, "--rules", file] + options)
     }
     let said = try await run(
-      #"{"id": "own", "sql": "SQL", "side": "receiver", "confidence": "possible"}"#)
+      #"{"id": "own", "sql": "SQL", "side": "receiver", "confidence": "possible"}"#, "--wide")
     #expect(said.output.contains("seen at caller: seen (possible"), "\(said.output)\(said.errors)")
     #expect(said.output.split(separator: "\n").contains { $0.contains("  caller   own") })
     let row = try await run(
       #"{"id": "own", "sql": "SQL, 'likely' AS confidence", "confidence": "certain"}"#, "--json")
     #expect(row.output.contains(#""confidence":"likely""#))
-    let silent = try await run(#"{"id": "own", "sql": "SQL"}"#)
-    #expect(silent.output.contains("seen at caller: seen  "))
+    let silent = try await run(#"{"id": "own", "sql": "SQL"}"#, "--wide")
+    #expect(silent.output.contains("seen at caller: seen [own]\n"))
     for (member, words) in [
       (#""side": "moon""#, "moon is not a side; give network, server, "),
       (#""confidence": "sure""#, "sure is not a confidence; give certain, likely or possible"),

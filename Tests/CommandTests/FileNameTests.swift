@@ -55,7 +55,7 @@ struct FileNameTests {
     _ = try await run.outcome()
     let left = try parts()
     try #require(!left.isEmpty)
-    // A running process keeps its own.
+    // The files of a running process stay.
     let other = try Run(Tool.path, ["upgrade", made.path, "--out", folder.file("b.take")])
     try await poll("its part") { try !parts().contains(left[0]) || !other.isRunning }
     #expect(try !parts().contains(left[0]))
@@ -113,7 +113,7 @@ struct FileNameTests {
       #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
       #expect(outcome.errorLines.count == 1 && outcome.errors.contains("it ends before that"))
     }
-    // A time at which nothing arrived.
+    // A time before the first packet.
     let nothing = try await Tool.run(
       "export", made.path, "--pcap", folder.file("a"), "--to", "0.000001ms", "--peer", "2",
       "--from", "0.000001ms")
@@ -136,7 +136,7 @@ struct FileNameTests {
     #expect(bytes[0] == bytes[1] && bytes[1] == bytes[2])
   }
 
-  /// A last packet dated a year later is one packet, not a year of the preceding picture.
+  /// If the last packets are dated a year later, an export does not repeat a picture for a year.
   @Test func aWrongDateDoesNotFillTheDisk() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let capture = folder.file("a.pcap")

@@ -80,14 +80,14 @@ struct FindingsCommandTests {
     let take = Self.capture("virtual-heavy-loss")
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")
-    // For each direction: the packets that its receiver counts as lost, and the same seconds before
-    // and after the change.
+    // For each direction, the text names the packets that the receiver counts as lost, and compares
+    // the same seconds before and after the change.
     let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(text.contains("packets that were lost from caller to callee (32 of audio, 21 of video"))
     #expect(text.contains("packets that were lost from callee to caller (36 of audio, 15 of video"))
     #expect(text.contains(" delivered: frozen 0.6 s -> none, concealed "), "\(text)")
     #expect(text.contains("freezes are gone with a jitter buffer of "), "\(text)")
-    #expect(text.contains(" ms, the smallest that is enough of those tried ("), "\(text)")
+    #expect(text.contains(" ms, the smallest sufficient one of those tried ("), "\(text)")
     #expect(text.contains("open loop"))
     // Without `--explain`, the output mentions the option.
     #expect(!text.contains("--explain replays"))
@@ -104,7 +104,7 @@ struct FindingsCommandTests {
     #expect(outcome.status == 0, "\(outcome.errors)")
     let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(text.contains("renegotiation-storm"))
-    #expect(text.contains("Not replayed: no picture froze and no audio was concealed by it"))
+    #expect(text.contains("Not replayed: it froze no picture and concealed no audio"))
     #expect(text.components(separatedBy: "Not replayed: ").count == 2)
   }
 

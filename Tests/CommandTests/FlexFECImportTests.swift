@@ -17,8 +17,8 @@ struct FlexFECImportTests {
     ("framesDecoded", 109), ("keyFramesDecoded", 2), ("framesDropped", 0), ("freezeCount", 1),
   ]
 
-  /// With descriptions, which name the repair stream, and without, when its packets say what they
-  /// protect.
+  /// With descriptions, which name the repair stream, and without them, when only the repair
+  /// packets show what they protect.
   @Test(arguments: [true, false])
   func anObservedReceiverCountsAsChromiumDoes(isDescribed: Bool) async throws {
     let folder = try Folder()

@@ -109,7 +109,7 @@ struct FolderTests {
     let all = try await takes.rows("sql", takes.path, "SELECT count(*) AS n FROM stream")
     #expect(all[0]["n"] as? Int == each.reduce(0) { $0 + ($1["n"] as? Int ?? 0) })
     let table = try await takes.run("sql", takes.path, "SELECT DISTINCT protocol FROM packet")
-    // A take's summary tables can be joined with its own.
+    // The catalogue's tables about a take can be joined with the take's own tables.
     let joined = "SELECT DISTINCT f.id FROM finding AS f JOIN packet AS p ON p.peer = f.peer"
     let found = try await takes.rows("sql", takes.path, joined)
     #expect(found.contains { $0["id"] as? String == "loss" }, "\(found)")
@@ -124,7 +124,7 @@ struct FolderTests {
       (["SELECT * FROM nowhere"], "no such table: nowhere"),
       (["SELECT 1 AS take FROM packet"], "rename it"),
       (["DELETE FROM packet"], "cannot modify packet"), (["ATTACH 'x' AS y"], "only read"),
-      (["SELECT take, size FROM packet"], "name it in --over"),
+      (["SELECT take, size FROM packet"], "use it in --over"),
       (["SELECT 1 FROM packet", "--over", "SELECT nowhere FROM rows"], "no such column: nowhere"),
       (["SELECT peer, peer FROM packet", "--over", "SELECT 1 FROM rows"], "with AS"),
     ] {
@@ -222,7 +222,7 @@ struct FolderTests {
     #expect(info.output.components(separatedBy: "complete").count == 3, "\(info.output)")
     let speakers = try await takes.run("speakers", takes.path)
     #expect(speakers.output.contains("caller/out/1"), "\(speakers.output)")
-    // A take's JSON in the list equals its JSON alone.
+    // In a folder's list, a take's JSON is the same as the verb's output for that take alone.
     for verb in ["findings", "summary", "speakers", "info"] {
       let all = try await takes.run(verb, takes.path, "--json")
       let one = try await takes.run(verb, takes.take(Self.bad), "--json")
@@ -260,7 +260,7 @@ struct FolderTests {
     let part = try await takes.run("findings", takes.path, "--peer", "caller", "--to", "100ms")
     #expect(part.status == 0 && part.output.contains("Nothing seems wrong"), "\(part.output)")
     let nobody = try await takes.run("speakers", takes.path, "--peer", "nobody")
-    #expect(nobody.status == 2 && nobody.errors.contains("left out: "), "\(nobody.errors)")
+    #expect(nobody.status == 2 && nobody.errors.contains("skipped: "), "\(nobody.errors)")
   }
 
   // MARK: Two folders
@@ -278,5 +278,15 @@ struct FolderTests {
     #expect(align.status == 64 && align.errors.contains("--align"))
     let mixed = try await one.run("diff", one.path, two.take("more"))
     #expect(mixed.status == 64 && mixed.errors.contains("two takes or two folders"))
+  }
+
+  @Test func aTakeCountsOnceForARuleAtTwoSeverities() async throws {
+    let (one, two) = (try TakesFolder(Self.good), try TakesFolder(Self.bad, "virtual-loss"))
+    let severities = try await two.rows(
+      "sql", two.path, "SELECT DISTINCT severity FROM finding WHERE id = 'freeze'")
+    try #require(severities.count == 2, "\(severities)")
+    let outcome = try await one.run("diff", one.path, two.path)
+    let line = outcome.output.split(separator: "\n").first { $0.hasPrefix("freeze ") }
+    #expect(line?.contains("1 (50 %)") == true, "\(outcome.output)")
   }
 }

@@ -396,7 +396,7 @@ struct FormatExportTests {
       (["--format", "tracks", "--sent", "--out", "x"], "--sent"),
       (["--format", "tracks", "--secrets", "--out", "x"], "--secrets"),
       (["--format", "webmm", "--out", "x"], "webm"),
-      (["--format", "csv", "--query", "SELECT 1", "--peer", "1", "--out", "x"], "complete query"),
+      (["--format", "csv", "--query", "SELECT 1", "--peer", "1", "--out", "x"], "complete SELECT"),
     ] {
       let outcome = try await Tool.run(["export", made.path] + arguments)
       #expect(

@@ -101,7 +101,7 @@ extension LiveMediaTests {
         "record", verb, url, "--bind", "127.0.0.1", "--out", path, "--send", file)
       #expect(call.status == 74)
       #expect(call.errorLines.count == 1 && call.output.isEmpty, "\(call)")
-      for word in [url, "does not accept H.264", file, ".y4m"] {
+      for word in [url, "does not accept the H.264 profile", file, ".y4m"] {
         #expect(call.errors.contains(word), "\(call.errors)")
       }
       try await Takes.expectIdentical(path)
@@ -132,7 +132,9 @@ extension LiveMediaTests {
       let sent = try folder.write(
         "answer.json", Array(try JSONSerialization.data(withJSONObject: answer)))
       let refusal = try await post("/answer", "@\(sent)")
-      #expect(refusal.contains("does not accept H.264") && refusal.hasSuffix("422"), "\(refusal)")
+      #expect(
+        refusal.contains("does not accept the H.264 profile") && refusal.hasSuffix("422"),
+        "\(refusal)")
       #expect(refusal.contains(file))
       // The call is over, but does not count for `--once`.
       #expect(server.run.isRunning)
@@ -169,7 +171,7 @@ extension LiveMediaTests {
           "curl -s -w '%{http_code}' -H 'Content-Type: application/sdp' --data-binary '@\(body)' "
             + "'\(server.url)/whep'")
         #expect(answer.output.hasSuffix(status), "\(port) \(codec): \(answer.output)")
-        #expect(answer.output.contains("does not accept H.264") == (status == "422"))
+        #expect(answer.output.contains("does not accept the H.264 profile") == (status == "422"))
       }
       server.run.send(SIGINT)
       #expect(try await server.run.outcome().status == 0)

@@ -41,7 +41,8 @@ struct HostileCaptureTests {
     #expect(recorded.status == 0 && !recorded.wasKilled, "\(recorded.errors)")
   }
 
-  /// Checks from ever more ports, in one call or in as many calls: the take covers some of them.
+  /// ICE checks from 33,000 ports, in one call or each in a separate call: the take contains some
+  /// of them.
   @Test(arguments: [false, true])
   func checksFromTensOfThousandsOfPortsAreATake(_ hasNames: Bool) async throws {
     let folder = try Folder()
@@ -84,7 +85,7 @@ struct HostileCaptureTests {
     #expect(try Takes.number(take, succeeded) > 0)
   }
 
-  /// When one input makes more rows than a step can hold, further steps hold the rest.
+  /// If one input makes more rows than a step may contain, further steps contain the rest.
   @Test func manyAnsweredPathsAreReported() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -133,7 +134,8 @@ struct HostileCaptureTests {
     try await Takes.expectIdentical(take)
   }
 
-  /// Out-of-range seconds since 1970, or an interface offset added to all of its times.
+  /// Tests seconds since 1970 that are out of range, written as an offset that a capture's
+  /// interface adds to all times.
   @Test(arguments: [
     Int64.min, -9_300_000_000 as Int64, 9_300_000_000 as Int64, 60_000_000_000 as Int64,
     Int64.max - 1,
@@ -153,7 +155,7 @@ struct HostileCaptureTests {
     #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
     #expect(made.output.contains("1 call, 1 stream, 60 RTP"))
     #expect(made.output.contains("outside-of-time"))
-    // The intervals are those that the file states.
+    // The intervals between packets are those that the file states.
     #expect(try Takes.number(take, "SELECT max(at_ns) FROM packet") == 59 * 20_000_000)
     let info = try await Tool.run("info", take)
     #expect(info.output.contains("before 1823 or after 2116"))

@@ -34,7 +34,7 @@ struct HostileTextTests {
       "/bin/sh",
       [
         "-c",
-        // Its standard input stays open, so that it reports events.
+        // The command's standard input stays open, so that the command reports events.
         "mkfifo \(folder.file("pipe")) && exec 3<>\(folder.file("pipe")) && "
           + "exec \"$0\" record room \(rooms) --room talk --commands --bind 127.0.0.1 "
           + "--out \(visitor) <&3", Tool.path,
@@ -153,7 +153,7 @@ struct HostileTextTests {
     }
   }
 
-  /// Quotes the text for a shell, within the quotes around it in the verb.
+  /// Quotes the hostile text for a shell, unless the verb already has quotes around it.
   private static func inShell(_ verb: String) -> String {
     verb.contains("'NASTY") || verb.contains("NASTY'") || verb.contains("NASTY up'")
       ? nasty : "'\(nasty)'"

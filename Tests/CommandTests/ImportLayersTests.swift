@@ -88,8 +88,8 @@ struct ImportLayersTests {
     let info = try await Tool.run("info", path)
     #expect(info.output.contains("packets inside of encrypted MACsec"), "\(info.output)")
     #expect(try Takes.number(path, "SELECT count(*) FROM (\(reason))") == 1)
-    let problems = try await Tool.run("stats", path, "--problems")
-    #expect(problems.output.contains("packets in layers that are not opened"))
+    let problems = try await Tool.run("stats", path, "--problems", "--wide")
+    #expect(problems.output.contains("packets inside layers that are not opened"))
     #expect(try await Tool.run("replay", path).status == 0)
   }
 

@@ -46,8 +46,8 @@ struct ImportTests {
     }
   }
 
-  /// The same capture with a mark in every packet's IP header (RFC 3168 section 5): each row has
-  /// it, and receivers count it per stream, even when packets waited for keys.
+  /// Sets an ECN mark in every IP header of a capture (RFC 3168 section 5), and expects it in every
+  /// row and in the receivers' counts per stream, which include packets that waited for keys.
   @Test(arguments: [(3, "packetsReceivedWithCe"), (1, "packetsReceivedWithEct1")])
   func marksInTheIPHeadersAreCounted(mark: UInt8, member: String) async throws {
     let folder = try Folder()
@@ -134,7 +134,8 @@ struct ImportTests {
     // The import and the finding count the same packets: 888 = 835 RTP + 53 RTCP.
     #expect(made.output.contains(" 888 RTP and RTCP packets (0 in the clear)"))
     #expect(
-      try await Tool.run("findings", path).output.contains(" 835 packets of RTP and 53 of RTCP"))
+      try await Tool.run("findings", path, "--wide").output
+        .contains(" 835 packets of RTP and 53 of RTCP"))
     // `info` explains the code `no-keys` and names the option that helps.
     let info = try await Tool.run("info", path).output
     #expect(info.contains("not seen    888 packets not decrypted, without a key; "), "\(info)")

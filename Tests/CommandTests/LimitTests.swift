@@ -50,7 +50,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    /// Returns the identifier in the answer to an offer, or to a request for one.
+    /// Returns the call's identifier in the response to an offer, or to a request for an offer.
     private static func identifier(in answer: String) throws -> String {
       let begin = try #require(answer.range(of: #""id":""#)).upperBound
       return String(answer[begin...].prefix { $0 != "\"" })
@@ -116,7 +116,7 @@ extension LiveTests {
         "/usr/bin/env", ["python3", "-B", "-c", script, String(port), interop]
       ).outcome()
       #expect(said.output.hasPrefix("joined\n"), "\(said.output) \(said.errors)")
-      #expect(said.output.contains("all 1 places that --guests allows are in use"))
+      #expect(said.output.contains("all 1 places that --guests allows are taken"))
       try await end(run)
     }
 
@@ -142,7 +142,7 @@ extension LiveTests {
       #expect(sent.status == 0)
       run.send(SIGINT)
       let outcome = try await run.outcome()
-      #expect(outcome.status == 0 && outcome.errors.contains("datagrams that belong to no call"))
+      #expect(outcome.status == 0 && outcome.errors.contains("arrived that belong to no call"))
       let count = try await Tool.run("sql", path, "SELECT count(*) FROM packet", "--csv")
       let lines = count.output.split(whereSeparator: \.isNewline)
       let number = try #require(lines.last.flatMap { Int($0) })

@@ -28,8 +28,8 @@ struct MergeCommandTests {
 
   @Test(
     arguments: [
-      ([], 65, "1 caller, 2 callee; say which one is the end of this call with --first-peer"),
-      (["--first-peer", "7", "--second-peer", "2"], 65, "it has no peer 7; there is 1 caller"),
+      ([], 65, "1 caller, 2 callee; name the one that is an end of this call with --first-peer"),
+      (["--first-peer", "7", "--second-peer", "2"], 65, "it has no peer 7, only 1 caller"),
       (["--first-peer", "1", "--second-peer", "1"], 1, "are these the two ends of one call?"),
       (["--first-peer", "one"], 64, "is invalid for '--first-peer"),
     ] as [([String], Int32, String)])
@@ -59,7 +59,7 @@ struct MergeCommandTests {
     for (build, status, words) in [
       ("/nowhere/retake", 66, "there is no such executable"),
       ("/tmp", 64, "it is not an executable"), ("/etc/passwd", 64, "it is not an executable"),
-      ("/bin/true", 74, "knows whatif --outcomes"),
+      ("/bin/true", 74, "supports whatif --outcomes"),
     ] as [(String, Int32, String)] {
       let wrong = try await Tool.run("whatif", made.path, "--build", build)
       #expect(wrong.status == status && wrong.errors.contains(words), "\(wrong.errors)")
@@ -68,8 +68,8 @@ struct MergeCommandTests {
   }
 
   @Test(arguments: [
-    (["--peer", "7", "--jitter-buffer", "9"], "it has no peer 7; there is 1 caller, 2 callee"),
-    (["--set", "colour=1"], "there is no setting colour; there is iceServers"),
+    (["--peer", "7", "--jitter-buffer", "9"], "it has no peer 7, only 1 caller, 2 callee"),
+    (["--set", "colour=1"], "there is no setting colour, only iceServers"),
     (["--set", "audioBitrate=loud"], "loud is not a value of the setting audioBitrate"),
     (["--set", "audioBitrate"], "a setting is NAME=VALUE"),
     (["--drop", "rtp"], "neither a place nor a table"),

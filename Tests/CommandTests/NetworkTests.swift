@@ -8,8 +8,8 @@ extension LiveConnectionTests {
     /// Runs a server and a caller in a network, and checks that both takes replay and have decoded
     /// frames.
     ///
-    /// `links` prepares the network; `server` and `call` are further options; `meanwhile` runs
-    /// beside the call.
+    /// `links` prepares the network; `server` and `call` are further options of the two commands;
+    /// `meanwhile` is a command that runs during the call.
     private func call(
       in folder: Folder, links: String, server: String, call: String, meanwhile: String = ":"
     ) async throws {
@@ -71,8 +71,8 @@ extension LiveConnectionTests {
       try await call(
         in: folder, links: cable + "; ip addr add 10.9.0.2/32 dev wire0",
         server: "--bind 10.9.0.2", call: "--bind 10.9.0.1 --seconds 8",
-        // A link that returns before its loss is noticed never failed: the caller closes its socket
-        // first.
+        // Add the address again only after the caller has closed its socket: a loss that the caller
+        // does not notice would test nothing.
         meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev wire0; n=0; "
           + "while ss -Huan src 10.9.0.1 | grep -q .; "
           + "do n=$((n+1)); test $n -lt 100; pause 0.05; done; "

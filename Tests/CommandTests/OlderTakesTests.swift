@@ -22,13 +22,13 @@ struct OlderTakesTests {
       let outcome = try await Tool.run("export", path(format), option, folder.file(file))
       #expect(
         outcome.status == 0
-          || outcome.status == 1 && outcome.errors.contains("the replay came to step"),
+          || outcome.status == 1 && outcome.errors.contains("the replay reached only step"),
         "\(option): \(outcome.errors)")
       #expect(FileManager.default.fileExists(atPath: folder.file(file)), "\(option)")
     }
   }
 
-  /// Some takes hold both ends of their call; for the others, merging says that they do not.
+  /// `merge` compares both ends of a call, and names the missing end if a take has only one.
   @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
   func theEndsInATakeOfEachFormatAreCompared(format: Int64) async throws {
     let hasBothEnds = [2, 4, 5, 7].contains(format)

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Output that cannot be written gives status 74; a reader that closes its pipe is no error.
+/// A full disk ends every verb with status 74; a reader that closes its pipe, as `head` does, ends
+/// it without an error.
 struct OutputTests {
   /// Verbs that print something, with `TAKE` in place of the take.
   private static let verbs = [

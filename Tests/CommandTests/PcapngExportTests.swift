@@ -61,6 +61,61 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
+  /// Descriptions that were given, and those from signaling, remain with their call when each call
+  /// becomes a take.
+  @Test(arguments: ["description", "signaling"])
+  func anExportedCallKeepsItsDescriptionsInAFolder(call: String) async throws {
+    let folder = try Folder()
+    let name = "chromium-aiortc"
+    var (path, capture) = (folder.file("call.take"), folder.file("call.pcapng"))
+    if call == "signaling" {
+      let descriptions = try ["offer", "answer"].map {
+        try Data(contentsOf: URL(filePath: sample("\(name)-\($0).sdp")))
+      }
+      let original = try Data(contentsOf: URL(filePath: sample("\(name).pcap")))
+      let signaled = try folder.write(
+        "signaled.pcap", Self.capture(original, withSIP: descriptions))
+      let made = try await Tool.run(
+        "import", signaled, "--keys", sample("\(name).keys"), "--out", path)
+      try #require(made.status == 0, "\(made.errors)")
+      let export = try await Tool.run("export", path, "--pcapng", capture)
+      try #require(export.status == 0, "\(export.errors)")
+    } else {
+      (path, capture) = try await exported(name, folder)
+    }
+    let made = try await Tool.run("import", capture, "--out", folder.file("calls") + "/")
+    #expect(made.status == 0, "\(made.errors)")
+    let again = folder.file("calls/call-1.take")
+    for query in [
+      "SELECT count(*) FROM call_request WHERE name = '\(call)'",
+      "SELECT count(*) FROM signaling", "SELECT count(*) FROM frame",
+    ] {
+      let count = try Takes.number(path, query)
+      #expect(try count > 0 && count == Takes.number(again, query), "\(query)")
+    }
+    // The packets of the signaling, which belong to no call and are not in the export.
+    let unseen = "SELECT count(*) FROM coverage WHERE what = 'ignored'"
+    #expect(try Takes.number(again, unseen) == (call == "signaling" ? 1 : 0))
+  }
+
+  /// Returns a capture of UDP over Ethernet that begins with descriptions in SIP.
+  private static func capture(_ original: Data, withSIP descriptions: [Data]) -> Data {
+    let bytes = [UInt8](original)
+    func big(_ value: Int) -> [UInt8] { [UInt8(value >> 8), UInt8(value & 0xff)] }
+    var out = Array(bytes[..<24])
+    for description in descriptions {
+      let message = Array("INVITE sip:a@b SIP/2.0\r\n\r\n".utf8) + description
+      // The first record's headers, with the ports of SIP and the new lengths.
+      var frame = Array(bytes[40..<82])
+      frame[16..<18] = big(28 + message.count)[...]
+      frame[34..<40] = (big(5060) + big(5060) + big(8 + message.count))[...]
+      frame += message
+      let length = Array(big(frame.count).reversed()) + [0, 0]
+      out += bytes[24..<32] + length + length + frame
+    }
+    return Data(out + bytes[24...])
+  }
+
   /// Observed packets are exported decrypted, as an endpoint's are.
   @Test func observedPacketsAreExportedDecrypted() async throws {
     let folder = try Folder()

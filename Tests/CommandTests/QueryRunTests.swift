@@ -83,7 +83,7 @@ struct QueryRunTests {
     let message = "longer than the --time-limit of 0.3 s; it gave "
     let tail = try #require(outcome.errors.split(separator: message).last)
     #expect(tail.hasSuffix(" rows by then\n") || tail.hasSuffix(" row by then\n"), "\(tail)")
-    // The rows printed in that time are all there.
+    // All rows that were printed before the end are in the output.
     let count = try #require(Int(tail.prefix { $0.isNumber }))
     #expect(count <= 3)
     #expect(outcome.output.components(separatedBy: "row ").count == count + 1)

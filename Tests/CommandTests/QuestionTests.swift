@@ -7,7 +7,7 @@ import Testing
 /// writes the new answers into the article.
 struct QuestionTests {
   private struct Question {
-    /// The command; its answer follows in the lines.
+    /// The command; `answer` has the lines of its answer in the article.
     var command: String
     var answer: Range<Int>
   }

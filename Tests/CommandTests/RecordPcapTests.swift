@@ -28,8 +28,9 @@ struct RecordPcapTests {
     let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
     let capture = sample("chromium-aiortc.pcap")
     let whole = sample("chromium-aiortc.keys")
-    // The keys are written half-way through the capture, with a line cut in two. A shell replaces
-    // itself by its last command, which closes the pipe before it does anything.
+    // The keys are written half-way through the capture, with a line cut in two. The final `:`
+    // keeps the shell from replacing itself by `tail`, which would close the pipe before the keys
+    // are written.
     let outcome = try await Tool.shell(
       """
       { head -c 200000 '\(capture)'; head -c 50 '\(whole)' > '\(keys)'
@@ -46,7 +47,7 @@ struct RecordPcapTests {
     let (path, pipe) = (folder.file("call.take"), folder.file("pipe"))
     try #require(mkfifo(pipe, 0o600) == 0)
     let run = try Run(Tool.path, ["record", "pcap", "-r", pipe, "--out", path])
-    // Opening blocks until the reader opens it.
+    // Opening the pipe for writing blocks until the command has opened it for reading.
     let writer = try FileHandle(forWritingTo: URL(filePath: pipe))
     try writer.write(contentsOf: Data(contentsOf: URL(filePath: sample("firefox-loop.pcap"))))
     try await poll("the take") { FileManager.default.fileExists(atPath: path) }
@@ -138,8 +139,8 @@ struct RecordPcapTests {
       (["-i", "none0"], 66, "there is no such interface, only "),
       (["-i", "lo", "--filter", "udp prot 5"], 64, "it is not a filter that libpcap understands"),
       (["-r", "/nowhere.pcap"], 66, "there is no such file"),
-      (["-r", #filePath], 65, "neither a pcap nor a pcapng file"),
-      (["-r", "/dev/null"], 65, "no packet is in it"),
+      (["-r", #filePath], 65, "neither a pcap"),
+      (["-r", "/dev/null"], 65, "it contains no packet"),
       ([], 64, "-i"), (["-r", "-", "--filter", "udp"], 64, "--filter is for -i"),
     ])
   func captureFailuresAreReportedInOneSentence(

@@ -84,7 +84,7 @@ extension LiveTests {
         #expect(labels == ["call \(number)"])
       }
       let none = try await get(url + "/page?id=call-3")
-      #expect(none.status == 404 && none.body.contains("there is no take of a call call-3"))
+      #expect(none.status == 404 && none.body.contains("there is no take of call call-3"))
       try await end(run)
     }
 

@@ -33,7 +33,7 @@ extension LiveTests {
         ).path)
       let report = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
       #expect(schema.misses(of: report, "reenact").isEmpty)
-      // The verb ends when everything was sent, and the player ends with it.
+      // The verb ends when everything was sent, which also ends the client's call.
       #expect(call.errors.isEmpty || call.status == 0, "\(call.errors)")
       let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))
@@ -54,7 +54,7 @@ extension LiveTests {
         ])
       try await run.waitForErrors(with: "give it to the application")
       let words = run.errors.split { " \n".contains($0) }.filter { $0.hasPrefix("http://") }
-      // The sentence names the server first, then the relay with a colon behind.
+      // The sentence names the server first, then the relay followed by a colon.
       let relay = try #require(words.last).dropLast()
       let call = try await Tool.run(
         "record", "call", relay + "/offer", "--bind", "127.0.0.1",

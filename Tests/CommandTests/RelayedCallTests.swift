@@ -45,7 +45,8 @@ struct RelayedCallTests {
     let all = "SELECT count(*) FROM packet WHERE direction = 'in'"
     #expect(try Takes.number(path, all) == call.datagrams.count)
 
-    // The inner path, and the outer path in its direction.
+    // Both ends see the call's own addresses, with the carrier; the outer addresses are those of
+    // the first end's relay.
     let carrier = ["channelsOverTCP": "turn-tcp", "tcp": "tcp"][way.rawValue] ?? "turn"
     #expect(
       try Takes.number(
@@ -147,7 +148,7 @@ struct RelayedCallTests {
     let made = try await Tool.run(
       "import", sample, "--keys", text, "--out", folder.file("call.take"))
     #expect(made.status == 0)
-    #expect(made.output.contains("notes.txt has no line of a key log"), "\(made.output)")
+    #expect(made.output.contains("notes.txt has no key log line"), "\(made.output)")
   }
 
   @Test func anUnrelatedKeyLogIsNamed() async throws {

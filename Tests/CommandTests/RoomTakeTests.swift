@@ -38,7 +38,9 @@ struct RoomTakeTests {
     let ends = ["--first-peer", "1", "--second-peer", "2"]
     let cases: [([String], Int32, String)] = [
       ([room, room], 1, "is given twice, and is the take of one participant of a room"),
-      ([room, Self.capture("live-loopback.take"), "--second-peer", "1"], 1, "it keeps none"),
+      (
+        [room, Self.capture("live-loopback.take"), "--second-peer", "1"], 1, "without stored media"
+      ),
       ([one, one], 1, "is given twice and contains one end; give the take of the other end"),
       ([old, old] + ends + ["--out", joint], 65, "it has format 2, which has only one clock"),
     ]

@@ -19,7 +19,7 @@ struct Forms {
     all = forms
   }
 
-  /// Returns where a take contains it, in its file or in its values; nil if it does not.
+  /// Returns where a take contains the secret, in its file or in its values; nil if it does not.
   func place(in take: String) throws -> String? {
     let file = try Data(contentsOf: URL(filePath: take))
     if all.contains(where: { file.range(of: $0) != nil }) { return "file" }
@@ -109,7 +109,7 @@ struct Salt {
     let room = kept(word(14))
     let (local, remote) = (self.local(), self.ipv4())
     let (track, name, fingerprint) = (self.uuid(), kept("Wilhelmina\(word(4))"), self.fingerprint())
-    // Before 2022, all members were texts.
+    // Before 2022, all members were strings.
     func counted(_ number: Int) -> Any {
       if isLegacy { return "\(number)" }
       return number
@@ -220,7 +220,7 @@ struct Salt {
     }.joined(separator: "\n")
   }
 
-  /// Returns what changed in a second of a report in W3C form.
+  /// Returns the changes of one second in a report in W3C form.
   private mutating func report(_ second: Int, _ fingerprint: String) -> [String: Any] {
     // Objects that did not change are listed without members.
     guard second == 1 else {
@@ -263,7 +263,7 @@ struct Salt {
     ]
   }
 
-  /// Returns the same of a report in the form before 2022, in which all values are texts.
+  /// Returns a second's report in the form before 2022, in which all values are strings.
   private mutating func legacyReport(_ second: Int) -> [String: Any] {
     let certificate = "googCertificate_AB:CD"
     let codec = "COT01_111_minptime=10;useinbandfec=1;level=abcdefgh"

@@ -100,7 +100,7 @@ struct SelectionTests {
     let begin = try #require(all.map { number($0["from_ns"]) }.max())
     let late = try await list(
       "stats", heavy, "--problems", "--json", "--from", "\(Double(begin) / 1e9)")
-    // Losses and other sums start at that time, and may be too small for a rule.
+    // Sums such as losses are counted from that time on, and may then be too small for a rule.
     #expect(!late.isEmpty && late.count <= all.count { number($0["to_ns"]) >= begin })
     #expect(late.allSatisfy { number($0["to_ns"]) >= begin })
     let misplaced = try await Tool.run("stats", path, "--from", "1")

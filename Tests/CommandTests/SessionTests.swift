@@ -52,6 +52,32 @@ extension LiveTests {
       #expect(words[0] == words[1])
     }
 
+    @Test func aLostConnectionRestartsICEBeforeTheRequestedRestart() async throws {
+      let folder = try Folder()
+      let path = folder.file("call.take")
+      let server = try await LiveTests.serve(
+        "--once", "--out", folder.file("serve.take"), at: "/whip")
+      let client = try Run(
+        Tool.path,
+        [
+          "record", "whip", server.url, "--restart-ice", "600", "--bind", "127.0.0.1",
+          "--out", path,
+        ])
+      func waitFor(_ condition: String, of table: String = "state") async throws {
+        try await poll(condition) { (try? count(path, condition, of: table)) ?? 0 > 0 }
+      }
+      try await waitFor("machine = 'ice-connection' AND to_state = 'connected'")
+      // The client receives nothing while its server is stopped.
+      server.run.send(SIGSTOP)
+      try await waitFor("machine = 'ice-connection' AND to_state = 'disconnected'")
+      server.run.send(SIGCONT)
+      try await waitFor("type = 'restart' AND direction = 'in'", of: "signaling")
+      client.send(SIGINT)
+      let (call, served) = (try await client.outcome(), try await server.run.outcome())
+      #expect(call.status == 0, "\(call.errors)")
+      #expect(served.status == 0, "\(served.errors)")
+    }
+
     @Test(arguments: [
       (["--token", "wrong"], "401", "check --token"), ([], "401", "give a token with --token"),
     ])

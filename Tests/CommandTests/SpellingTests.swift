@@ -34,7 +34,7 @@ struct SpellingTests {
       "\(outcome.errors)")
   }
 
-  /// No state of a call is taken for a misspelling.
+  /// No state of a call is mistaken for a misspelling.
   @Test func theStatesOfCallsAreKnown() async throws {
     let made = try await Takes.lossyCall()
     let rows = try await Tool.run(

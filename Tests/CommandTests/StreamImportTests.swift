@@ -45,7 +45,8 @@ struct StreamImportTests {
     return said.output
   }
 
-  /// G.711 is decoded by default: a speaker is heard, and a silent one is not.
+  /// G.711 is decoded by default: the peer with a voice counts as speaking, the silent one does
+  /// not.
   @Test(arguments: [(UInt8(0), UInt8(0xff)), (8, 0xd5)])
   func g711AudioIsDecoded(type: UInt8, silence: UInt8) async throws {
     let folder = try Folder()
@@ -111,7 +112,7 @@ struct StreamImportTests {
     #expect(try Takes.number(take, "SELECT count(*) \(ice)") == 2)
     let sent = "SELECT sum(received) FROM loss WHERE direction = 'out'"
     #expect(try Takes.number(take, sent) == 1600)
-    // All packets are sent, including those from before the codec was known.
+    // All packets count as sent, including those from before the codec was known.
     let counted = """
       SELECT min(n) FROM (
         SELECT max(members ->> '$.packetsSent') AS n FROM stat WHERE type = 'outbound-rtp'
@@ -154,7 +155,7 @@ struct StreamImportTests {
         at: Int64(at) * milliseconds)
     }
     for number in 0..<600 {
-      // One packet late by two, and one repeated after a second.
+      // One packet overtakes another by two, and one is repeated after a second.
       let shown = number == 100 ? 102 : number == 102 ? 100 : number
       let sequence = shown - (number < 300 ? 0 : back)
       add(32_000 + sequence, shown * 160, number * 20, shown + 1)
@@ -171,8 +172,8 @@ struct StreamImportTests {
     #expect(try Takes.number(take, loss) == 600_600_000)
     let asked = try await Tool.run("sql", take, loss, "--json")
     #expect(asked.output.contains("600600000"), "\(asked.output)")
-    // A repeated packet counts as received (RFC 3550 appendix A.3); one in a new part does not
-    // replace a lost one.
+    // A repeated packet counts as received (RFC 3550 appendix A.3), so the loss is -1: the numbers
+    // that occur again after the restart do not make up for lost ones.
     let counted = "SELECT members ->> '$.packetsLost' FROM stat WHERE type = 'inbound-rtp'"
     #expect(try Takes.number(take, "\(counted) ORDER BY row DESC LIMIT 1") == -1)
     try await Takes.expectIdentical(take)
@@ -191,7 +192,7 @@ struct StreamImportTests {
         at: Int64(number) * 33 * milliseconds)
     }
     let (take, made) = try await imported(folder, capture, "--clear")
-    // All but the last one, which its receiver would show after the end of the capture.
+    // All frames but the last, which its receiver would show after the end of the capture.
     #expect(made.output.contains("89 frames"), "\(made.output)")
     #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = 'vp8'") == 89)
     #expect(try await problems(take).contains("late-first-frame") == false)
@@ -295,7 +296,7 @@ struct StreamImportTests {
     #expect(try Takes.number(take, clock) == 16_000)
   }
 
-  /// One damaged record in the middle loses only what it hides, and the take says so.
+  /// A damaged record in the middle loses only its own packet, and the take reports the damage.
   @Test func aDamagedRecordCostsItself() async throws {
     let folder = try Folder()
     var capture = Capture()

@@ -15,7 +15,7 @@ final class TerminalRun: Sendable {
 
   /// Keys to type as soon as a text is shown.
   private struct Reaction {
-    /// How much had been shown before.
+    /// The number of bytes shown before the keys were typed; the text must follow them.
     var start: Int
     var wanted: [UInt8]
     var keys: [UInt8]
@@ -28,7 +28,7 @@ final class TerminalRun: Sendable {
   private static let tellNumber: UInt = 0x8004_5430
   private static let newSession: Int16 = 0x80
 
-  /// Output that takes longer than this never arrives, even on a busy machine.
+  /// How long a test waits for output; no command needs as long, even on a busy machine.
   private static let limit = Duration.seconds(120)
 
   init(
@@ -50,7 +50,7 @@ final class TerminalRun: Sendable {
     sigemptyset(&usual)
     for number in [SIGINT, SIGHUP, SIGPIPE] { sigaddset(&usual, number) }
     posix_spawnattr_setsigdefault(&attributes, &usual)
-    // The test threads block signals, which a new process would inherit.
+    // The test threads block signals, and a new process would inherit their mask.
     var blocked = sigset_t()
     sigemptyset(&blocked)
     posix_spawnattr_setsigmask(&attributes, &blocked)
@@ -164,7 +164,7 @@ final class TerminalRun: Sendable {
       status.withLock { $0 = word & 0x7f == 0 ? (word >> 8) & 0xff : -(word & 0x7f) }
       return true
     }
-    // Its last output may still be in transit.
+    // The terminal may deliver the command's last output after its end.
     try await poll("the last words") { shown.isOver.withLock { $0 } }
     return try #require(status.withLock { $0 })
   }

@@ -161,7 +161,7 @@ struct TerminalTests {
     let run = try TerminalRun(["timeline", made.path], rows: 8)
     // The pager waits for its reader, and Ctrl-C does not reach the command behind it.
     try await run.wait(for: ":\u{1b}[K")
-    // `less` rings the bell, and drops the keys typed in that moment.
+    // `less` rings the bell, and drops the keys typed at that moment.
     try await run.type("\u{03}", until: "\u{07}")
     #expect(try await run.end(pressing: "q") == 0, "\(run.screen)")
     #expect(run.screen.terminalLines.count < 30)
@@ -183,7 +183,7 @@ struct TerminalTests {
     #expect(!piped.errors.contains("querying"))
   }
 
-  /// A short task that takes long by a fast clock.
+  /// `faketime` makes the clock run fast, so that a short task seems to take long.
   @Test(.enabled(if: Tool.has("faketime"))) func longWorkIsFollowed() async throws {
     let made = try await Takes.lossyCall()
     for (arguments, words) in [

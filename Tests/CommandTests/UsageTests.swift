@@ -31,7 +31,7 @@ struct UsageTests {
     (["record", "demo", "--bind", "203.0.113.9"], "127.0.0.1"),
     (["record", "serve", "--listen", "8080"], "--listen"),
     (["record", "serve", "--send", "song.mp3"], "song.mp3"),
-    (["record", "call", "http://127.0.0.1:9", "--send", "echo", "--send", "pattern"], "exclude"),
+    (["record", "call", "http://127.0.0.1:9", "--send", "echo", "--send", "pattern"], "combined"),
     (["record", "call", "http://127.0.0.1:9", "--frame-rate", "25"], "--frame-rate"),
     (["record", "call"], "<url>"),
     (["record", "call", "ftp://127.0.0.1"], "ftp://127.0.0.1"),

@@ -85,4 +85,14 @@ struct TakeDiffTests {
     let wrapped = "{\"type\":\"offer\",\"sdp\":\(String(reflecting: changed))}"
     #expect(DescriptionDiff(sdp, wrapped).lines == lines)
   }
+
+  /// Each section is compared by itself, whatever else differs.
+  @Test func everySectionInAnotherOrderIsNamed() {
+    let first = "v=0\r\na=x\r\nm=audio 9 UDP 0\r\na=b\r\na=c\r\nm=video 9 UDP 96\r\na=d\r\na=e\r\n"
+    let second = "v=0\r\nm=audio 9 UDP 0\r\na=c\r\na=b\r\nm=video 9 UDP 96\r\na=e\r\na=d\r\n"
+    #expect(
+      DescriptionDiff(first, second).lines == [
+        "session: - a=x", "audio: the order of its lines", "video: the order of its lines",
+      ])
+  }
 }

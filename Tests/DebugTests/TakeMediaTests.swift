@@ -58,7 +58,8 @@ struct TakeMediaTests {
     // 2x2: black above white, without colour.
     let videoFrame = I420Buffer(width: 2, height: 2, samples: [16, 235, 16, 235, 128, 128])
     let file = PNG.file(videoFrame)
-    // Signature 8, IHDR 25, IDAT's length and name 8; its checksum 4, IEND 12.
+    // In bytes: signature 8, IHDR 25, IDAT's length and name 8; at the end IDAT's checksum 4, IEND
+    // 12.
     let content = Array(file[41..<(file.count - 16)])
     var rows = [UInt8](repeating: 1, count: 20)
     var count = UInt(rows.count)

@@ -105,7 +105,7 @@ struct WhatIfTests {
       let (shown, late) = ("video frames shown", "video frames under way at the end")
       #expect(Int64(total(old, shown) - total(old, late)) == decoded)
       #expect(total(new, shown) == total(old, shown))
-      // What observed ends sent is fixed by the capture, so it is no measure.
+      // What observed ends sent is fixed by the capture, so it is not a measure.
       #expect(!old.measures.contains { $0.name.hasPrefix("sent") })
     }
     let delay = "audio mean delay in the jitter buffer ms"

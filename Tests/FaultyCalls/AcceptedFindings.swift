@@ -17,7 +17,7 @@ package enum AcceptedFindings {
     .serverSilent: ["no-remote-candidates"],
     .turnRefused: ["no-remote-candidates", "turn-refused", "turn-refused-seen"],
     .relayExpires: ["sent-not-arriving", "consent-lost", "path-dead"],
-    // What holds an encoder down, and who speaks into a muted microphone, only their end knows.
+    // Only an encoder's own end knows its limits, and only a muted end that its participant speaks.
     .tinyBitrate: ["video-held-down"], .maxBitrate: ["video-held-down"],
     .bandwidthLine: ["video-held-down"], .mutedSpeaker: ["audio-muted"],
     .slowProcessor: ["media-in-bursts"], .inactiveDirection: ["media-never-came"],

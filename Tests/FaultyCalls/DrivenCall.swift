@@ -10,7 +10,7 @@ package import Wire
 package struct CallSetup {
   package var configurations = [PeerConfiguration(), PeerConfiguration()]
   package var links = [LinkSettings(), LinkSettings()]
-  /// The most by which each peer's path delays packets, in milliseconds; it keeps their order.
+  /// The maximum jitter of each peer's path, in milliseconds; packets stay in order.
   package var jitter = [0, 0]
   /// Which peers have a microphone, and which a camera.
   package var microphones = [true, true]
@@ -193,7 +193,7 @@ package final class DrivenCall {
   }
 
   private func capture(_ peer: Int) {
-    // A device delivers at once what it buffered meanwhile; it keeps half a second.
+    // After a stall, a device delivers at once the audio that it buffered, at most half a second.
     nextAudio[peer] = max(nextAudio[peer], call.now - .milliseconds(500))
     while microphones[peer] != nil, nextAudio[peer] <= call.now {
       let block = microphones[peer]?.next(isSpeaking: speaker == peer)

@@ -15,8 +15,8 @@ extension FaultyCall {
       length = chance.within(9_000...16_000)
       let isClient = chance.isOne(in: 2)
       words = "both are \(isClient ? "client" : "server") of DTLS"
-      // An offer leaves the choice and an answer makes it (RFC 8842 section 5); the middlebox
-      // changes it for one end.
+      // The answer chooses the DTLS role that the offer leaves open (RFC 8842 section 5); the
+      // middlebox changes the choice for one end.
       setup.edit = { place, sdp in
         if place == 0 { return isClient ? FaultyCall.role(sdp, "passive") : sdp }
         return FaultyCall.role(sdp, isClient ? "passive" : "active")

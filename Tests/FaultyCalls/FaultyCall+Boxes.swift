@@ -43,7 +43,8 @@ extension FaultyCall {
     return true
   }
 
-  /// Replaces the culprit's datagrams while the fault lasts; nil passes one unchanged.
+  /// Replaces the culprit's datagrams while the fault lasts; if `treat` returns nil, the datagram
+  /// passes unchanged.
   private mutating func treat(
     _ treat: @escaping (Middlebox.Content, [UInt8], Instant) -> Middlebox.Pieces?
   ) {
@@ -95,7 +96,7 @@ extension FaultyCall {
     isTouched = { $0.box.touched >= 20 }
   }
 
-  /// Prepares a radio that goes off channel for a moment, again and again.
+  /// Prepares short outages that recur, as if a radio left its channel for a moment.
   private mutating func prepareOutages() {
     let chance = chance
     let length = plan.scaled(120, 320)

@@ -46,7 +46,8 @@ extension FaultyCall {
     length = plan.from + count * 2_600 + chance.within(3_000...6_000)
   }
 
-  /// Loses a piece of video with all repairs, and then every keyframe request.
+  /// Drops some video packets with all their retransmissions, and after that every keyframe
+  /// request.
   private mutating func prepareRequests() {
     let plan = plan
     let hole = plan.scaled(700, 1_500)

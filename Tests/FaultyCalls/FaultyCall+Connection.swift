@@ -16,7 +16,7 @@ extension FaultyCall {
     case .wrongFingerprint:
       words = "one byte of it"
       length = chance.within(9_000...14_000)
-      // The culprit's description, as the victim receives it.
+      // Changes the culprit's description, as the victim receives it.
       let number = setup.offerer == plan.culprit ? 0 : 1
       setup.edit = { place, sdp in place == number ? FaultyCall.otherFingerprint(sdp) : sdp }
     case .noPair:
@@ -92,7 +92,7 @@ extension FaultyCall {
     return true
   }
 
-  /// Prepares an exchange that switches media of one end off, and none that switches it on again.
+  /// Prepares an exchange that switches off an end's media, without a later one that restores it.
   private mutating func prepareSwitchedOff() {
     let plan = plan
     let kind: MediaKind = chance.isOne(in: 2) ? .audio : .video

@@ -19,7 +19,7 @@ extension FaultyCall {
         driven.at(plan.from) { $0.limit(.video, of: plan.culprit, to: UInt64(rate) * 1_000) }
       }
     case .quietMicrophone:
-      // The loudest of a voice has 14.5 % of full scale, and the rule begins at 0.63 %.
+      // A voice reaches 14.5 % of full scale; the rule reports levels below 0.63 %.
       let part = plan.scaled(41, 25)
       words = "\(part) thousandths of a voice"
       length = plan.length

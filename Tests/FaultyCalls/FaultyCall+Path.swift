@@ -121,8 +121,8 @@ extension FaultyCall {
     }
   }
 
-  /// Holds packets back and releases them together, again and again, as radio does: their order
-  /// stays, and their spacing is lost.
+  /// Repeatedly holds packets back and releases them together, as radio does: their order stays,
+  /// and their spacing is lost.
   private mutating func prepareJitter(from: Instant, to: Instant) {
     let (plan, chance) = (plan, chance)
     let most = plan.scaled(130, 190)

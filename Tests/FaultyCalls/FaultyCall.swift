@@ -8,9 +8,9 @@ import Wire
 
 /// A call made with one fault, and its result.
 package struct MadeCall: Sendable {
-  /// What the fault is, in words, as in `ice-pwd other than its peer's`.
+  /// The fault in words, such as `ice-pwd other than its peer's`.
   package var severity: String
-  /// Whether the fault affected enough for a rule to see it.
+  /// Whether the fault affected the call enough for a rule to detect it.
   package var isTouched: Bool
 }
 
@@ -19,7 +19,7 @@ package struct FaultyCall {
   let plan: FaultPlan
   let chance: Chance
   var setup: CallSetup
-  /// What the fault is, in words, as in `ice-pwd other than its peer's`.
+  /// The fault in words, such as `ice-pwd other than its peer's`.
   var words = ""
   /// Returns, after the call, whether the fault took effect.
   var isTouched: (DrivenCall) -> Bool = { _ in true }

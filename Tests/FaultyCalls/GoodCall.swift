@@ -139,7 +139,8 @@ package struct GoodCall {
     }
   }
 
-  /// Makes the participants take turns speaking; their pauses are hardly sent.
+  /// Lets the two participants speak alternately; the listener sends only one block in twenty, as
+  /// with DTX.
   private func talk(_ driven: DrivenCall, seconds: Int) {
     var voices = [Microphone(chance), Microphone(chance)]
     var speaker = chance.below(2)

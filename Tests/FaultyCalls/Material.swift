@@ -6,7 +6,7 @@ package struct Microphone {
   package enum State { case good, silent, clipped, quiet }
 
   package var state = State.good
-  /// Whether it stays silent even on its turn.
+  /// Whether the participant does not speak even when it is the participant's turn.
   package var isResting = false
   private let speech: [AudioBlock]
   private let clipped: [AudioBlock]
@@ -18,7 +18,7 @@ package struct Microphone {
   /// Creates a voice.
   ///
   /// - Parameters:
-  ///   - gain: how far the clipped voice is too loud, in tenths.
+  ///   - gain: by what factor the clipped voice is too loud, in tenths.
   ///   - part: how loud the quiet voice is, in thousandths.
   package init(_ chance: Chance, gain: Int = 60, part: Int = 10) {
     let period = chance.within(220...420)

@@ -9,16 +9,20 @@ package final class Middlebox {
   /// What a datagram contains, judged by its first bytes.
   package enum Content: Equatable { case audio, video, repair, rtcp, dtls, stun, other }
 
-  /// The datagrams sent on in place of one, each after a delay.
+  /// The datagrams to send in place of a single one, each after a delay.
   package typealias Pieces = [(bytes: [UInt8], after: Interval)]
 
-  /// How the box treats a peer's datagrams; nil passes one unchanged.
+  /// Returns what replaces a peer's datagram; a result of nil passes the datagram unchanged.
   package var treat: ((_ sender: Int, _ content: Content, _ bytes: [UInt8], Instant) -> Pieces?)?
-  /// The most milliseconds that each peer's datagrams are held up, in order, as in every network.
+  /// The maximum jitter of each peer's datagrams, in milliseconds; they stay in order.
   package var jitter = [0, 0]
-  /// How many datagrams it dropped, delayed or changed.
+  /// How many datagrams the fault dropped, delayed or changed.
+  ///
+  /// A fault of a microphone counts the blocks of speech during the fault instead.
   package var touched = 0
-  /// How many datagrams it inspected in that time.
+  /// How many datagrams of the affected kinds the peer at fault sent in the whole call.
+  ///
+  /// A fault of a microphone stores the blocks of speech before the fault here.
   package var seen = 0
 
   private let addresses: [IPAddress]

@@ -11,7 +11,7 @@ struct JudgedCall {
   }
 
   var name: String
-  /// The seed that it was drawn from, to make it again (`--plan`).
+  /// The seed that the call was drawn from; `--plan` makes the same call again from it.
   var seed: UInt64
   var severity: String
   /// The findings' ids and severities, worst first.
@@ -28,7 +28,7 @@ struct FaultRun {
   let shows: Bool
   /// Who records the faults; nil lets the seed decide.
   let sight: FaultSight?
-  /// The program that makes a take from the wire.
+  /// The path of `retake`, which makes a take from captured packets.
   let retake: String
 
   func seed(of number: UInt64) -> UInt64 { seed &* 1_000_003 &+ number &* 101 }
@@ -91,7 +91,7 @@ struct FaultRun {
 /// A finding, as far as the judge needs it.
 struct FoundThing {
   var id: String
-  /// Whether it is worse than "low".
+  /// Whether the finding is worse than "low".
   var isLoud: Bool
   var text: String
 }
@@ -105,46 +105,6 @@ enum Finder {
         id: finding.id, isLoud: finding.severity > .low,
         text: "\(finding.id) (\(finding.severity.name)"
           + (symptoms.isEmpty ? ")" : "; \(symptoms.joined(separator: ", ")))"))
-    }
-  }
-}
-
-/// Turns an end's take into one by an observer who saw its packets and has the keys.
-enum WireSight {
-  static func replace(_ path: String, with retake: String, options: [String] = []) throws {
-    let capture = path + ".pcapng"
-    let descriptions = try descriptions(of: path)
-    try run(retake, ["export", path, "--pcapng", capture, "--force"])
-    let options = options + descriptions.flatMap { ["--sdp", $0] }
-    try run(retake, ["import", capture, "--out", path, "--decode", "--force"] + options)
-    for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
-  }
-
-  /// Writes the signaled descriptions to files, for an observer who also watches the signaling.
-  private static func descriptions(of path: String) throws -> [String] {
-    let connection = try TakeFile.openForQueries(path)
-    let rows = try connection.prepare(
-      "SELECT DISTINCT message FROM signaling WHERE type IN ('offer', 'answer') LIMIT 20")
-    var files: [String] = []
-    while try rows.step() {
-      let file = "\(path).\(files.count).sdp"
-      try (rows.text(0) ?? "").write(toFile: file, atomically: true, encoding: .utf8)
-      files.append(file)
-    }
-    return files
-  }
-
-  private static func run(_ program: String, _ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw CocoaError(
-        .executableLoad,
-        userInfo: [NSLocalizedDescriptionKey: "\(program) \(arguments) ended with an error"])
     }
   }
 }

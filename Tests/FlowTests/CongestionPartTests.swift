@@ -45,7 +45,7 @@ struct CongestionPartTests {
     #expect(loss.value == 0)
     loss.receive(arrived: 1, missing: 0)
     #expect(loss.value == 0.5)
-    // The next share is computed from other packets.
+    // The next loss share is computed from new packets only.
     loss.receive(arrived: 10, missing: 9)
     #expect(loss.value == 0.5)
     loss.receive(arrived: 20, missing: 1)
@@ -97,7 +97,8 @@ struct CongestionPartTests {
     #expect(!capacity.mayCut(at: at(349)) && capacity.mayCut(at: at(350)))
   }
 
-  /// More may arrive than the estimate: the path's capacity is never set above it.
+  /// Packets may arrive faster than the estimate: the path's capacity is never set above the
+  /// estimate.
   @Test func thePathsCapacityNeverExceedsTheEstimate() {
     var capacity = PathCapacity()
     capacity.cut(from: 500_000, arrivalRate: 800_000, at: at(0))

@@ -30,7 +30,7 @@ struct FeedbackTests {
     let pair = Pair(sections: sections)
     let camera = Camera()
     for index in 0..<500 {
-      // Losses before the first packet to arrive would not show.
+      // Losses before the first packet that arrives would not be counted.
       if index == 1 {
         pair.links[0] = Link(jitter: .milliseconds(5), loss: 0.05, duplication: 0.01)
       }
@@ -38,7 +38,7 @@ struct FeedbackTests {
       if index % 2 == 0 { pair.step(0, .frame(mid: "v", camera.frame(at: pair.now))) }
       pair.run(until: pair.now + .milliseconds(20))
     }
-    // The streams' last packets are not lost, so that every loss shows.
+    // The streams' last packets arrive, so that the receiver notices every loss.
     pair.links[0] = Link()
     pair.step(0, .frame(mid: "a", audio(at: pair.now)))
     pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))

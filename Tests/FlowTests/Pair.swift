@@ -34,7 +34,7 @@ final class Pair {
   private(set) var outputs: [[(at: Instant, output: MediaFlow.Output)]] = [[], []]
   /// Every packet that a side sent.
   private(set) var packets: [[(at: Instant, bytes: [UInt8])]] = [[], []]
-  /// A side's RTP packets that the network lost.
+  /// Each side's RTP packets that the network lost.
   private(set) var lost: [[[UInt8]]] = [[], []]
   private(set) var duplicatedCount = [0, 0]
   /// When a side stepped only because its deadline was reached.

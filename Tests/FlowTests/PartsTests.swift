@@ -133,7 +133,8 @@ struct PartsTests {
       arrivals: arrivals)
     var news = log.news(in: feedback)
     #expect(news.arrived.count == 4 && news.lostCount == 6)
-    // Repeated feedback has nothing new; a late packet is new, but its loss is not undone.
+    // Repeated feedback brings no news; a packet that arrived late does, but its loss is not
+    // undone.
     feedback.arrivals.append(.init(offset: 5, ticks: 12))
     news = log.news(in: feedback)
     #expect(news.arrived.count == 1 && news.lostCount == 0)

@@ -146,7 +146,7 @@ struct ReceivePartTests {
     #expect(next([], 0) == nil)
     let loss = RTCPPacket.pictureLoss(PictureLoss(senderSSRC: 1, mediaSSRC: 9))
     #expect(next(["nack pli", "ccm fir"], 0) == loss)
-    // A response takes one and a half round trips.
+    // A request is repeated after one and a half round trips.
     #expect(next(["ccm fir"], 1499) == nil)
     for (number, time) in [(UInt8(1), Int64(1500)), (2, 3000)] {
       let request = FullIntraRequest(senderSSRC: 1, entries: [.init(ssrc: 9, number: number)])

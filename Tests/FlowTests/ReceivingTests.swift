@@ -144,7 +144,7 @@ struct ReceivingTests {
 
   @Test func heldFramesAreLimited() {
     var receiver = Receiver([Agreed.video()[1]])
-    // Frames that never end, over more numbers than are kept.
+    // Incomplete frames, over more sequence numbers than the receiver keeps.
     for index in 0..<20_000 {
       receiver.rtp(
         packet(

@@ -19,7 +19,7 @@ struct RecoveryTests {
     let sender = pair.flows[0].outbound[0]
     #expect(sender.retransmittedPacketsSent > 10)
     #expect(pair.flows[1].inbound[0].packetsRecovered > 10)
-    // Times and numbers are the frame's.
+    // Received frames have the sent frames' media times, apart from a constant offset.
     let offset = received[0].extendedTime
     for (frame, original) in zip(received, camera.frames) {
       #expect(frame.extendedTime - offset == Int64(original.mediaTime))

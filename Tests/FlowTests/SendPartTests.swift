@@ -89,7 +89,8 @@ struct SendPartTests {
     let sent = report()
     #expect(sent?.rtpTime == 90_050 && sent?.packetCount == 1 && sent?.octetCount == 1000)
     #expect(report() == nil)
-    // Retransmissions are reported, but not counted in a report's numbers (RFC 3550 section 6.4.1).
+    // A retransmission causes another sender report, but does not increase the report's counts
+    // (RFC 3550 section 6.4.1).
     tally.countRetransmission(1052, payload: 1002)
     #expect(report()?.octetCount == 1000)
     tally.countFrame(frame(2500), timestamp: 60, at: .zero)
@@ -207,7 +208,8 @@ struct SendPartTests {
         .sourceDescription(
           SourceDescription(chunks: [.init(ssrc: 5, cname: "me"), .init(ssrc: 6, cname: "me")])),
       ])
-    // A receive-only endpoint requests its round trip, whatever it receives (RFC 3611 section 4.4).
+    // A receive-only endpoint requests its round trip even if nothing arrives (RFC 3611 section
+    // 4.4).
     let idle = composer.reports(
       [], [], localSSRC: 1, receives: false, reference: 99, [])
     #expect(
@@ -224,7 +226,7 @@ struct SendPartTests {
     let reports = arrivals.makeReports(senderSSRC: 1)
     #expect(reports.map(\.mediaSSRC) == [11] && reports.map(\.count) == [2])
     #expect(arrivals.due == nil)
-    // A rate is reported for some sources, over some time.
+    // An estimate needs at least one source, and bytes counted for at least 100 ms.
     arrivals.receive(bytes: 1000, at: .zero)
     #expect(arrivals.estimate(senderSSRC: 1, of: [], at: at(500)) == nil)
     #expect(arrivals.estimate(senderSSRC: 1, of: [7], at: at(99)) == nil)

@@ -106,7 +106,8 @@ struct SendingTests {
       pair.run(until: pair.now + .milliseconds(40))
       most = max(most, pair.flows[0].snapshot.pacerQueueBytes)
     }
-    // 8 Mbit/s over a target of 600 kbit/s: half a second of it, and one video frame.
+    // At 8 Mbit/s over a target of 600 kbit/s, the queue holds half a second of video plus one
+    // frame.
     #expect(pair.flows[0].snapshot.congestion.target < 1_000_000)
     #expect(most > 300_000 && most < 500_000 + 40_000, "\(most)")
   }

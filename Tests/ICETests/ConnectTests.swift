@@ -84,7 +84,7 @@ struct ConnectTests {
   @Test func checksBeforeTheAnswerAreAnsweredAndUsedLater() throws {
     let meeting = VirtualMeeting.nearby(seed: 3)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
-    // The answer is slow: its side knows everything, the offering side nothing yet.
+    // The answer is delayed: its sender knows both descriptions, the offerer only its own.
     b.signals = false
     b.learnPeer()
     a.gather()
@@ -148,7 +148,7 @@ struct ConnectTests {
       ["192.0.2.1", "2001:db8::1", "fe80::1"], ["192.0.2.2", "2001:db8::2", "fe80::2"])
     #expect(a.agent.selectedPair?.base.ip.description == "2001:db8::1")
     #expect(b.agent.connectionState == .completed)
-    // Families do not mix, and neither do scopes.
+    // Candidates of different address families or scopes form no pairs.
     #expect(a.agent.pairs.count == 3)
     #expect(a.agent.pairs.allSatisfy { $0.state == .succeeded })
   }
@@ -175,7 +175,8 @@ struct ConnectTests {
     b.signals = false
     let address = try #require(IPAddress("192.0.2.2"))
     meeting.names["5ab1.local"] = address
-    // This side's first check must work without the peer's help.
+    // The network drops the peer's packets until this side has sent to the peer, so this side's
+    // first check must work without the peer's.
     meeting.network.passes = { from, _ in
       from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from }
     }

@@ -122,7 +122,7 @@ struct HostileInputTests {
     #expect(a.agent.counters.overflows > 5_000)
     meeting.run(for: .seconds(40))
     #expect(a.agent.connectionState == .failed)
-    // Pacing holds: one new check per 50 ms, plus retransmissions of pending ones.
+    // Checks are still paced: one new check per 50 ms, plus retransmissions of pending ones.
     let requests = a.sent.filter { $0.bytes.starts(with: [0, 1]) }.count
     #expect(requests < 2_000)
   }
@@ -188,7 +188,7 @@ struct HostileInputTests {
     }
   }
 
-  /// Any order of any inputs: nothing traps, limits hold, and time continues.
+  /// Inputs of all kinds in random order: nothing traps, and limits hold.
   @Test func anyOrderOfInputsIsSurvived() {
     for seed in 0..<60 {
       let entropy = Entropy(seed: [UInt8(seed), 3]).stream("fuzz")

@@ -97,7 +97,8 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // The last response came up to six seconds before; the pair is left eight seconds after it.
+      // The last response may be six seconds old at the cut, and the pair is left eight seconds
+      // after it.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
@@ -143,8 +144,8 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The agent that can receive leaves once the other, which cannot, has left and sends no more
-      // checks.
+      // The agent that still receives leaves the path only once the other one has left it and
+      // sends no more checks there.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")
       meeting.run(for: .seconds(60))
@@ -162,7 +163,7 @@ struct OutageTests {
       meeting.network.outage.dead = []
       let back = meeting.now
       #expect(meeting.run(for: .seconds(5), until: isUp), "seed \(seed)")
-      // The next check while silent, plus its round trip.
+      // The bound is the interval between checks on a silent pair, plus a round trip.
       #expect(meeting.now - back <= .milliseconds(560), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(meeting.agents.map(\.connectionState) == [.completed, .completed])

@@ -17,7 +17,7 @@ _ZOOMS = 40
 _RECORDING_SECONDS = 14
 _WATCHED_SECONDS = 5
 _VALUES_SECONDS = 120
-# The bytes of all packets as lanes draw them.
+# Sums the bytes of all packets that lanes draw.
 _CARRIED = (
     "retake.board.lanes.filter(lane => lane.carried)"
     ".map(lane => lane.carried(0, retake.take.seconds + 1))"

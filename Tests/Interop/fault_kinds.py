@@ -13,27 +13,28 @@ from dataclasses import dataclass
 class Kind:
     """How a fault is made and which findings name it."""
 
-    # The ids of findings that name it; a media fault belongs to the peer that sends.
+    # The ids of the findings that name the fault; a media fault belongs to the peer that sends.
     accepted: frozenset
-    # The ends that can have it: `any`, `peer` (any but Retake), `page` (browsers),
+    # The ends that can have the fault: `any`, `peer` (any but Retake), `page` (browsers),
     # `chromium` (Firefox renders no audio without a device).
     by: str = "any"
-    # Who can detect it: `any`, `receiver` of the culprit's packets, `end` (Retake takes part), or
-    # `sender`.
+    # Who can detect the fault: `any`, `receiver` of the culprit's packets, `end` (Retake takes
+    # part), or `sender`.
     sight: str = "any"
     seconds: tuple = (7, 12)
-    # When it begins: during the call, or before it connects.
+    # When the fault begins: during the call, or before it connects.
     begins: str = "during"
-    # Whether the call connects with it, and whether video arrives at both ends at first.
+    # Whether the call connects in spite of the fault, and whether video arrives at both ends at
+    # first.
     connects: bool = True
-    # The packets that it must affect, or another plan replaces it.
+    # The minimum number of affected packets; with fewer, another plan replaces it.
     least: int = 0
-    # Scripts for the culprit's page that begin and end it.
+    # Scripts for the culprit's page that begin and end the fault.
     script: str = ""
     undo: str = ""
     # Whether the script's change is negotiated.
     negotiates: bool = False
-    # A process that stands still is what the finding is about, not this machine.
+    # Whether the fault itself stops a process, so that this does not count as a starved machine.
     stalls: bool = False
 
 
@@ -146,7 +147,7 @@ KINDS = {
     "slowHandshake": _kind("slow-handshake", begins="before", seconds=(2, 6)),
     "deadHandshake": _kind(
         "dtls-failed slow-handshake", begins="before", seconds=(20, 25), connects=False),
-    # What was agreed on.
+    # Negotiation and relays.
     "wrongFingerprint": _kind(
         "fingerprint-mismatch dtls-failed", begins="before", connects=False),
     "wrongPassword": _kind("ice-password-wrong", begins="before", connects=False),
@@ -203,7 +204,7 @@ KINDS = {
         seconds=(12, 16), script="""sender("audio").track.stop();"""),
     "cameraBlack": _kind(
         "camera-black", by="page", sight="end", script=_CAMERA.replace("SHOWS", "false")),
-    # A browser's encoder goes on refining, so that its repeated pictures are not equal.
+    # A browser's encoder keeps refining a repeated picture, so that its frames are not equal.
     "cameraRepeats": _kind(
         "camera-repeats picture-still", by="page", sight="end",
         script=_CAMERA.replace("SHOWS", "true")),
@@ -290,11 +291,11 @@ def payload_types(sdp, kind, repairs=False):
 
 
 def described(plan, sdp, end):
-    """Returns an end's description as the other end gets it, with the plan's fault."""
+    """Returns an end's description as the other end receives it, with the plan's fault."""
     if plan.kind == "dtx":
         return re.sub(r"(?m)^(a=fmtp:\d+ .*useinbandfec=1[^\r\n]*)", r"\1;usedtx=1", sdp)
     if plan.kind == "noRepairs":
-        # In both descriptions, or one end still offers what the other does not.
+        # Removed from both descriptions, so that no end offers repairs that the other lacks.
         rtx = payload_types(sdp, "video", repairs=True)
         lines = []
         for line in sdp.splitlines():
@@ -309,7 +310,7 @@ def described(plan, sdp, end):
             lines.append(line)
         return "\r\n".join(lines) + "\r\n"
     if plan.kind == "bandwidthLine":
-        # The end that gets the line has to obey it.
+        # The end that receives the line has to obey it.
         if end == plan.culprit:
             return sdp
         rate = 50 + round(110 * (1 - plan.severity))
@@ -322,7 +323,7 @@ def described(plan, sdp, end):
                     count=1)
         return head + "".join(sections)
     if plan.kind == "noCandidates":
-        # In both descriptions: an end that knows candidates finds the other one by its checks.
+        # Removed from both: an end that knows candidates would find the other one by its checks.
         return re.sub(r"(?m)^a=(candidate:.*|end-of-candidates)\r?\n", "", sdp)
     if plan.kind == "wrongCandidates":
         # Nothing listens at that port.

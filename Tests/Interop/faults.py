@@ -34,7 +34,7 @@ _CONNECT_SECONDS = 60
 _ATTEMPTS = 3
 # How often a call whose fault had too little effect is replaced.
 _REDRAWS = 3
-# The longest delay of the process that forwards packets, in seconds, that a call may have.
+# The delay of the process that forwards packets, in seconds, from which on a call is repeated.
 _LAG = 0.15
 
 # The peers of a call: Retake is an end, or observes.
@@ -59,7 +59,8 @@ class Plan:
 
     @property
     def how(self):
-        """How the fault is made."""
+        """The kind of the fault, or of the good call: how it is made, and which findings name
+        it."""
         return KINDS.get(self.kind) or GOOD[self.kind]
 
     @property
@@ -110,7 +111,7 @@ def _plan(name, kind, chance, seed):
             continue
         if kind.by == "peer" and peers[culprit] == "retake":
             continue
-        # aiortc makes one exchange only.
+        # aiortc supports only one exchange.
         if kind.negotiates and "aiortc" in peers:
             continue
         break
@@ -137,7 +138,7 @@ class Judged:
 
 
 async def run(plan, program, folder):
-    """Makes a call, again while the machine starves, and judges its findings."""
+    """Makes a call, repeating it while the machine starves, and judges its findings."""
     starved, redrawn = 0, 0
     for attempt in range(_ATTEMPTS + _REDRAWS):
         place = folder / plan.name / str(attempt)
@@ -215,7 +216,7 @@ class _Signaling:
         self._plan, self._path = plan, path
 
     def passed(self, sdp, end):
-        """Returns an end's description as the other end gets it."""
+        """Returns an end's description as the other end receives it."""
         # The sockets that a restart opens do not use the path.
         if self._plan.kind != "restart":
             sdp = self._path.signaled(sdp, end)
@@ -315,7 +316,7 @@ async def _without_relay(program, plan, folder):
     try:
         options = [re.sub(r":interop@", ":guess@", one) for one in relay.options]
         if plan.kind == "turnUnreachable":
-            # Discard: nothing listens there.
+            # Port 9 (discard): nothing listens there.
             options = [re.sub(r":\d+$", ":9", one) for one in relay.options]
         recorder = await Recorder.start(program, folder, namespace.ADDRESS, "pattern", options)
         try:
@@ -339,7 +340,7 @@ async def _without_relay(program, plan, folder):
 
 
 async def _prepare(plan, path, peers):
-    """Begins a fault of the path or of the answer that there is before the call connects."""
+    """Starts a fault of the path or the answer that must exist before the call connects."""
     if plan.kind == "rejectedSection":
         await peers[plan.culprit].change("call.rejects = 'video';")
     if plan.how.begins == "before":
@@ -347,8 +348,8 @@ async def _prepare(plan, path, peers):
 
 
 async def _begin_early(plan, peers):
-    """Begins a fault of a source before anything is sent, because a participant that was heard once
-    may just be listening."""
+    """Starts a fault of a source before anything is sent, because a participant who has spoken may
+    simply be listening."""
     if plan.how.begins == "before" and plan.how.script:
         await peers[plan.culprit].change(script(plan.how.script, plan))
 
@@ -390,7 +391,7 @@ async def _run(plan, path, peers, renegotiate):
 
 
 async def _throttle(peer, plan):
-    """Lets a peer run for a part of each period, as a quota of processor time does."""
+    """Lets a peer run for part of each period, like a quota of processor time."""
     over = time.monotonic() + plan.length
     try:
         while time.monotonic() < over:

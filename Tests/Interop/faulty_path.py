@@ -43,7 +43,7 @@ class FaultyPath(LossyPath):
         self.video, self.repairs = set(), set()
         # A NAT's next port of the culprit, as the other end sees it; the old one is then closed.
         self._next = None
-        # When the first record of a handshake came.
+        # When the first record of a handshake arrived.
         self._shook = None
 
     @classmethod
@@ -63,7 +63,7 @@ class FaultyPath(LossyPath):
         return path
 
     def ports(self, end):
-        """Returns a capture filter's words for the ports that an end sees during the call."""
+        """Returns the part of a capture filter for the ports that an end sees during the call."""
         ports = [str(self.port(end))]
         if self._next and end != self._plan.culprit:
             ports.append(str(self._next.get_extra_info("sockname")[1]))

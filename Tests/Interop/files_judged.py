@@ -12,7 +12,7 @@ import subprocess
 from peers.viewer import ChromiumViewer
 from visit import CAPTURES
 
-# Calls of one end, seen on the wire, relayed, in rooms, under loss, and of each codec.
+# Calls recorded at one end, observed, relayed, in rooms, under loss, and with each codec.
 _CALLS = (
     "chromium-peer-offers", "chromium-peer-offers-vp9", "chromium-retake-offers-h264",
     "firefox-peer-offers", "gstreamer-peer-offers-h264", "janus-audiobridge-peer-offers",
@@ -94,7 +94,7 @@ async def _run(*words):
 
 
 async def _export(program, folder, call, problems):
-    """Exports what a call has; a format that it has nothing for is refused with a reason."""
+    """Exports a call in every format; those for which it has no media are refused with a reason."""
     files = []
     for name in _FORMATS:
         into = f"{call}-{name}"

@@ -75,7 +75,7 @@ class LossyPath:
         return "\r\n".join(lines) + "\r\n"
 
     def forward(self, end, data, addr):
-        """Forwards an end's datagram, or loses it."""
+        """Forwards an end's datagram, or drops it."""
         if addr != self._ends[end]:
             return
         if self._random[end].random() < self._loss:

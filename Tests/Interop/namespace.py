@@ -5,9 +5,10 @@ import shutil
 import subprocess
 import sys
 
-# Set for the process inside; its value is the address that replaces a real interface's.
+# Set in the process that runs inside the namespace: the address to use in place of a real
+# interface's.
 INSIDE = "RETAKE_INTEROP_INSIDE"
-# Set by a user who wants the machine's own network.
+# Set by a user who prefers the machine's own network to a namespace.
 REFUSED = "RETAKE_INTEROP_NO_NETNS"
 # Without camera permission a browser gathers no loopback address, and mDNS needs an interface with
 # multicast: this one is on a veth pair with both ends in the namespace.

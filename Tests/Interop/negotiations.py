@@ -25,12 +25,13 @@ class Step:
     """One offer/answer exchange, and the flows after it."""
 
     name: str
-    # By mid: `in` if the peer receives, `out` if it sends.
+    # The flows by mid: `in` if the peer receives, `out` if it sends.
     flows: dict
-    # The peer runs this script and offers; otherwise Retake offers these changes.
+    # A script that the peer runs before it offers; without a script, Retake offers the changes in
+    # `retake`.
     peer: str | None = None
     retake: dict = field(default_factory=dict)
-    # The other end has an offer in progress, which is rolled back.
+    # Whether the other end has an offer in progress, which is rolled back.
     glare: bool = False
 
 

@@ -31,7 +31,7 @@ _FINISH_SECONDS = 180
 _CALL_SECONDS = 240
 _MEDIA_SECONDS = 90
 _FEWEST_FRAMES = 20
-# How many frames that one end counts may not have arrived at the other when a call ends.
+# The maximum number of frames that one end has counted and the other has not when a call ends.
 _UNDERWAY_FRAMES = 10
 _JITTER_MS = 0.1
 # The maximum distance between the ports of one path's streams in an export.
@@ -52,7 +52,7 @@ class Cell:
     expects: str = ""
     # The transport over which the first peer reaches a relay, its only candidate; empty for none.
     relay: str = ""
-    # Signaling removes UDP candidates, so that ICE uses TCP.
+    # Whether signaling removes UDP candidates, so that ICE uses TCP.
     tcp: bool = False
 
     @property
@@ -318,7 +318,7 @@ def _clear_ports(place):
 
 
 def _ours(database, stream, clock, sights):
-    """Returns the same counts, computed from the take's packets."""
+    """Returns a stream's counts as in tshark's table, computed from the take's packets."""
     packets = sorted(
         (min(at, sights.get((ssrc, sequence, time), at)), time, is_marked, sequence)
         for at, ssrc, time, is_marked, sequence in database.execute(
@@ -375,7 +375,7 @@ def _cut(stream):
     return stream[:length] if len(stream) >= length else b""
 
 
-# MARK: A call of Retake's own
+# MARK: Calls with Retake as an end
 
 
 # The peers of the calls with Retake as an end, and whether ICE uses only TCP.

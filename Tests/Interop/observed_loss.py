@@ -72,7 +72,7 @@ class Cell:
     offerer: str
     answerer: str
     codec: str = "vp8"
-    # Lost packets are also repaired by FlexFEC.
+    # Whether FlexFEC repairs lost packets, too.
     fec: bool = False
     # The scalability mode, such as "L1T3"; the media is then unencrypted.
     layers: str = ""

@@ -51,7 +51,7 @@ class _Stream:
     # The arrival in ns, number and RTP time of each packet, or a jitter that the receiver reported.
     arrivals: list = field(default_factory=list)
     ports: set = field(default_factory=set)
-    # Where its sequence numbers restart: the last number before, and the first one after.
+    # Where the stream's sequence numbers restart: the last number before, and the first one after.
     restarts: list = field(default_factory=list)
 
 

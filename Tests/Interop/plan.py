@@ -14,16 +14,17 @@ _NAMED = {"av1"}
 class Abilities:
     """A peer's capabilities."""
 
-    # Whether it can use loopback addresses; other peers need a real interface besides loopback.
+    # Whether the peer can use loopback addresses; other peers need a real interface besides
+    # loopback.
     uses_loopback: bool = False
-    # What it measures of received media: audio energy, video contrast.
+    # What the peer measures of received media: audio energy, video contrast.
     perceives: tuple[str, ...] = _MEDIA
-    # It echoes received media, so that Retake must not do so too.
+    # Whether the peer echoes received media; Retake must not do so as well.
     echoes: bool = False
-    # It sends messages over data channels and checks the echoes.
+    # Whether the peer sends messages over data channels and checks the echoes.
     data: bool = False
-    # It echoes data messages of these sizes, prefixing texts with `repeats_after`. Retake has to
-    # start, so the channel is in Retake's offer.
+    # The sizes of the data messages that the peer echoes, prefixing texts with `repeats_after`.
+    # Retake has to start, so the channel is in Retake's offer.
     repeats: tuple[int, ...] = ()
     repeats_after: str = ""
 
@@ -34,7 +35,7 @@ ABILITIES = {
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
     "gstreamer": Abilities(data=True),
-    # It does not echo empty messages, or texts that reach 64 KiB with the prefix.
+    # The plugin does not echo empty messages, or texts that reach 64 KiB with the prefix.
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",
@@ -51,20 +52,20 @@ class Call:
     peer: str
     # The offerer: `peer`, `retake`, or `page` for the page that Retake serves.
     offerer: str
-    # The peer is made passive, so that Retake is the DTLS client.
+    # Whether the peer is made passive, so that Retake is the DTLS client.
     peer_waits: bool = False
     # The kinds that the peer sends to Retake, and those that it receives.
     sends: tuple[str, ...] = _MEDIA
     receives: tuple[str, ...] = _MEDIA
-    # The peer has only mDNS candidates, because it has no camera permission.
+    # Whether the peer has only mDNS candidates, because it has no camera permission.
     hides: bool = False
-    # Retake gathers no UDP candidates, so that ICE uses TCP.
+    # Whether Retake gathers no UDP candidates, so that ICE uses TCP.
     tcp: bool = False
-    # Retake signals mDNS names instead of its addresses.
+    # Whether Retake signals mDNS names instead of its addresses.
     names: bool = False
     # The peers that use only relayed candidates: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
-    # Nothing is bundled: signaling removes the BUNDLE group from the descriptions.
+    # Whether nothing is bundled: signaling removes the BUNDLE group from the descriptions.
     apart: bool = False
     # The only video codec that the peer negotiates.
     codec: str = "vp8"
@@ -72,15 +73,15 @@ class Call:
     # preferred codec, which Retake keeps receiving, and aiortc answers with every codec that both
     # support.
     audio: str = "opus"
-    # Retake sends encoded video from a file of that codec, unchanged.
+    # Whether Retake sends encoded video from a file of that codec, unchanged.
     file: bool = False
-    # Retake sends video that it encodes itself, instead of what it receives.
+    # Whether Retake sends video that it encodes itself, instead of what it receives.
     encodes: bool = False
-    # Retake offers its video in three simulcast layers, and all must arrive.
+    # Whether Retake offers its video in three simulcast layers, all of which must arrive.
     layers: bool = False
     # The highest DTLS version that Firefox may use; empty for its default.
     dtls: str = ""
-    # The other peer cannot use loopback, even if this one could.
+    # Whether loopback is avoided because the other peer cannot use it, even if this one could.
     avoids_loopback: bool = False
 
     @property

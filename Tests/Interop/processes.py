@@ -122,7 +122,7 @@ class Child:
         except ProcessLookupError:
             pass
         await self._process.wait()
-        # A process that left the group may hold the pipes; it must not delay this.
+        # A process that left the group may hold the pipes, which must not delay the end.
         _, unread = await asyncio.wait(self._pumps, timeout=_LAST_WORDS_SECONDS)
         for pump in unread:
             pump.cancel()

@@ -1,4 +1,4 @@
-"""Records calls of pages by others: Debian's janus-demos, and rtcstats-js."""
+"""Records calls on other projects' pages: Debian's janus-demos, and rtcstats-js."""
 
 import asyncio
 import json

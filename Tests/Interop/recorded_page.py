@@ -95,7 +95,7 @@ class Gate:
         self._writers.clear()
 
     async def close(self):
-        """Closes it permanently."""
+        """Closes the proxy permanently."""
         self.shut()
         self._server.close()
 
@@ -149,7 +149,7 @@ class Site:
         if path == "demos/settings.js":
             text = (DEMOS / "settings.js").read_text(encoding="utf-8")
             return web.Response(
-                # The demos use these two, which Debian's settings do not define.
+                # The demos use `token` and `apisecret`, which Debian's settings do not define.
                 text=f"{text}\nserver = {json.dumps(self.janus)}; var token, apisecret;\n",
                 content_type="text/javascript",
             )
@@ -252,7 +252,8 @@ def compare(take, peers, reports, problems):
                 if name in ("id", "timestamp"):
                     continue
                 value, later, found = (
-                    _number(each) for each in (value, after[id_].get(name), objects[id_].get(name))
+                    _number(_NAMES.get(each, each) if isinstance(each, str) else each)
+                    for each in (value, after[id_].get(name), objects[id_].get(name))
                 )
                 if found in (value, later):
                     same += 1
@@ -273,6 +274,9 @@ def _number(value):
     """Returns a number as JavaScript has it: a double, independent of how it was printed."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
+
+# What Firefox names otherwise than webrtc-stats, whose names a take has.
+_NAMES = {"inprogress": "in-progress"}
 
 # Members that rise and fall between two reports.
 _GAUGES = {
@@ -345,7 +349,7 @@ async def run_own(program, folder, name, seconds, media):
         await browser.page.load(
             f"{site.address}/own.html", ready="Boolean(window.call && window.retakeRecorder)")
         await browser.page.evaluate(f"call({{seconds: {seconds / 2}}})")
-        # Reports made without a connection are sent once there is one again.
+        # Reports made while disconnected are sent after the reconnection.
         gate.shut()
         await browser.page.evaluate("void retakeRecorder.mark('alone', {answer: 42})")
         await asyncio.sleep(2)

@@ -81,7 +81,7 @@ async def run(program, folder, is_brief):
 
 
 async def _change(program, folder):
-    """Re-enacts a call whose sender renegotiated repeatedly; Chromium must get each description."""
+    """Re-enacts a call whose sender renegotiated repeatedly; Chromium must get all descriptions."""
     source, out = _CAPTURES / "chromium-negotiates.take", folder / "changes.take"
     report = json.loads(await _output(
         program, "reenact", source, "--peer", 1, "--listen", "127.0.0.1:0", "--against", "chromium",
@@ -114,12 +114,12 @@ async def _mend(program, folder):
 
 
 async def _near_offers(program, folder):
-    """An application with signaling of its own, whose client offers."""
+    """Re-enacts to an application with its own signaling, whose client offers."""
     return await _through_relay(program, folder, 0)
 
 
 async def _far_offers(program, folder):
-    """The same, and its server offers."""
+    """Re-enacts to an application with its own signaling, whose server offers."""
     return await _through_relay(program, folder, 1)
 
 
@@ -151,7 +151,7 @@ async def _through_relay(program, folder, offers):
         problems.append(f"status {status}, and the report is {report}")
     near, far = result["last"]
     video = [each for each in near if each["kind"] == "video" and each["packets"]]
-    # The client got the recorded streams only, with their losses.
+    # The client received only the recorded streams, with their losses.
     wanted = json.loads(await _output(
         program, "sql", source, _LOST.replace("?", "1"), "--json"))
     was = list(wanted[0].values())[0]
@@ -165,7 +165,7 @@ async def _through_relay(program, folder, offers):
         problems.append(f"other streams than the recorded ones: {near}")
     if len(result["messages"]) != report["messages"] or not report["messages"]:
         problems.append(f"{report['messages']} messages came as {result['messages']}")
-    # The server went on receiving the client's media.
+    # The server continued to receive the client's media.
     if not any(each["kind"] == "video" and each["frames"] > 30 for each in far):
         problems.append(f"the other end received {far}")
     await _output(program, "replay", out)

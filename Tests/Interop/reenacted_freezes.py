@@ -210,7 +210,7 @@ async def _own(bad, program, folder):
     return recorder.take, call["stats"]
 
 
-# MARK: Once more
+# MARK: Re-enactments
 
 
 async def _play(program, folder, peer, more=()):

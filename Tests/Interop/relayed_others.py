@@ -261,8 +261,8 @@ async def _call(
                 await page.evaluate(f"{_END}({arguments})")
             await asyncio.sleep(seconds)
             ends = [await page.evaluate(_RESULT) for page in pages]
-            # Only now, because a browser itself loses media packets while it sends data at full
-            # speed.
+            # Send the data only now, because a browser itself loses media packets while it sends at
+            # full speed.
             rate = await pages[0].evaluate(f"{_SEND}({bulk}, {_MESSAGE})")
             data = (await pages[1].evaluate(_RESULT))["data"]
             for page in pages:

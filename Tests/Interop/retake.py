@@ -16,7 +16,8 @@ _REQUEST_SECONDS = 60
 _FINISH_SECONDS = 90
 _REPLAY_SECONDS = 600
 
-# None of these may affect a replay: the name, a command before it, the environment.
+# Ways to replay, none of which may affect the result: a name, a command to run before, and
+# environment variables.
 REPLAYS = [
     ("first", [], {}),
     ("second", [], {}),

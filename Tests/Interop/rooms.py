@@ -59,7 +59,7 @@ _SHORT_EXPECTED = (True, "ben,retake")
 
 @dataclass
 class Guest:
-    """A Retake in the room; one that rejoins gets another take."""
+    """A Retake peer in the room; a guest that rejoins records another take."""
 
     name: str
     child: Child
@@ -269,7 +269,7 @@ class Browsers:
         self._kept = 0.0
 
     async def enter(self):
-        """Starts them and publishes their captured media."""
+        """Starts the browsers and publishes their captured media."""
         for name in ("chromium", "firefox"):
             peer = await open_peer(
                 Call(name, "peer", avoids_loopback=True), self._folder

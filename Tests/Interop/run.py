@@ -162,7 +162,7 @@ async def _main(options, folder):
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
-    # A brief run has only the last one, which covers everything.
+    # A brief run skips these calls: those with Retake as an end cover everything.
     for cell in [] if options.brief else observed.CELLS:
         if not cell.peers <= set(options.peers) or options.only not in cell.name:
             continue
@@ -182,7 +182,8 @@ async def _main(options, folder):
             problems += _tell(
                 "observed-tshark", found, "tshark counts the same in every capture that is kept")
             print(table)
-    # Each lasts at least twenty seconds and is made three times.
+    # Each of these calls lasts at least twenty seconds and is made three times, so a brief run
+    # skips them.
     for cell in [] if options.brief else observed_loss.CELLS:
         if not set(cell.peers) <= set(options.peers) or options.only not in cell.name:
             continue
@@ -318,7 +319,9 @@ def main():
     finally:
         end_orphans()
     if problems:
-        print(f"\n{len(problems)} problems; takes and logs are in {folder}")
+        # Repeat the problems at the end, because a long log may lose its beginning.
+        print("\n" + "\n".join(problems))
+        print(f"\nproblems: {len(problems)}; takes and logs are in {folder}")
         return 1
     if not options.keep:
         shutil.rmtree(folder)

@@ -111,8 +111,8 @@ class Comparison:
             if fact in sent and fact in received:
                 self._pair(f"{name} {fact}", sent[fact], received[fact], by_them)
         if sent.get("framesPerSecond") and received.get("framesPerSecond"):
-            # Both count frames within a second: the start of that second decides one of them, and
-            # the receiver's second is later.
+            # Both ends count the frames within a second, which starts later at the receiver: one
+            # frame more or less may fall into it.
             allowed = max(1, sent["framesPerSecond"] * _RATE_SHARE)
             self._pair(
                 f"{name} framesPerSecond", sent["framesPerSecond"],

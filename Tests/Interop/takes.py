@@ -15,9 +15,10 @@ _STATES = [
     ("dtls", {"connected"}),
     ("connection", {"connected"}),
 ]
-# Loopback may lose a datagram if a busy machine does not read in time, hardly more.
+# The share of datagrams that loopback may lose, because a busy machine reads them too late.
 _LOSS = 0.02
-# A relay with small socket buffers loses media while data channels run at full speed.
+# The share of packets that a relay with small socket buffers may lose while data channels run at
+# full speed.
 _RELAYED_LOSS = 0.2
 _FEWEST_FRAMES = 10
 # A sample value above any codec's noise.
@@ -41,7 +42,7 @@ class Take:
     path: dict = field(default_factory=dict)
     # How many messages Retake sent and the peer echoed.
     repeated: int = 0
-    # The number of channels that these used.
+    # The number of channels on which these messages were sent.
     channels: int = 0
     # The largest received sample.
     peak: int = 0

@@ -15,7 +15,7 @@ class Stream:
     ssrc: int
     packets: int
     lost: int
-    # In milliseconds; 0 if tshark does not know the clock.
+    # The mean and the largest jitter in milliseconds; 0 if tshark does not know the clock.
     mean: float
     largest: float
 

@@ -10,7 +10,7 @@ from visit import CAPTURES
 _TIMES = 400
 _PERIOD_NANOSECONDS = 3_000_000_000
 
-# The bytes of all packets as lanes draw them.
+# Sums the bytes of all packets that lanes draw.
 _CARRIED = (
     "retake.board.lanes.filter(lane => lane.carried)"
     ".map(lane => Math.round(lane.carried(0, retake.take.seconds + 1)))"

@@ -101,7 +101,7 @@ async def playing(visit):
     """Checks that audio and video of every codec play in step with the cursor, and stop with it."""
     for call, codec in _CALLS.items():
         await visit.page(CAPTURES / f"{call}.take")
-        # A user's click: without one, browsers play no audio.
+        # Click like a user: without a click, browsers play no audio.
         left, top, width, height = await visit.box("#play")
         await visit.viewer.click(left + width / 2, top + height / 2)
         await visit.until(_PLAYING, f"{codec} does not play in step with the cursor")

@@ -47,7 +47,7 @@ async def query(visit):
     visit.expect("nowhere" in note, f"for an error it shows {note}")
     await _examples(visit)
     await _file(visit, address, token)
-    # A page at the same address has the query history.
+    # A page at the same address still has the query history.
     await visit.viewer.open(f"{address}?again#token={token}&view=sql")
     kept = await visit.ask(
         "[...document.querySelectorAll('#query-history li')].map(each => each.textContent)"
@@ -124,7 +124,7 @@ async def _examples(visit):
 
 
 async def _file(visit, address, token):
-    """Checks that the file has the complete answer in the format of RFC 4180, and that a failed
+    """Checks that the file has the complete result in the format of RFC 4180, and that a failed
     query makes no file."""
     await visit.ask("void document.getElementById('csv-query').click()")
     await visit.until(

@@ -69,7 +69,7 @@ struct CodecChoiceTests {
   @Test(arguments: [
     // No fmtp line at all: single NAL units, and the profile that browsers assume.
     (["a=rtpmap:96 H264/90000"], [h264("96", "42e01f", 0)]),
-    // Any level is answered with itself.
+    // The answer repeats the offered level, whatever it is.
     (
       ["a=rtpmap:96 h264/90000", "a=fmtp:96 packetization-mode=1; profile-level-id=640C34"],
       [h264("96", "640c34", 1)]

@@ -95,7 +95,7 @@ struct MutationTests {
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio)
-    // The second answer accepts layers.
+    // With seed 1, the answer accepts simulcast layers.
     let rids = seed == 1 ? ["q", "h", "f"] : []
     _ = try side.negotiation.addTransceiver(
       kind: .video, direction: .sendrecv, streamIDs: [], byAddTrack: false, rids: rids)

@@ -122,7 +122,7 @@ struct RenegotiationTests {
     let answer = try right.answer().sdp.with("a=rtcp-rsize\r\n", "")
     try left.apply(.answer, answer)
     let again = try document(try left.offer()).sections[0]
-    // The answer's order, then the others (RFC 9429 section 5.2.2).
+    // The formats are in the answer's order, followed by the others (RFC 9429 section 5.2.2).
     #expect(again.formats.filter { ["96", "98", "102"].contains($0) } == ["98", "96", "102"])
     #expect(again.has(.rtcpMux) && !again.has(.rtcpMuxOnly) && !again.has(.rtcpReducedSize))
   }

@@ -98,7 +98,7 @@ struct RollbackTests {
     #expect(right.negotiation.remoteTransport == before.remoteTransport)
     #expect(right.negotiation.sections == before.sections)
     #expect(right.negotiation.currentRemote == before.currentRemote)
-    // The track that the offer removed is back, the new one is gone.
+    // The rollback restores the track that the offer removed, and removes the new one.
     #expect(
       right.changes == [
         .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0),

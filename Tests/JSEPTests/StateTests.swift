@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct StateTests {
-  /// Returns a side in a state, with its local offer and answer if there are any.
+  /// Returns a side in the given signaling state.
   static func side(in state: SignalingState) throws -> Side {
     var side = Side("a")
     var other = Side("b")

@@ -121,7 +121,7 @@ struct TransceiverTests {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     _ = try offerer.add(.audio)
     try exchange(&offerer, &answerer)
-    // While the section was still being stopped, the new transceiver got another one.
+    // The old section was still being stopped, so the new transceiver got another section.
     #expect(offerer.agreed == ["1 video sendonly", "2 audio sendonly"])
     _ = try answerer.add(.video)
     _ = try answerer.add(.audio)
@@ -136,7 +136,7 @@ struct TransceiverTests {
   @Test func aRejectedSectionIsReusedByAnotherKind() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     try exchange(&offerer, &answerer)
-    // The next section added reuses it (RFC 9429 section 5.2.2).
+    // The next transceiver added reuses the stopped section (RFC 9429 section 5.2.2).
     _ = try offerer.add(.video)
     try exchange(&offerer, &answerer)
     #expect(offerer.agreed == ["2 video sendonly", "1 video sendonly"])

@@ -61,10 +61,10 @@ import Wire
         >= 10)
   }
 
-  /// Runs a device until it delivered 100 ms, and returns what the senders got.
+  /// Runs a device until it has delivered 100 ms, and returns what the senders received.
   private func record(_ device: PacedAudioDevice, _ path: String) async throws -> [Int16] {
     let session = try session(path)
-    // A busy machine may be late, and nothing must replace missing audio here.
+    // On a busy machine, audio may be late; no silence must replace it here.
     var policy = AudioSessionPolicy()
     policy.starvationMilliseconds = 1_000
     let audio = try session.makeAudioSession(device: device, policy: policy)
@@ -159,7 +159,7 @@ import Wire
     }
     #expect(try audio.deliver(PCMChunk(samples: [1, 2])) == 2)
     #expect(audio.counters.deliveredFrames == 2 && audio.counters.drops == 1)
-    // While the device records by itself, no other input is used.
+    // While the device itself records, audio from other sources is refused.
     try audio.call(.openConnection(1, sends: false, receives: true))
     #expect(throws: AudioDeviceError.audioUnitActive) {
       try audio.deliver(PCMChunk(samples: [1, 2]))
@@ -168,7 +168,8 @@ import Wire
     try await session.finish()
   }
 
-  /// One release of a platform had no output after returning to the default mode.
+  /// One release of a platform had no output after returning to the default mode; a simulated
+  /// device can do the same.
   @Test func aQuirkOfAPlatformCanBePlayed() async throws {
     let session = try Session()
     let device = ManualAudioDevice()
@@ -233,7 +234,7 @@ import Wire
     try await call.connect()
     while audio.snapshot.category == "ambient" { await Task.yield() }
     #expect(audio.snapshot.category == "playAndRecord" && audio.snapshot.mode == "voiceChat")
-    // Settings made after that stay.
+    // Settings made after the connection is established stay.
     try audio.apply(.videoChat)
     #expect(audio.snapshot.mode == "videoChat")
     let count = device.operations.count
@@ -245,7 +246,8 @@ import Wire
 
   // MARK: The machine's audio
 
-  /// Replaces PulseAudio's tools by scripts: a recorder that hums, and a player that listens.
+  /// Replaces PulseAudio's tools with scripts: `parec` emits a 500 Hz tone, `pacat` discards its
+  /// input.
   @Test func theDefaultDeviceIsPulseAudiosIfInstalled() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }

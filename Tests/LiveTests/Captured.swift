@@ -23,6 +23,7 @@ final class ManualTimer: CaptureTimer {
 final class KeepingConsumer: EncodedVideoConsumer {
   private struct Inside {
     var starts: [Bool] = []
+    var ends = 0
     var frames: [VideoFrame] = []
     var encoded = 0
     var framesBeforeStart = 0
@@ -32,6 +33,7 @@ final class KeepingConsumer: EncodedVideoConsumer {
   private let inside = Mutex(Inside())
 
   var starts: [Bool] { inside.withLock { $0.starts } }
+  var ends: Int { inside.withLock { $0.ends } }
   var frames: [VideoFrame] { inside.withLock { $0.frames } }
   var encoded: Int { inside.withLock { $0.encoded } }
   var framesBeforeStart: Int { inside.withLock { $0.framesBeforeStart } }
@@ -40,6 +42,8 @@ final class KeepingConsumer: EncodedVideoConsumer {
     inside.withLock { $0.starts.append(isStarted) }
     wake()
   }
+
+  func captureDidEnd() { inside.withLock { $0.ends += 1 } }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {
     inside.withLock { inside in

@@ -203,8 +203,10 @@ struct CapturerTests {
         consumer.frames[2].videoFrame().samples
           == TestPattern(width: 32, height: 16).videoFrame(2).samples)
       timer.fire(5_300)
+      #expect(consumer.ends == 0)
       timer.fire(5_400)
       #expect(consumer.frames.count == 4 && !timer.isRunning && capturer.failure == nil)
+      #expect(consumer.ends == 1)
     }
   }
 
@@ -233,14 +235,14 @@ struct CapturerTests {
   }
 
   /// Makes a folder with an ffmpeg that records its arguments and outputs 320x240 pixels.
-  private static func standIn() throws -> String {
+  static func standIn(then end: String = "exec sleep 60") throws -> String {
     let folder = FileManager.default.temporaryDirectory.path + "/camera-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let stand = """
       #!/bin/sh
       echo "$@" > \(folder)/asked
       head -c 115200 /dev/zero
-      exec sleep 60
+      \(end)
       """
     try stand.write(toFile: folder + "/ffmpeg", atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes(
@@ -268,7 +270,7 @@ struct CapturerTests {
     let nothing = MediaProgram(path: folder + "/none")
     let missing = ProcessVideoCapturer.wholeScreen(
       display: ":7", fittedInto: format, program: nothing)
-    #expect(missing.obstacleNow?.contains("none is not a program") == true)
+    #expect(missing.obstacleNow?.contains("none is not an executable program") == true)
   }
 
   // TW17: the ffmpeg arguments for a camera, checked with a script that records them and outputs a
@@ -343,7 +345,7 @@ struct CapturerTests {
   private static let hasCamera = FileManager.default.isReadableFile(atPath: "/dev/video0")
 
   @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenOfXIsCaptured() async throws {
-    // The server picks a free number and prints it when it is ready.
+    // The X server picks a free display number and prints it when it is ready.
     let server = Process()
     let number = Pipe()
     server.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
@@ -370,7 +372,7 @@ struct CapturerTests {
     #expect(frame.videoFrame().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
   }
 
-  /// A child may never receive the request to end: signals blocked in its parent are blocked there.
+  /// A child may ignore SIGTERM, as this one does, or inherit it blocked; SIGKILL then ends it.
   @Test(.timeLimit(.minutes(1))) func aChildThatReceivesNoSignalEnds() throws {
     let ready = try ChildPipe()
     let child = try ChildProcess(

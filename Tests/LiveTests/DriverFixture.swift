@@ -36,7 +36,7 @@ final class ScriptedEngine: PeerEngine {
 
   var deadline: Instant?
   var entropyDrawn: UInt64 = 0
-  /// The inputs in short words, with their instants in milliseconds.
+  /// A short description of each input, preceded by its time in milliseconds.
   private(set) var inputs: [String] = []
   private let script: Script
 

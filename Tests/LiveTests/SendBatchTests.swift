@@ -66,11 +66,11 @@ import Wire
     #expect(read == marks)
   }
 
-  /// Routers set marks (RFC 3168): here the sender sets them in the IP header.
+  /// In networks, routers set ECN marks (RFC 3168); here the sender sets them in the IP header.
   @Test(arguments: [false, true]) func eachDatagramHasItsMark(isIPv6: Bool) throws {
     let address =
       isIPv6 ? IPAddress(ipv6High: 0, low: 1) : SendBatchTests.loopback
-    // Without IPv6 on this machine, there is nothing to read.
+    // Without IPv6 on this machine, there is nothing to test.
     guard let receiver = try? UDPSocket(on: address), let sender = try? UDPSocket(on: address)
     else { return #expect(isIPv6) }
     let batch = SendBatch()

@@ -143,7 +143,8 @@ import Wire
 
   @Test func bytesThatAreNoMessageEndAConnectionToAServer() throws {
     let (client, server, _) = try connected(to: .server)
-    // Framed for a peer, which the other framing reads as an odd STUN length.
+    // The server frames the bytes for a peer, as 0, 3, 1, 2, 3; read as STUN, their length is 258,
+    // which is not a multiple of 4.
     server.send([1, 2, 3])
     #expect(try end(of: client).code == EPROTO)
   }

@@ -143,7 +143,8 @@ import Wire
     }
     local.audioEnabled = true
     await sink.wait { $0.audio.last?.samples.contains { $0 > 1_000 } == true }
-    // Disabled by the receiver; a volume set meanwhile applies afterwards.
+    // The receiver disables the track; a volume set meanwhile applies once the track is enabled
+    // again.
     track.isEnabled = false
     await sink.wait { $0.audio.last?.samples.allSatisfy { $0 == 0 } == true }
     remote.remoteAudioVolume = nil

@@ -69,6 +69,75 @@ import Wire
     #expect(!other)
   }
 
+  /// A camera may be removed, and ffmpeg then ends.
+  @Test func aCapturerThatEndsByItselfEndsItsSessionAndTheTakeRecordsIt() async throws {
+    let folder = try CapturerTests.standIn(then: "echo gone >&2; exit 1")
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try await LoopbackCall.inFolder { path in
+      let call = try LoopbackCall(take: path)
+      let video = try await call.caller.addTrack(.video, source: .application)
+      let screen = ProcessVideoCapturer.wholeScreen(
+        display: ":7", fittedInto: VideoFormat(width: 320, height: 240, framesPerSecond: 15),
+        program: MediaProgram(searchPath: folder))
+      let source = VideoCaptureSession(screen, startsWhenSent: false)
+      let renderer = DigestRenderer()
+      let subscription = source.addRenderer(renderer)
+      source.send(on: video.id, of: call.caller)
+      let isStarted = await source.start()
+      #expect(isStarted)
+      while source.state == .started { await Task.yield() }
+      // The take gets its report before the renderer is cleared.
+      while !renderer.isBlank { await Task.yield() }
+      #expect(source.state == .stopped && renderer.shown.count == 1)
+      #expect(screen.failure?.reason.hasSuffix("gone") == true)
+      try await call.session.finish()
+      let take = try TakeFile.openForQueries(path)
+      #expect(
+        try take.integer("SELECT count(*) FROM call_request WHERE arguments LIKE '%stopped%'") == 1)
+      withExtendedLifetime(subscription) {}
+    }
+  }
+
+  @Test func aLateReportOfAnEndDoesNotEndALaterCapture() async throws {
+    let capturer = Stubborn()
+    let source = VideoCaptureSession(capturer)
+    async let isStarted = source.start()
+    while capturer.present == nil { await Task.yield() }
+    let first = try #require(capturer.present)
+    first.captureDidStart(true)
+    _ = await isStarted
+    source.stop()
+    capturer.consumer.withLock { $0 = nil }
+    async let startsAgain = source.start()
+    while capturer.present == nil { await Task.yield() }
+    capturer.present?.captureDidStart(true)
+    _ = await startsAgain
+    first.captureDidEnd()
+    #expect(source.state == .started)
+    capturer.present?.captureDidEnd()
+    #expect(source.state == .stopped)
+  }
+
+  /// A camera must not start after its session was stopped, whatever the user answers.
+  @Test(arguments: [true, false])
+  func aSessionStoppedWhileTheUserIsAskedDoesNotStart(isGranted: Bool) async throws {
+    let capturer = Stubborn()
+    let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+    let (answered, answer) = AsyncStream.makeStream(of: Void.self)
+    let permissions = CameraPermissions {
+      ask.finish()
+      for await _ in answered {}
+      return isGranted
+    }
+    let source = VideoCaptureSession(capturer, permissions: permissions)
+    async let isStarted = source.start()
+    for await _ in asked {}
+    source.stop()
+    answer.finish()
+    let hasStarted = await isStarted
+    #expect(!hasStarted && source.state == .stopped && capturer.present == nil)
+  }
+
   /// KA2: permission is requested once, and the take records the refusal.
   @Test func aDeniedCameraDoesNotStartAndTheTakeRecordsIt() async throws {
     try await LoopbackCall.inFolder { path in
@@ -120,7 +189,7 @@ import Wire
     #expect(renderer.shown.count == 3)
     source.stop()
     withExtendedLifetime(subscription) {}
-    // Rotated by the application alone.
+    // Only the application's orientation rotates the frames.
     options.rotationType = .appOrientation
     (orientation.device, orientation.application) = (.none, .quarter)
     let other = try #require(

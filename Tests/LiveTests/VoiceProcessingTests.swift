@@ -153,7 +153,7 @@ import Testing
       withExtendedLifetime(sink) {}
       return power(samples.withLock { $0.suffix(96_000) })
     }
-    // The audio unit selects processing: `rioc` is the one without.
+    // The audio unit selects the processing: `rioc` is the unit without any.
     let (processed, plain) = (try left(.voice), try left(.custom(0x7269_6f63)))
     #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }

@@ -56,7 +56,7 @@ struct IVFReaderTests {
     other.replaceSubrange(8..<12, with: Array("AV01".utf8))
     for (bytes, words) in [
       (Array("DKIF".utf8), "not an IVF file"), (Array(repeating: 7, count: 100), "not an IVF file"),
-      (other, "AV01 is not decoded"), (Array(good[..<32]), "contains no video frame"),
+      (other, "AV01 cannot be decoded"), (Array(good[..<32]), "contains no video frame"),
       (good[..<32] + [255, 255, 255, 255] + [UInt8](repeating: 0, count: 40), "impossible length"),
     ] {
       let error = try withFile(bytes) { path in

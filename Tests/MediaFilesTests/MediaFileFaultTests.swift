@@ -3,7 +3,7 @@ import Glibc
 import MediaFiles
 import Testing
 
-/// Media files that are unusable, or become so: the error names the place and the cause.
+/// Files that are unusable, or become so while in use: the error says where and why.
 @Suite(.timeLimit(.minutes(10))) struct MediaFileFaultTests {
   private func error(_ body: () throws(MediaFileError) -> Void) -> MediaFileError? {
     do throws(MediaFileError) { try body() } catch { return error }
@@ -75,7 +75,7 @@ import Testing
       let handle = try FileHandle(forWritingTo: URL(filePath: path))
       try handle.truncate(atOffset: 20)
       let told = error { () throws(MediaFileError) in _ = try source.next() }
-      #expect(told?.reason.contains("no key frame") == true)
+      #expect(told?.reason.contains("no H.264 key frame") == true)
     }
   }
 

@@ -121,7 +121,8 @@ import Wire
         let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
         writer.write(.videoFrame(picture), at: .zero + .milliseconds(time))
       }
-      // 0.5 s and 1 s unchanged, 3 s of the first hour, 1 s of the second one, 0.1 s, the last.
+      // Frames at 10 per second: gaps of 0.5 s and 1 s are kept; of the two hours, only 2 s plus a
+      // second each remain; 0.1 s is kept; and the last frame.
       #expect(try writer.finish().get() == 5 + 10 + 30 + 10 + 1 + 1)
       #expect(writer.leftOut == .milliseconds(7_198_500 - 4_000))
     }
@@ -155,6 +156,23 @@ import Wire
       write(silence, 100)
       #expect(try writer.finish().get() == 50 + 2 + 200 + 1 + 100)
       #expect(writer.leftOut == .seconds(3))
+    }
+  }
+
+  /// The part of a block for which the budget suffices is written, so that what was left out and
+  /// what is in the file make up all of it.
+  @Test func silenceIsCutWithinABlock() async throws {
+    try await MediaFileTests.inFolder { path in
+      var writer = AudioWriter(
+        try MediaFile(path, for: .writing), gaps: GapBudget(nanoseconds: 5_000_000))
+      for _ in 0..<102 {
+        writer.write(.audio(AudioBlock(blank: 480, channels: 1)), at: .zero)
+      }
+      #expect(try writer.finish().get() == 101)
+      #expect(writer.leftOut == .milliseconds(15))
+      // A second is free, then 5 ms; in 16 bits, after the header.
+      let size = try Data(contentsOf: URL(filePath: path)).count
+      #expect(size == 44 + 2 * (48_000 + 240))
     }
   }
 

@@ -176,7 +176,7 @@ struct AudioPlayoutTests {
   @Test func theDelayGrowsByInsertionsBeforeItIsNeeded() {
     let dice = random(11)
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
-    // The jitter grows slowly: the target stays ahead of it.
+    // The jitter grows slowly, and the target delay stays above it.
     let inputs = arrivals(2_000) { Int64(dice.integer(below: UInt64(1 + $0 / 10))) }
     _ = run(&machine, inputs, until: 39_990)
     #expect(machine.counters.insertedSamplesForDeceleration >= 3 * 960)

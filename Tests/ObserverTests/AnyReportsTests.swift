@@ -77,6 +77,39 @@ struct AnyReportsTests {
     }
   }
 
+  /// Lines of log collectors, also split ones, and what Firefox copies.
+  @Test func linesOfCollectorsAndCopiedReports() {
+    let lines = [
+      #"{"log":"[\"create\",\"PC_0\",{},1700000000000]\n","stream":"stdout","time":"x"}"#,
+      #"{"log":"[\"create\",\"PC_0\",{","stream":"stdout"}"#,
+      #"{"log":"},5]\n","stream":"stdout"}"#,
+      #"2024-05-01T10:00:00Z stdout P ["getstats","PC_0",{"A":"#,
+      #"2024-05-01T10:00:00Z stdout F {"type":"x"}},99]"#,
+      #"[12:00] {[ (2024-05-01 10:00:00,123 +0200 "x": ["a",null,{}]"#,
+    ]
+    let report =
+      #"{"pcid":"{a} 99999999999999999 (id=","timestamp":-1e300,"#
+      + #""aStats":[{"type":"t","id":"i"},1],"reports":["#
+      + #"{"sdpHistory":[{"sdp":"v=0","timestamp":1e300}],"closed":true}]}"#
+    var dice = Dice(state: 7)
+    var found = 0
+    for round in 0..<600 {
+      var unwrapper = LogUnwrapper()
+      let altered = lines.map { round == 0 ? Array($0.utf8) : dice.altered(Array($0.utf8)) }
+      for line in altered {
+        let text = unwrapper.line(in: String(decoding: line, as: UTF8.self))
+        if let text, round == 0, LogUnwrapper.event(in: text[...]) != nil { found += 1 }
+      }
+      _ = ReportedFormat(head: Array(altered.joined(separator: [0x0a])))
+      let bytes = round == 0 ? Array(report.utf8) : dice.altered(Array(report.utf8))
+      if let value = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)) {
+        let document = ReportedDocument(value)
+        if round == 0 { #expect(document?.events.count == 4) }
+      }
+    }
+    #expect(found == 3)
+  }
+
   @Test func savedPages() {
     let page = """
       <html><!-- about-webrtc- --><div id="pc-heading: {a} 99999999999999999999">\
@@ -185,6 +218,31 @@ struct AnyReportsTests {
     let recording = PacketRecording(
       .eventlog, begin + [0x12] + varint(batch.count) + batch)
     #expect(recording.packetCount > 100_000 && recording.packetCount <= 200_001)
+  }
+
+  /// The timestamps of a recording without arrival times may jump by hours with each packet.
+  @Test func anOldRecordingWhoseTimesJump() {
+    var file = Array("MEETECHO".utf8) + [0, 5] + Array("video".utf8)
+    for number in 0..<40 {
+      let time: [UInt8] = [[0, 0, 0, 0], [0x7f, 255, 255, 255], [255, 255, 255, 254]][number % 3]
+      file += Array("MEETECHO".utf8) + [0, 14, 0x80, 96, 0, UInt8(number)] + time
+      file += [0, 0, 0, 1, 1, 2]
+    }
+    #expect(PacketRecording(.mjr, file).packetCount == 40)
+  }
+
+  /// So may the offsets of an rtptools file, and the times of day of a log.
+  @Test func offsetsAndTimesOfDayThatJump() {
+    var file = Array("#!rtpplay1.0 1.2.3.4/5\n".utf8) + [UInt8](repeating: 255, count: 16)
+    for number in 0..<9000 {
+      let offset = UInt32(truncatingIfNeeded: number * 0x7fff_ffff)
+      file += [0, 20, 0, 12] + (0..<4).map { UInt8(offset >> (24 - 8 * $0) & 255) }
+      file += [0x80, 0, UInt8(number >> 8), UInt8(number & 255), 0, 0, 0, 1, 0, 0, 0, 1]
+    }
+    #expect(PacketRecording(.rtpdump, file).packetCount == 9000)
+    let lines = ["23:59:59", "00:00:00"].map { "I \($0) 0000 80 00 00 01 # RTP_DUMP\n" }.joined()
+    let text = String(repeating: lines, count: 110_000)
+    #expect(PacketRecording(.rtpdumptext, Array(text.utf8)).packetCount == 220_000)
   }
 
   @Test(arguments: PacketRecording.Format.allCases)

@@ -48,9 +48,10 @@ struct MidCallTests {
     #expect(before == [0, 0] && check == 3)
   }
 
-  /// Consent checks nominate nothing; media in both directions shows the connection.
+  /// Consent checks nominate nothing: media on a pair whose checks are answered shows that it is
+  /// connected, in one direction or both.
   @Test(arguments: [true, false])
-  func mediaInBothDirectionsIsAConnection(_ isBothWays: Bool) {
+  func mediaOnACheckedPairIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()
     for number in 0..<100 {
       watch.show(Messages.rtp(number))

@@ -79,7 +79,7 @@ struct PairTests {
       call.send(Messages.rtp(number), tuple, to: &observer)
       call.send(Messages.rtp(number, ssrc: 5), tuple.reversed, to: &observer)
     }
-    // Nominated, with a higher priority; no media is sent there yet.
+    // The other pair is nominated with a higher priority, but no media is sent on it yet.
     check(2, &call, &observer, other, priority: 0x7e00_ffff)
     #expect(observer.pairs.map(\.isSelected) == [true, false])
     for number in 10..<20 {

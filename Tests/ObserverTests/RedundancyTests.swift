@@ -34,7 +34,7 @@ struct RedundancyTests {
   }
 
   /// ULPFEC is recognized and used, so the coverage does not report it.
-  @Test func ulpfecInsideREDIsReported() throws {
+  @Test func ulpfecInsideREDIsRecognized() throws {
     let seen = seen([96, 96, 96, 117, 96, 96, 117, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8", "ulpfec"])
     #expect(!seen.coverage.contains { $0.kind == .redundancy })

@@ -44,7 +44,7 @@ struct RelayTests {
     #expect(call.seen.packets.count == 20)
     #expect(Set(call.seen.packets.map(\.from)) == [0, 1])
     #expect(call.seen.candidates.first?.kind == .relayed)
-    // Each packet is reported alone, between the candidates' addresses.
+    // Each packet is reported without the relay's framing, with the candidates' addresses.
     #expect(call.seen.carried.count == 22)
     #expect(Set(call.seen.carried.map(\.tuple)) == [inner, inner.reversed])
     #expect(call.seen.carried.first?.bytes == check)
@@ -67,7 +67,7 @@ struct RelayTests {
     #expect(call.seen.calls.count == 1)
     #expect(call.seen.packets.count == 4)
     #expect(observer.coverage(.relayedTwice, transport: 1) == 5)
-    // Packets beside the relay have their own rows.
+    // Once an end is also seen outside the relay, its relayed packets need no rows of their own.
     #expect(call.seen.carried.count == 1)
   }
 
@@ -126,7 +126,7 @@ struct RelayTests {
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {
-      // The right length and an RTP version, but nothing that continues.
+      // The length and the RTP version are right, but no sequence numbers continue.
       let noise = (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ number &* 101) }
       call.send(
         ChannelData.frame([0x80, 0] + noise, channel: 0x4001), other, to: &observer)

@@ -62,7 +62,7 @@ struct TsharkTests {
       firstTimes[ssrc] = first
       let elapsed = Int64(Int32(bitPattern: time &- first))
       let converted = UInt32(elapsed * 90_000 / max(Int64(stream.clockRate), 1) + (1 << 20))
-      // The payload after the header is not what tshark expects for this type.
+      // The payload is replaced by zeros, because it is not what tshark expects for type 26.
       bytes = [0x80, 26] + bytes[2..<12] + [UInt8](repeating: 0, count: 100)
       for place in 0..<4 { bytes[4 + place] = UInt8(converted >> (24 - 8 * place) & 0xff) }
       // A separate path for each: tshark extends timestamps of all sources on a path together.

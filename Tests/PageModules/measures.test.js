@@ -67,7 +67,7 @@ test("delays between both ends are matched by sequence number, across wraps", ()
   const count = 40;
   const numbers = Array.from({ length: count }, (_, index) => (65_520 + index) % 65_536);
   const sent = way(Array.from({ length: count }, (_, index) => index * 2000), numbers);
-  // The tenth is lost, the others take 30 ms, except the last with 80.
+  // Packet 10 is lost; the others take 30 ms, except the last one with 80 ms.
   const came = [...Array(count).keys()].filter((index) => index !== 10);
   const received = way(came.map((index) => index * 2000 + (index === count - 1 ? 8000 : 3000)),
     came.map((index) => numbers[index]));

@@ -26,7 +26,9 @@ function fold(known, { form, timestamp, objects }) {
   return next;
 }
 
-/** Objects without the timestamps of unchanged ones, which are not sent again. */
+/**
+ * Returns the objects without timestamps, because those of unchanged objects are not sent again.
+ */
 function withoutTimes(objects) {
   return Object.fromEntries(
     Object.entries(objects).map(([id, { timestamp: _, ...rest }]) => [id, rest]));

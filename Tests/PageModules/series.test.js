@@ -79,7 +79,7 @@ test("an overview replaces values that have not arrived", () => {
   assert.ok(series.isWaiting && !series.isRead);
   assert.equal(series.overview.total("bytes"), 700);
   assert.deepEqual([...series.overview.growth("bytes").at], [0, 0.5, 1, 1.5]);
-  assert.throws(() => series.column("at"), /still to come/);
+  assert.throws(() => series.column("at"), /not loaded yet/);
   finished(series.complete(values));
   assert.ok(series.isRead && series.isWaiting);
   series.settle();

@@ -31,7 +31,7 @@ test("peaks of any range equal those of a scan over each value", () => {
     const run = values.subarray(first, last);
     assert.equal(values[high.place(first, last)], Math.max(...run));
     assert.equal(values[low.place(first, last)], Math.min(...run));
-    // The first of several equal ones.
+    // Of several equal values, the first is found.
     assert.equal(high.place(first, last), first + run.indexOf(Math.max(...run)));
   }
 });

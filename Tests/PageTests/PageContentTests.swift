@@ -11,7 +11,7 @@ struct PageContentTests {
   private func read(_ path: String) throws -> (data: PageData, columns: [UInt8]) {
     var content = PageContent(path: path)
     let reading = try content.read()
-    let members = try PageContent.examined(path: path)
+    let members = try PageContent.examine(path: path).members
     return (try PageData(reading.object(with: members)), reading.columns)
   }
 
@@ -195,8 +195,8 @@ struct PageContentTests {
     ((try? FileManager.default.contentsOfDirectory(atPath: captures)) ?? [])
     .filter { $0.hasSuffix(".take") }.sorted()
 
-  /// The page shows what `retake summary` prints, word by word, and what `retake findings` says of
-  /// causes.
+  /// The page shows what `retake summary` prints, word by word, and what `retake findings` says
+  /// about causes.
   @Test(arguments: takes) func thePageHasTheFiguresOfTheSummary(take: String) throws {
     typealias Object = [String: Any]
     func object(_ json: String) throws -> Object {
@@ -211,7 +211,7 @@ struct PageContentTests {
     let media = try #require(quality["media"] as? [Object])
     let cut = printed["media_cut"] as? Int ?? 0
     #expect(media.count == ((printed["media"] as? [Object])?.count ?? 0) + cut)
-    let lines = summary.text().split(separator: "\n").map {
+    let lines = summary.text(TableLook().wide).split(separator: "\n").map {
       $0.split(separator: " ").joined(separator: " ")
     }
     for one in media.prefix(16) {
@@ -262,8 +262,8 @@ struct PageContentTests {
     #expect(data.channels?.map { $0[4].text } == ["connecting"])
   }
 
-  /// Another thread writes the steps, so a reading may fall between them: a referenced row is in
-  /// the same transaction, perhaps committed between two queries of one reading.
+  /// The recorder commits steps while the page reads: a row and the row that it refers to may be
+  /// committed between two queries of one reading.
   @Test func aGrowingTakeIsReadFromThePreviousPosition() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }

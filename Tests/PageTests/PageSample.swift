@@ -39,7 +39,7 @@ enum PageSample {
   }
 }
 
-/// The data in every page, however early its take is read.
+/// The part of a page's data that exists however early its take is read.
 struct PageSeriesData: Decodable {
   var series: [PageData.Series]
 }
@@ -74,7 +74,7 @@ struct PageData: Decodable {
 
   struct Message: Decodable { var message: String? }
 
-  /// A cell of a list row: texts stay, numbers become texts.
+  /// A cell of a list row: strings stay, numbers become strings.
   struct Cell: Decodable {
     var text: String
 
@@ -105,7 +105,7 @@ struct PageData: Decodable {
     self = try JSONDecoder().decode(PageData.self, from: Data(json.utf8))
   }
 
-  /// Returns a column's numbers.
+  /// Returns a column's numbers; empty if the series has no such column.
   static func numbers(_ series: Series, _ name: String, in bytes: [UInt8]) -> [Int64] {
     series.columns[name].map { numbers(at: $0, in: bytes) } ?? []
   }

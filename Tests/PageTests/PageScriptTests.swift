@@ -9,7 +9,7 @@ struct PageScriptTests {
     #expect(script.problems == [])
     let lines = script.text.split(separator: "\n")
     #expect(!lines.contains { $0.hasPrefix("import ") || $0.hasPrefix("export ") })
-    // Anything declared outside a module would be visible to all of them.
+    // Anything declared outside a module would be visible to all modules.
     let outside = lines.filter { $0.hasPrefix("const module") || $0 == "})();" }
     #expect(outside.count == 2 * PageScript.modules.count)
     #expect(!script.text.contains("</script"))

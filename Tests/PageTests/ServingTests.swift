@@ -27,10 +27,10 @@ import Wire
   }
 
   @Test(arguments: [
-    ("size>x", "size takes a whole number"), ("colour=red", "no field colour"),
-    ("quickly", "is not a word for packets"), ("ssrc", "ssrc takes a number"),
+    ("size>x", "size needs a whole number"), ("colour=red", "no field colour"),
+    ("quickly", "does not select packets"), ("ssrc", "ssrc needs a number"),
     ("size><1", "is not a comparison"), ("bytes=1", "no field bytes"),
-    ("ssrc 1;DROP", "ssrc takes a whole number"),
+    ("ssrc 1;DROP", "ssrc needs a whole number"),
   ])
   func otherWordsAreRefusedInASentence(text: String, reason: String) {
     let failure = #expect(throws: PacketFilter.Failure.self) { try PacketFilter(text) }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Queries
 import Testing
 
 @testable import Page
@@ -25,8 +26,26 @@ struct TakePageTests {
     }
   }
 
+  @Test func withoutJavaScriptThePageHasTheSummaryInWords() throws {
+    try PageSample.withTake(label: "caller </pre></noscript>") { path in
+      let html = try TakePage(path: path).html
+      let begin = try #require(html.range(of: "<noscript>"))
+      let end = try #require(html[begin.upperBound...].range(of: "</noscript>"))
+      let text = html[begin.upperBound..<end.lowerBound]
+      let findings = try TakeFindings(path: path)
+      let summary = try TakeSummary(path: path, findings: findings)
+      let name = path.split(separator: "/").last.map(String.init)
+      let lines = summary.text(named: name).split(separator: "\n")
+        .map { $0.replacing("&", with: "&amp;").replacing("<", with: "&lt;") }
+      #expect(lines.count > 10 && lines.allSatisfy(text.contains))
+      // Pages are sent to others, so they must not contain the take's path.
+      #expect(!text.contains(path) && !text.contains("</pre></noscript>"))
+    }
+    #expect(!ServedPage.html.contains("<pre>"))
+  }
+
   @Test func nothingInATakeEndsThePageEarlyOrLoadsAResource() throws {
-    let hostile = "</script><img src=http://203.0.113.1/>{{script}}{{data}}<!--"
+    let hostile = "</noscript></script><img src=http://203.0.113.1/>{{script}}{{data}}<!--"
     try PageSample.withTake(label: hostile) { path in
       let html = try TakePage(path: path).html
       #expect(try PageData(content(html)).peers.first?.label == hostile)
@@ -64,6 +83,7 @@ struct TakePageTests {
       let data = try content(html)
       #expect(!data.contains("a=ice-pwd") && !data.contains("10.0.0."))
       #expect(data.contains("address-1:4"))
+      #expect(!html.contains("10.0.0."))
       #expect(try PageData(data).signaling.allSatisfy { $0.message == nil })
     }
   }

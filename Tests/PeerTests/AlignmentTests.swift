@@ -65,7 +65,7 @@ struct AlignmentTests {
     // Both values are uncertain by half a video frame and half a block of audio.
     let (aligned, alone) = (try advance(together), try advance(apart))
     #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms without alignment")
-    // Unaligned audio waits longer, for its jitter buffer has the larger minimum delay.
+    // Unaligned audio waits longer, because its jitter buffer has the larger minimum delay.
     if jitter == 0 { #expect(alone < -15, "\(alone) ms") }
   }
 

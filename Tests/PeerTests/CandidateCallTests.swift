@@ -124,7 +124,7 @@ struct CandidateCallTests {
     #expect(peer.ends == 0)
     peer.bundle()
     #expect(peer.ends == 1)
-    // Sockets opened late for the others are closed without a report.
+    // Sockets opened late for the other transports are closed without a report.
     peer.bind(first: false)
     #expect(peer.ends == 1 && peer.closed == 1)
   }

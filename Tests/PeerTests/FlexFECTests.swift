@@ -86,10 +86,13 @@ struct FlexFECTests {
 
   // MARK: Packets
 
-  /// Makes a frame in one packet, each of a different length; every other one has no extension that
-  /// is filled in when packets are sent.
+  /// Makes a packet that contains a whole frame.
   ///
-  /// - Parameter isSent: whether those are filled in.
+  /// The lengths of packets differ, and every other packet lacks two of the three header
+  /// extensions.
+  ///
+  /// - Parameter isSent: whether the send time and the transport sequence number are filled in, as
+  ///   when packets are sent.
   private func packet(_ number: UInt16, isSent: Bool = true) -> [UInt8] {
     var writer = ByteWriter()
     writer.uint8(0x90)
@@ -113,7 +116,7 @@ struct FlexFECTests {
     return writer.bytes
   }
 
-  /// Makes a packet that protects others, as they were before sending.
+  /// Makes a packet that protects other packets as they were before sending.
   private func correction(
     _ form: Form, of numbers: [UInt16], sequence: UInt16 = 1, columns: Int? = nil
   ) -> [UInt8] {

@@ -120,7 +120,7 @@ struct G711CallTests {
     #expect(concealments.contains { $0.energy > 0 })
   }
 
-  /// The application's preference is sent from the next exchange on.
+  /// The application's preferred codec is sent from the next exchange on.
   @Test func anotherCodecTakesOverInARunningCall() throws {
     let call = call(Codec.offeredNames, seed: 503)
     let audio = RTPCodec.capabilities(.audio)

@@ -6,7 +6,7 @@ import SDP
 import Testing
 import Wire
 
-/// When restartIce makes negotiation needed, and for how long (webrtc-pc sections 4.4.1.6 and
+/// When restartIce makes a negotiation necessary, and for how long (webrtc-pc sections 4.4.1.6 and
 /// 4.7.3).
 struct RestartCallTests {
   private func needs(_ call: VirtualCall, _ peer: Int = 0) -> Int {

@@ -38,7 +38,7 @@ struct StatsTests {
   }
 
   /// The mandatory members of webrtc-pc section 8.6, by type and kind, as far as they apply in a
-  /// call without data channels, servers and foreign issuers.
+  /// call without data channels, servers and certificate issuers.
   private static let mandatory: [(type: String, kind: String?, members: String)] = [
     ("codec", nil, "payloadType mimeType clockRate"),
     (
@@ -213,7 +213,7 @@ struct StatsTests {
       let sum = try pairs.map { try number($0, name) }.reduce(0, +)
       let total = try number(transport, name)
       #expect(sum <= total && sum > 0)
-      // The pair before the restart had its share, whether it still exists or not.
+      // The pair before the restart carried part of the traffic, whether it still exists or not.
       #expect(try number(selected, name) < total)
     }
     #expect(selected["lastPacketSentTimestamp"] != nil)

@@ -121,7 +121,7 @@ struct TrackCallTests {
     call.run(for: .seconds(1))
     let sent = call.frames(of: 0, kind: .audio, isInbound: false)
     #expect(sent.count > 30 && sent.allSatisfy { $0.audioLevel == 127 })
-    // Another source in its place is another track, which is enabled.
+    // Replacing the source creates a new track, which starts enabled.
     call.call(0, .replaceSource(transceiver: 1, .tone(hertz: 880, pauseSeconds: 0)))
     #expect(later(call, 0, .audio, isInbound: false).allSatisfy { $0.audioLevel != 127 })
     call.call(0, .replaceSource(transceiver: 1, Self.loud, isEnabled: false))
@@ -221,7 +221,7 @@ struct TrackCallTests {
     call.call(0, .close)
     call.run(for: .milliseconds(500))
     call.call(1, .close)
-    // The new track has its own transceiver, because the first one has sent.
+    // The new track gets another transceiver, because the first transceiver has already sent.
     let transceivers = changes(call, 1).filter(\.isInbound).map(\.transceiver)
     let ends = ["unmute media", "mute goodbye", "ended closed", "ended closed"]
     #expect(trackEvents().dropFirst(2) == ends[...])
@@ -273,7 +273,8 @@ struct TrackCallTests {
     #expect(ends(call, 0) == [.peer])
   }
 
-  /// Takes made before these notices replay identically, because genesis does not enable them.
+  /// A genesis without these notices, as in older takes, reports nothing, so those takes replay
+  /// identically.
   @Test func nothingIsReportedUnlessGenesisRequestsIt() {
     for notices in [nil, [PeerNotice(rawValue: "of-later")]] {
       let call = Self.call(seed: 70, notices: notices)

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Sources/Python"))
-# Also for processes started by tests and farms.
+# Processes that tests and farms start need the package's path, too.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "Sources/Python"), os.environ.get("PYTHONPATH", "")])
 SITES = ("berlin", "osaka", "lima")

@@ -7,7 +7,6 @@ Prints each figure as it is measured, with the machine's load.
 """
 
 import argparse
-import functools
 import json
 import os
 import secrets
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Sources/Python"))
@@ -26,13 +24,10 @@ os.environ.update({
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": secrets.token_hex(32)})
 
+import answers  # noqa: E402
 from queries import FLEET_QUERIES  # noqa: E402
-from retake_takes.fleet.farm import LocalFarm  # noqa: E402
 from retake_takes.fleet.lake import Lake, database  # noqa: E402
-from retake_takes.fleet.reading import _catalogue  # noqa: E402
-from retake_takes.fleet.storage import Source, listing, local  # noqa: E402
-from retake_takes.fleet.tables import of_name  # noqa: E402
-from retake_takes.take import Take  # noqa: E402
+from retake_takes.fleet.storage import listing  # noqa: E402
 
 
 def say(what: str, value: str) -> None:
@@ -84,59 +79,16 @@ def asking(lake: Path) -> None:
                 f"{time.process_time() - cpu:.3f} s CPU, {len(rows)} rows")
 
 
-COMPARED = ("take", "quality", "finding", "milestone", "selected_pair")
-
-
-def rows_alone(program: str, sources: Sequence[Source]) -> list[tuple[str, list[dict]]]:
-    """Returns the rows of the tables that the queries read, each take read alone."""
-    rows: list[tuple[str, list[dict]]] = []
-    tables = [table for name in COMPARED if (table := of_name(name))]
-    for source in sources:
-        with local([source]) as (folder, paths), Take(paths[0]) as take:
-            said, _ = _catalogue(folder, [one for one in tables if one.of_catalogue], program)
-            front = {"take": take.id, "day": take.start.date().isoformat()}
-            mine = said[os.path.basename(paths[0])]
-            for table in tables:
-                found = mine.get(table.name, []) if table.of_catalogue else take.rows(
-                    f"SELECT {', '.join(table.names)} FROM {table.name}")
-                tags = {f"tag_{key}": value for key, value in take.tags.items()}
-                more = tags if table.name == "take" else {}
-                rows.append((table.name, [
-                    {**front, **more, **dict(zip(table.names, row))} for row in found]))
-    return rows
-
-
 def comparing(takes: Path, lake: Path, program: str) -> None:
-    """Answers the questions from the takes one by one, and compares with the lake's answers."""
-    duck = database()
-    with tempfile.TemporaryDirectory() as folder:
-        files = {name: open(f"{folder}/{name}.jsonl", "w") for name in COMPARED}
-        work = functools.partial(rows_alone, program)
-        for done in LocalFarm().run(listing([str(takes)]), work, 5):
-            for name, rows in done.result or []:
-                files[name].writelines(json.dumps(row) + "\n" for row in rows)
-        for name, file in files.items():
-            file.close()
-            columns = {"take": "VARCHAR", "day": "DATE", **dict(of_name(name).columns)}
-            if name == "take":
-                columns |= {f"tag_{key}": "VARCHAR" for key in ("site", "build", "network")}
-            duck.execute(
-                f"CREATE TABLE {name} AS SELECT * FROM read_json('{folder}/{name}.jsonl', "
-                f"format = 'newline_delimited', columns = {columns})")
-    with Lake(str(lake)) as one:
-        asked = one.ask()
-        for title, query in FLEET_QUERIES.items():
-            mine, theirs = (plain(base.execute(query).fetchall()) for base in (duck, asked))
-            say(f"  {title}", "equal" if mine == theirs else f"DIFFERENT: {mine} {theirs}")
-
-
-def plain(rows: list) -> list:
-    """Returns rows in one order, with numbers rounded: sums may differ in their last bits."""
-    def value(one: object) -> object:
-        if isinstance(one, list):
-            return [value(part) for part in one]
-        return float(f"{one:.9g}") if isinstance(one, float) else one
-    return sorted(([value(part) for part in row] for row in rows), key=repr)
+    """Compares the lake's rows and answers with those of the takes one by one."""
+    began = time.monotonic()
+    equal = answers.compare(
+        takes, str(lake), program, FLEET_QUERIES, say=lambda text: print(f"  {text}", flush=True),
+        report=say)
+    say("the lake and the takes one by one",
+        f"{'equal' if equal else 'DIFFERENT'}, {time.monotonic() - began:.0f} s")
+    if not equal:
+        sys.exit(1)
 
 
 def rerunning(takes: Path, count: int, program: str) -> None:
@@ -164,6 +116,33 @@ def rerunning(takes: Path, count: int, program: str) -> None:
         seconds = result["elapsed_seconds"]
         say("  by Ray on two nodes", f"{len(result['results']) / seconds:.1f} a second, "
             f"{100 * alone / seconds:.0f} %")
+        start_ray(folder)
+        try:
+            found = killing(chosen, folder, seconds / 3, program)
+        finally:
+            stop_ray(folder)
+        names = [row["take"] for row in found["results"]]
+        good = names == sorted(str(path) for path in chosen.iterdir()) and not found["not_run"]
+        say("  with a node killed in the middle",
+            f"{len(names)} results, {'each once' if good else 'NOT each once'}")
+
+
+def killing(chosen: Path, folder: str, seconds: float, program: str) -> dict:
+    """Verifies takes on Ray, and kills the second node's processes after some time."""
+    raylets = [process for process in ray_processes(folder) if is_raylet(process)]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "retake_takes.fleet.cli", "verify", str(chosen), "--ray",
+         "127.0.0.1:26379", "--retake", program, "--json"],
+        stdout=subprocess.PIPE, text=True)
+    time.sleep(seconds)
+    # The head's is the older one.
+    os.kill(max(raylets), 9)
+    output, _ = running.communicate()
+    return json.loads(output)
+
+
+def is_raylet(process: int) -> bool:
+    return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0].endswith(b"/raylet")
 
 
 def start_ray(folder: str) -> None:
@@ -181,14 +160,24 @@ def start_ray(folder: str) -> None:
 
 
 def stop_ray(folder: str) -> None:
+    for process in ray_processes(folder):
+        try:
+            os.kill(process, 9)
+        except OSError:
+            continue
+
+
+def ray_processes(folder: str) -> list[int]:
+    """Returns a cluster's processes: their command lines contain its folder."""
+    found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
-                command = Path(f"/proc/{name}/cmdline").read_bytes()
-                if f"{folder}/ray".encode() in command:
-                    os.kill(int(name), 9)
+                if f"{folder}/ray".encode() in Path(f"/proc/{name}/cmdline").read_bytes():
+                    found.append(int(name))
             except OSError:
                 continue
+    return found
 
 
 def asking_what_if(takes: Path, count: int, program: str) -> None:
@@ -196,17 +185,42 @@ def asking_what_if(takes: Path, count: int, program: str) -> None:
         found = lossy(takes, program)[:count]
         for number, name in enumerate(found):
             (Path(folder) / f"{number:05d}.take").symlink_to(name)
-        words = ("whatif", folder, "--jitter-buffer", "60,120,200,400")
+        out = f"{folder}/runs.parquet"
+        words = ("whatif", folder, "--jitter-buffer", "60,120,200,400", "--out", out)
         one, seconds, used = fleet(*words, program=program)
         say(f"what-if over {one['takes']} takes, 4 settings", f"{seconds:.0f} s")
         share = 1000 * used / max(one["takes"], 1) / 4
         say("  a take and setting", f"{share:.0f} ms of processors")
         other, _, _ = fleet(*words, program=program)
         say("  again", "the same" if one == other else "ANOTHER")
+        by_hand(one["gains"][0]["take"], out, program)
         for line in one["lines"]:
             if line["measure"] in ("concealed_ms", "audio_delay_ms"):
                 say(f"  {line['setting']}, {line['measure']}",
                     f"{line['difference']:+.2f} ({line['low']:+.2f} to {line['high']:+.2f})")
+
+
+def by_hand(take: str, out: str, program: str) -> None:
+    """Compares a take's figures among those of all takes with `retake whatif` of that take."""
+    rows = database().execute(
+        f"SELECT measure, recorded, changed FROM '{out}' WHERE take = ? AND setting = ?",
+        (take, "jitter buffer 200 ms")).fetchall()
+    known = {measure: (recorded, changed) for measure, recorded, changed in rows}
+    done = subprocess.run(
+        [program, "whatif", take, "--jitter-buffer", "200", "--json"], capture_output=True,
+        text=True)
+    outcomes = [one for peer in json.loads(done.stdout)["peers"] for one in peer["outcomes"]]
+    for measure, words in (
+        ("concealed_ms", "audio concealed ms"), ("packets_discarded", "packets discarded"),
+        ("freezes", "video freezes"),
+    ):
+        mine = [(float(one["recorded"]), float(one["changed"])) for one in outcomes
+                if one["outcome"].endswith(words) and "-" not in (one["recorded"], one["changed"])]
+        sums = tuple(sum(pair[place] for pair in mine) for place in (0, 1)) if mine else None
+        found = known.get(measure)
+        same = sums == found if not (sums and found) else all(
+            abs(a - b) < 1e-9 for a, b in zip(sums, found))
+        say(f"  {measure} of one take by hand", f"{sums}" if same else f"{sums}, NOT {found}")
 
 
 def lossy(takes: Path, program: str) -> list[str]:

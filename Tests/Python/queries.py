@@ -55,7 +55,10 @@ QUERIES = [
     "SELECT what, reason, from_ns, to_ns FROM coverage",
     "SELECT * FROM channel_total",
     "SELECT id, severity, text, parent, depth, duration_ns FROM finding",
+    "SELECT id, side, side_name, confidence, reservation FROM finding",
     "SELECT name, kind, codec, loss_share, concealed_share, freezes FROM quality",
+    "SELECT name, packets, packets_lost, packets_refused FROM quality",
+    "SELECT direction, packets_lost, loss_share, packets_refused FROM stream",
     "SELECT name, state, connected_ns, local_type, round_trip_ms FROM connection",
     "SELECT name, track, speaking_ns, dbov FROM voice_total",
     "SELECT p.label, s.to_state FROM peer AS p JOIN state AS s ON s.peer = p.peer "

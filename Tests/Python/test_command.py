@@ -18,6 +18,16 @@ def test_findings_are_those_of_the_command() -> None:
     said = retake_json("findings", LOSSY)["findings"]
     assert [cause.id for cause in found] == [one["id"] for one in said]
     assert found.causes[0].symptoms and found.causes[0].severity == said[0]["severity"]
+    for cause, one in zip(found, said):
+        for name in ("side", "confidence", "reservation", "explanation"):
+            assert getattr(cause, name) == one.get(name)
+    assert found.causes[0].side == "network" and found.causes[0].confidence == "certain"
+    # Symptoms have no side, since their cause has it.
+    assert found.causes[0].symptoms[0].side is None
+    likely = retake.Finding.of({
+        "id": "loss", "severity": "low", "confidence": "likely",
+        "reservation": "seen only at one end"})
+    assert (likely.confidence, likely.reservation) == ("likely", "seen only at one end")
 
 
 def test_a_take_replays_identical() -> None:

@@ -1,22 +1,19 @@
-"""Tests thousands of takes in batches: none is lost, and none counts twice."""
+"""Tests batches of thousands of takes: none is lost, and none counts twice."""
 
 import functools
 import json
 import os
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import RETAKE, demo, fleet, fleet_text
+from conftest import RETAKE, fleet, fleet_text
 from retake_takes.fleet import farm, storage
 from retake_takes.fleet.storage import Source
 
@@ -111,7 +108,7 @@ def spoil(folder: Path, corpus: Path) -> Path:
         shutil.copy(corpus / f"call-{number}.take", folder)
     (folder / "zz.take").symlink_to("/nonexistent")
     data = bytearray((corpus / "call-3.take").read_bytes())
-    # In the schema, where SQLite quotes what it finds.
+    # Damage in the schema: SQLite quotes it in its message.
     place = data.index(b"CREATE TABLE")
     data[place:place + 12] = b"\xff\xfe" * 6
     (folder / "damaged.take").write_bytes(data)
@@ -183,6 +180,8 @@ def test_captures_become_takes_once(tmp_path: Path, corpus: Path) -> None:
             "export", str(corpus / f"call-{number}.take"), "--pcapng",
             str(captures / f"{number}.pcapng")])
     (captures / "broken.pcap").write_text("nothing")
+    # A pin is JSON, too, but not a dump.
+    (captures / "1.pin.json").write_text('{"mode": "meaning"}')
     done = fleet("import", captures, "--to", takes, "--tag", "source=farm", status=1)
     assert done["failed"] == 1 and len(done["results"]) == 2
     for row in done["results"]:
@@ -232,8 +231,12 @@ def is_running(process: int) -> bool:
         return False
 
 
+LIMIT = 900
+"""How many seconds anything may last on a machine that does much else."""
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -246,7 +249,8 @@ def test_workers_end_with_their_parent(corpus: Path, tmp_path: Path) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: not any(map(is_running, processes(tmp_path))))
-    # The next run removes what it left; of what has just begun, nobody knows yet whose it is.
+    # The next run removes the folders that were left, except new ones, whose owner may not have
+    # locked them yet.
     left = list(tmp_path.glob("retake-fleet-*"))
     assert left
     for path in left:
@@ -265,12 +269,36 @@ def test_an_interrupt_ends_all_at_once(
         *(str(tmp_path / "lake") if word == "LAKE" else word for word in words), corpus,
         "--jobs", "2", "--retake", stalled(tmp_path)))
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and len(errors.splitlines()) == 1, errors
-    # Only publish goes on where it was.
+    # Only publish continues where it was interrupted.
     assert ("goes on" in errors) == (words[0] == "publish")
     assert not any(map(is_running, processes(tmp_path)))
     assert not list(tmp_path.glob("retake-fleet-*"))
+
+
+def processor_seconds(process: int) -> float:
+    with open(f"/proc/{process}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+INTERRUPTED_IMPORT = """
+import sys
+class Interrupt:
+    def find_spec(self, name, *rest):
+        if name == "retake_takes.fleet.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from retake_takes.start import main
+main()
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "retake-fleet: it was interrupted\n")
 
 
 def test_an_interrupted_query_ends(lake: Path) -> None:
@@ -279,9 +307,10 @@ def test_an_interrupted_query_ends(lake: Path) -> None:
          "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(5)
+        # Starting needs far less of the processors than this.
+        wait_for(lambda: processor_seconds(process.pid) > 8)
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=LIMIT)
     finally:
         process.kill()
     assert (process.returncode, errors) == (130, "retake-fleet: it was interrupted\n")
@@ -291,11 +320,11 @@ def test_an_interrupted_query_ends(lake: Path) -> None:
     (("whatif", "--jitter-buffer", "abc"), "abc"),
     (("whatif", "--jitter-buffer", "60", "--set", "nonsense=4"), "there is no setting nonsense"),
     (("whatif", "--drop", "garbage("), "garbage("),
-    (("whatif", "--build", RETAKE, "--build", "nosuch"), "nosuch: the program is not there"),
-    (("whatif", "--build", RETAKE, "--build", "/bin/true"), "/bin/true: it is another program"),
+    (("whatif", "--build", RETAKE, "--build", "nosuch"), "nosuch: there is no such program"),
+    (("whatif", "--build", RETAKE, "--build", "/bin/true"), "/bin/true: it is not retake"),
     (("import", "--to", "TAKES", "--tag", "Bad=x"), "Bad=x"),
     (("import", "--to", "TAKES", "--keys", "/nonexistent"), "--keys"),
-    (("verify", "--retake", "/bin/true"), "/bin/true: it is another program"),
+    (("verify", "--retake", "/bin/true"), "/bin/true: it is not retake"),
     (("verify", "--retake", "nosuch"), "--retake FILE"),
     (("findings", "--ray", "127.0.0.1:1"), "no cluster answers"),
     (("findings", "--ray", "nonsense"), "HOST:PORT"),
@@ -308,12 +337,11 @@ def test_a_wrong_option_is_reported_once(
     for number in range(3):
         (captures / f"{number}.pcap").write_bytes(b"")
     place = captures if words[0] == "import" else corpus
-    began = time.monotonic()
     done = fleet_text(
         words[0], place, *(tmp_path / "takes" if word == "TAKES" else word for word in words[1:]),
         status=1)
     assert part in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
-    assert "executable=" not in done.stderr and time.monotonic() - began < 60
+    assert "executable=" not in done.stderr
     assert not (tmp_path / "takes").exists()
 
 
@@ -321,113 +349,3 @@ def test_a_wrong_option_is_reported_once(
 def test_a_batch_has_a_duration(corpus: Path, seconds: str) -> None:
     assert "--batch-seconds" in fleet_text(
         "verify", corpus, "--batch-seconds", seconds, status=2).stderr
-
-
-# Ray: two nodes on this machine
-
-
-def ray_program() -> str:
-    pytest.importorskip("ray")
-    return os.path.join(os.path.dirname(sys.executable), "ray")
-
-
-class Cluster:
-    """Two nodes with one core each; the head has none, so that each node can be ended."""
-
-    def __init__(self, folder: Path) -> None:
-        self.nodes: list[set[int]] = []
-        self.environment = {
-            **os.environ, "RAY_USAGE_STATS_ENABLED": "0",
-            # A cluster's nodes and drivers share a token.
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        }
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"127.0.0.1:{port}"
-        try:
-            self.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false",
-                       f"--temp-dir={folder}")
-            for _ in range(2):
-                self.start(f"--address={self.address}", "--num-cpus=1")
-        except BaseException:
-            self.stop()
-            raise
-
-    def start(self, *words: str) -> None:
-        before = raylets()
-        done = subprocess.run(
-            [ray_program(), "start", *words, "--node-ip-address=127.0.0.1",
-             "--object-store-memory=100000000"],
-            env=self.environment, capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, done.stdout + done.stderr
-        self.nodes.append(raylets() - before)
-
-    def kill(self, number: int) -> None:
-        """Kills a node as if its machine lost power."""
-        for process in self.nodes[number]:
-            os.kill(process, signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends the processes that it started, and no others."""
-        for process in children_of(self.folder):
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-
-def raylets() -> set[int]:
-    found = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    command = file.read().split(b"\0")[0]
-            except OSError:
-                continue
-            if command.endswith(b"/raylet"):
-                found.add(int(name))
-    return found
-
-
-def children_of(folder: Path) -> list[int]:
-    """Returns a cluster's processes: their command lines contain its folder."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    if str(folder).encode() in file.read():
-                        found.append(int(name))
-            except OSError:
-                continue
-    return found
-
-
-def test_a_node_that_is_killed_loses_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    ray_program()
-    takes = tmp_path_factory.mktemp("takes")
-    for number in range(30):
-        demo(takes / f"{number:02d}.take", number, seconds="1")
-    # Ray's sockets are in its folder, and their paths must be short.
-    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
-        cluster = Cluster(Path(folder))
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "retake_takes.fleet.cli", "verify", str(takes), "--ray",
-                 cluster.address, "--batch-seconds", "0.5", "--json"],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                env=cluster.environment)
-            # By then some batches are done and others run, on both nodes.
-            time.sleep(8)
-            cluster.kill(2)
-            output, errors = process.communicate(timeout=300)
-        finally:
-            cluster.stop()
-    assert process.returncode == 0, errors
-    found = json.loads(output)
-    names = [row["take"] for row in found["results"]]
-    assert names == sorted(str(path) for path in takes.glob("*.take"))
-    assert found["failed"] == 0 and found["not_run"] == 0

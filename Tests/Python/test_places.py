@@ -1,4 +1,4 @@
-"""Tests takes and tables in other places, a bucket or a database, and places that cannot be."""
+"""Tests takes and tables in a bucket or a database, and places that cannot be used."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ from retake_takes.fleet import storage, tables
 
 @pytest.mark.parametrize("words, part", [
     (("publish", "TAKES", "--to", "ftp://host/lake"), "ftp://host/lake"),
-    (("publish", "TAKES", "--to", ""), "no address"),
-    (("publish", "TAKES", "--to", "s3://"), "names no bucket"),
+    (("publish", "TAKES", "--to", ""), "not an address"),
+    (("publish", "TAKES", "--to", "s3://"), "has no bucket name"),
     (("publish", "TAKES", "--to", "S3://bucket/lake"), "--catalogue"),
     (("publish", "TAKES", "--to", "/proc/nope/lake"), "/proc/nope"),
     (("publish", "TAKES", "--to", "FILE"), "FILE"),
@@ -28,13 +28,13 @@ from retake_takes.fleet import storage, tables
     (("publish", "TAKES", "--to", "LAKE", "--catalogue",
       "postgresql://me:sesame@127.0.0.1:1/x"), "127.0.0.1"),
     (("publish", "TAKES", "--to", "postgresql://me:sesame@127.0.0.1:1/x"), "127.0.0.1"),
-    (("publish", "", "--to", "LAKE"), "no address"),
+    (("publish", "", "--to", "LAKE"), "not an address"),
     (("verify", "ftp://host/takes"), "ftp://host/takes"),
     (("verify", "TAKES", "--out", "/nope/x.parquet"), "--out"),
     (("verify", "TAKES", "--out", "TAKES"), "--out"),
     (("import", "TAKES", "--to", "s3://bucket/takes"), "a folder"),
-    (("sql", "", "SELECT 1"), "no address"),
-    (("sql", "LAKE", ""), "no query"),
+    (("sql", "", "SELECT 1"), "not an address"),
+    (("sql", "LAKE", ""), "not a query"),
     (("sql", "LAKE", "SELECT nonsense FROM take"), "Candidate bindings"),
 ])
 def test_wrong_places_are_refused_in_one_sentence(

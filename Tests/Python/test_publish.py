@@ -10,9 +10,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import answers
 import pytest
 from conftest import RETAKE, demo, fleet, fleet_text, plain
 from queries import FLEET_QUERIES, PACKET_QUERIES, QUERIES
+from retake_takes import views
 from retake_takes.fleet import lake as lakes
 from retake_takes.fleet import reading, storage, tables
 
@@ -45,7 +47,7 @@ def test_fifty_queries_of_a_take_give_the_same_rows(corpus: Path, lake: Path) ->
 
 
 def columns(duck: object, query: str) -> str:
-    """Replaces the star of a query by the lake's columns: a take also has columns of bytes."""
+    """Replaces a query's star with the lake's columns, because a take also has columns of bytes."""
     if not query.startswith("SELECT * FROM "):
         return query
     names = [row[0] for row in duck.execute(f"DESCRIBE {query}").fetchall()]
@@ -67,6 +69,25 @@ def test_answers_over_all_takes_are_those_of_each(corpus: Path, lake: Path) -> N
             "SELECT tag_site, count(*) FROM take WHERE tag_site IS NOT NULL GROUP BY 1 ORDER BY 1"
         ).fetchall()
         assert by_site == [("berlin", 3), ("lima", 2), ("osaka", 3)]
+
+
+def test_all_rows_are_those_of_each_take(corpus: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    fleet("publish", corpus, "--to", lake)
+    said: list[str] = []
+
+    def compare() -> bool:
+        said.clear()
+        return answers.compare(
+            corpus, str(lake), RETAKE, FLEET_QUERIES, say=print,
+            report=lambda what, value: said.append(f"{what}: {value}"))
+
+    assert compare(), said
+    assert len(said) == 1 + len(FLEET_QUERIES) and "11 takes: equal" in said[0]
+    with lakes.Lake(str(lake), create=True) as one:
+        one.duck.execute("UPDATE lake.quality SET loss_share = loss_share + 1e-6 WHERE peer = 2")
+    assert not compare()
+    assert said[0].startswith("  rows of quality: DIFFERENT in "), said
 
 
 def snapshot(place: Path) -> list[tuple[str, int, int]]:
@@ -104,7 +125,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
     whole = takes / "whole.take"
     (takes / "a.take").rename(whole)
     demo(takes / "a.take", 2, "--label", "another")
-    # The first recording is still in two files, although its source now has another.
+    # The first recording is still in two files, although the file it was read from now has another.
     result = fleet("publish", takes, "--to", lake, "--compact")
     assert (result["added"], result["present"]) == (1, 2)
     with lakes.Lake(str(lake)) as one:
@@ -112,7 +133,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
         assert sorted(Path(source).name for source, _ in rows) == ["a.take", "copy.take"]
     for path in (whole, takes / "copy.take"):
         shutil.copy(takes / "a.take", path)
-    # Now no file has it any more.
+    # Now no file contains the first recording any more.
     result = fleet("publish", takes, "--to", lake)
     assert (result["added"], result["present"]) == (0, 3)
     with lakes.Lake(str(lake)) as one:
@@ -146,7 +167,7 @@ def test_missing_files_are_counted_and_removed_on_request(tmp_path: Path) -> Non
     (takes / "0" / "a.take").unlink()
     (takes / "1" / "a.take").unlink()
     assert "2 files are gone" in fleet_text("publish", takes, "--to", lake).stdout
-    # Only below the folders that are named.
+    # Only files below the named folders count as missing.
     shutil.copy(takes / "2" / "a.take", takes / "1" / "b.take")
     result = fleet("publish", takes / "1", "--to", lake, "--remove-missing")
     assert (result["missing"], result["removed"], result["present"]) == (1, 1, 1)
@@ -179,7 +200,7 @@ def test_packets_are_added_to_published_takes_and_stay(corpus: Path, tmp_path: P
         assert fleet("publish", takes, "--to", lake, *words)["present"] == 2
     with lakes.Lake(str(lake), create=True) as one:
         one.duck.execute("UPDATE lake.take SET tables_version = 0")
-    # Published again for another reason, and without asking for packets.
+    # Takes that are published again for another reason keep their packets without --packets.
     assert fleet("publish", takes, "--to", lake)["completed"] == 2
     assert packets() == before
 
@@ -188,8 +209,29 @@ def test_every_change_of_the_tables_has_its_version() -> None:
     shape = storage.short_digest(repr([
         (table.name, tables.wanted_columns(table), table.where, table.hides)
         for table in tables.TABLES]))
-    # A change without a new version would leave its columns empty in what is published.
-    assert (tables.VERSION, shape) == (2, "a9c5910fa8d134b9")
+    # A change without a new version would leave the new columns empty for published takes.
+    assert (tables.VERSION, shape) == (3, "69b8e89d21a7c6d5")
+
+
+UNPUBLISHED = {
+    "peer": {"seed", "configuration"}, "actor": {"seed", "configuration"}, "packet": {"bytes"},
+    "frame": {"bytes", "digest"},
+    # A drawing of the catalogue's page.
+    "take": {"traffic"},
+}
+"""The columns that stay in the takes: secrets, and payloads."""
+
+
+def test_all_columns_of_published_tables_are_published(corpus: Path) -> None:
+    for table in tables.TABLES:
+        if table.of_catalogue:
+            (row,) = json.loads(subprocess.run(
+                [RETAKE, "sql", str(corpus), f"SELECT * FROM {table.name} LIMIT 1", "--json"],
+                capture_output=True, text=True, check=True).stdout)
+            known = set(row) - {"take"}
+        else:
+            known = set(views.schema().columns[table.name])
+        assert known - set(table.names) == UNPUBLISHED.get(table.name, set()), table.name
 
 
 def test_a_lake_may_be_moved_and_read_through_another_path(corpus: Path, tmp_path: Path) -> None:
@@ -204,11 +246,11 @@ def test_a_lake_may_be_moved_and_read_through_another_path(corpus: Path, tmp_pat
     shutil.copy(corpus / "call-1.take", takes)
     assert fleet("publish", takes, "--to", tmp_path / "moved")["added"] == 1
     assert len(fleet("sql", tmp_path / "link", "SELECT label FROM take")) == 2
-    # Files written elsewhere would be lost to the lake that the catalogue describes.
+    # Files written in another folder would be missing from the lake that the catalogue describes.
     done = fleet_text(
         "publish", takes, "--to", tmp_path / "other", "--catalogue",
         tmp_path / "moved" / "catalogue.sqlite", status=1)
-    assert "files that are not there" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "files that do not exist" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("query", [
@@ -321,7 +363,7 @@ def test_a_lake_of_an_older_version_is_migrated(corpus: Path, tmp_path: Path) ->
     with lakes.Lake(str(lake)) as one:
         (take,) = ids(lake).values()
         assert one.one(take).execute("SELECT count(*) FROM quality").fetchone()[0] > 0
-    # The source of the first take is still there, and its rows are completed.
+    # The first take's file still exists, so its missing rows are added.
     result = fleet("publish", corpus, one_take, "--to", lake)
     assert (result["added"], result["completed"], result["failed"]) == (10, 1, 0)
     with lakes.Lake(str(lake)) as one:

@@ -138,7 +138,7 @@ def test_damage_anywhere_is_refused_as_no_take(tmp_path: Path) -> None:
     refused = 0
     for number in range(300):
         data = bytearray(whole)
-        # Mostly in the first page, which has the schema with all names.
+        # Most changes are in the first page, which has the schema with all names.
         for _ in range(chance.choice((3, 30, 200))):
             data[chance.randrange(100, 4096 if number % 3 else len(data))] = chance.randrange(256)
         path.write_bytes(data)

@@ -55,11 +55,11 @@ def test_omitted_takes_are_counted(corpus: Path) -> None:
                   "label NOT LIKE 'call%'")
     assert found["takes"] == 3
     # In a take of a room, only the peer runs again; the room's machine is left out.
-    assert found["left_out"] == {"a machine beside the endpoints is not run: room": 1}
+    assert found["left_out"] == {"only endpoints are run, but not the take's room": 1}
     assert {line["takes"] for line in found["lines"]} <= {1, 2, 3}
     other = fleet("whatif", corpus, "--set", "videoBitrateMaximum=100000", "--grep",
                   "label NOT LIKE 'call%'")
-    assert other["left_out"]["no endpoint is in it, whose stack would run: observer"] == 1
+    assert other["left_out"]["only endpoints are run, and the take is only of: observer"] == 1
 
 
 def test_what_observed_ends_received_takes_part(corpus: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_observed_ends_received_takes_part(corpus: Path) -> None:
     found = fleet("whatif", corpus, "--jitter-buffer", "500", "--grep", condition)
     assert (found["takes"], found["failed"], found["left_out"]) == (1, 0, {})
     lines = {line["measure"]: line for line in found["lines"]}
-    # What observed ends sent is fixed by the capture, so it is no measure.
+    # What observed ends sent is fixed by the capture, so it is not a measure.
     assert "sent_kbit_s" not in lines
     delay = lines["audio_delay_ms"]
     assert delay["changed"] > delay["recorded"] + 200 and delay["worse"] == 1
@@ -85,7 +85,7 @@ def test_what_the_remote_peer_would_answer_is_left_out(corpus: Path) -> None:
     measures: dict[str, set[str]] = {}
     for line in found["lines"]:
         measures.setdefault(line["setting"], set()).add(line["measure"])
-    # A sender's setting changes what the remote peer receives, and what that asks for.
+    # A sender's setting changes what the remote peer receives, and so what it requests.
     assert measures["videoBitrateMaximum=100000"] == {"sent_kbit_s"}
     assert measures["jitter buffer 300 ms"] >= {"freezes", "concealed_ms", "sent_kbit_s"}
     left = {reason: count for reason, count in found["left_out"].items()
@@ -93,7 +93,7 @@ def test_what_the_remote_peer_would_answer_is_left_out(corpus: Path) -> None:
     assert len(left) >= 5 and set(left.values()) == {8}
     assert any(reason.startswith("concealed_ms under ") for reason in left)
     text = fleet_text("whatif", corpus / "call-3.take", "--set", "videoBitrateMaximum=100000")
-    assert "would have sent in answer is unknown" in text.stdout
+    assert "remote peer would then have sent" in text.stdout
     assert "frozen_ms" not in text.stdout.partition("Left out")[0]
 
 

@@ -5,7 +5,7 @@ import Wire
 
 /// A packet of a recorded call.
 struct SamplePacket {
-  /// Whether it was sent by the end that sends the media.
+  /// Whether the packet was sent by the end that sends the media.
   var isFromSender: Bool
   var microseconds: Int64
   var bytes: [UInt8]

@@ -100,8 +100,8 @@ struct AgreementTests {
     var rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: false)
     let sent = plan.packets.compactMap { rewriter.rewrite($0)?.bytes }
     let headers = try sent.map { try RTPHeader(parsing: $0.span.bytes) }
-    // The primary data without redundancy, padding in place of an FEC packet, and a retransmission
-    // under its original header.
+    // The results: the primary data without redundancy, padding in place of an FEC packet, and a
+    // retransmission under its original header.
     #expect(headers.map(\.payloadType) == [100, 100, 100])
     #expect(headers.map(\.sequence) == [5, 6, 4])
     #expect(headers.map { $0.payload.count } == [2, 0, 2])

@@ -29,7 +29,7 @@ struct PlayingTests {
     var played: String { folder.appending(path: "played.take").path }
     var received: String { folder.appending(path: "received.take").path }
 
-    /// - Parameter end: the distance until which it is played; nil for all.
+    /// - Parameter end: how far the plan is played, measured from its start; nil plays all of it.
     init(
       _ rule: RepairRule, _ source: String = PlayingTests.source, until end: Interval? = nil,
       candidates: [Interval] = []
@@ -42,7 +42,7 @@ struct PlayingTests {
         plan.messages.removeAll { $0.distance > end }
         plan.changes.removeAll { $0.distance > end }
       }
-      // There is no capture in which candidates trickled.
+      // No capture has trickled candidates, so tests may pass their own.
       if !candidates.isEmpty { plan.candidates = candidates }
       self.plan = plan
       let folder = folder
@@ -210,11 +210,11 @@ struct PlayingTests {
       "SELECT at_ns FROM signaling WHERE type = 'offer' AND direction = 'out' ORDER BY \"row\"")
     // While an earlier offer is unanswered, the next one has to wait.
     let first = try Self.number(
-      stage.played, "SELECT min(at_ns) FROM capture WHERE kind = 'relayed rtp'")
+      stage.played, "SELECT min(at_ns) FROM relayed WHERE protocol = 'rtp'")
     let origin =
       first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
     for (at, change) in zip(offers, changes) {
-      // An offer is sent not before its time, and late only by what a busy machine costs.
+      // No offer is sent before its time, or later than a busy machine explains.
       let delay = at - origin - change.distance.nanoseconds
       #expect((-20_000_000...2_000_000_000).contains(delay))
     }
@@ -222,7 +222,7 @@ struct PlayingTests {
     let heard = try ReenactmentPlan(take: stage.received, peer: 1)
     #expect(heard.changes.count == count)
     let candidate = try #require(heard.candidates.first)
-    // A busy client applies the answer late, and its candidate follows sooner.
+    // A busy client applies the answer late, which shortens the delay of the candidate after it.
     #expect((1...2_000_000_000).contains(candidate.nanoseconds))
     for take in [stage.played, stage.received] {
       let result = TakeVerification.run(path: take, mode: .exact, isStrict: true)
@@ -252,7 +252,7 @@ struct PlayingTests {
     #expect(candidates.next(at: start + .milliseconds(30)) != nil && candidates.isEmpty)
   }
 
-  /// Expects each section to receive exactly if the recorded sender sent in it.
+  /// Expects each section to receive if and only if the recorded sender sent in it.
   private static func expect(
     _ stage: Stage, _ states: [Int: ReenactmentPlan.SectionState]
   ) async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import IdentityFiles
 import Room
 import Signaling
 import Synchronization
@@ -142,7 +143,7 @@ import Testing
     // A response too long to be searched is forwarded unchanged, with a notice.
     let long = try await HTTPClient().get(rig.proxy.url + "/long")
     #expect(long.body.count == 20_002)
-    #expect(rig.said.contains { $0.contains("forwarded unread") })
+    #expect(rig.said.contains { $0.contains("forwarded without looking for signaling") })
     try await rig.finish()
   }
 
@@ -174,7 +175,7 @@ import Testing
   }
 
   @Test func bothSidesMayHaveTLSAndTheServersCertificateIsChecked() async throws {
-    let files = try TestCertificate()
+    let files = try IdentityFiles()
     let server = try await HTTPServer.listen(
       host: "127.0.0.1", port: 0, identity: files.identity,
       sockets: [
@@ -260,46 +261,6 @@ import Testing
     #expect(closure.code == .policyViolation && closure.reason.contains("Jingle"))
     try await rig.finish()
   }
-}
-
-/// A self-signed certificate for localhost and 127.0.0.1; its key protects nothing.
-private final class TestCertificate: Sendable {
-  private static let certificate = """
-    -----BEGIN CERTIFICATE-----
-    MIIBoDCCAUWgAwIBAgIUHx5xmjSrTrdXzGwgAUQxV8FdExwwCgYIKoZIzj0EAwIw
-    FjEUMBIGA1UEAwwLUmV0YWtlIHRlc3QwIBcNMjQwMTAxMDAwMDAwWhgPMjEyMzEy
-    MDgwMDAwMDBaMBYxFDASBgNVBAMMC1JldGFrZSB0ZXN0MFkwEwYHKoZIzj0CAQYI
-    KoZIzj0DAQcDQgAEzA0PdXnf3NUpjFxlux9c278MayRdVp4nxyFRwnKcgZKv4qd4
-    O7oXkFrXTWPaChq6HwSsmsinwlMAkRGbyBuHWqNvMG0wHQYDVR0OBBYEFNvTNUIx
-    34l0BIGtUVTLcCvPdDXmMB8GA1UdIwQYMBaAFNvTNUIx34l0BIGtUVTLcCvPdDXm
-    MA8GA1UdEwEB/wQFMAMBAf8wGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMAoG
-    CCqGSM49BAMCA0kAMEYCIQDVQdZXOplsXJNRLgmUK/IgCs6f1UUrwlJatJVkv8OI
-    GwIhANWZ2MgHwEFxEv8INceYm1PmghfJtnqLfPePDCGzDsOd
-    -----END CERTIFICATE-----
-    """
-  private static let key = """
-    -----BEGIN PRIVATE KEY-----
-    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg4KlcOYTl3KYP4316
-    9CkbUS7ezxtCVoLgIFevw4Z0JBahRANCAATMDQ91ed/c1SmMXGW7H1zbvwxrJF1W
-    nifHIVHCcpyBkq/ip3g7uheQWtdNY9oKGrofBKyayKfCUwCREZvIG4da
-    -----END PRIVATE KEY-----
-    """
-
-  private let folder = FileManager.default.temporaryDirectory.appending(path: "relay-\(UUID())")
-  var identity: TLSIdentity {
-    TLSIdentity(
-      certificate: folder.appending(path: "certificate").path,
-      key: folder.appending(path: "key").path)
-  }
-
-  init() throws {
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    for (name, text) in [("certificate", Self.certificate), ("key", Self.key)] {
-      try Data(text.utf8).write(to: folder.appending(path: name))
-    }
-  }
-
-  deinit { try? FileManager.default.removeItem(at: folder) }
 }
 
 /// A value that a server's handler reads, set once it is known.

@@ -26,7 +26,7 @@ final class RelayRig: Sendable {
   private let seen = Seen()
   private let box = NoticeBox()
 
-  /// A response that replaces the answer to an offer; nil answers it.
+  /// Returns a response in place of the answer to an offer; nil answers the offer.
   typealias Respond = @Sendable (HTTPRequest) async -> HTTPResponse?
 
   static func options(take: String? = nil) -> Session.Options {

@@ -58,11 +58,46 @@ import Wire
       #expect(summary.packets > 100)
       try checkReplay(path)
       try checkRows(path)
+      let relayed = try StoredPackets(path)
+      try relayed.checkAreStoredOnce()
       // A redacted copy is searched for the packets' plaintext.
       let redacted = try Redactor.run(
         path: path, output: path + ".redacted", parts: .all,
         secret: [UInt8](repeating: 7, count: 32))
       #expect(redacted.searched > 0)
+      // What replaces a packet is the same for the leg and for the observer.
+      let copy = try StoredPackets(path + ".redacted")
+      try copy.checkAreStoredOnce()
+      #expect(copy.count == relayed.count)
+      let media = relayed.packets.filter { $0.count > 300 }
+      #expect(!media.isEmpty && copy.packets.isDisjoint(with: media))
+    }
+  }
+
+  @Test func aTakeCutShortAnywhereReplaysToItsEnd() async throws {
+    try await RelayRig.inFolder { path in
+      let rig = try await RelayRig(take: path)
+      // Packets that a fault delays are recorded by the legs after the observer, or before it.
+      try await rig.relay.calls.set(
+        RelayFault.list(parsing: "delay 40ms video") + RelayFault.list(parsing: "duplicate audio"))
+      let offerer = rig.ends.makePeer(label: "offerer")
+      try await addMedia([offerer, rig.answerer])
+      try await rig.call(offerer)
+      try await offerer.waitUntilConnected()
+      await RelayRig.receive(videoFrames: 4, blocks: 40, of: offerer)
+      await RelayRig.receive(videoFrames: 4, blocks: 40, of: rig.answerer)
+      try await rig.finish()
+      try checkReplay(path)
+      try StoredPackets(path).checkAreStoredOnce()
+      let steps = try #require(try TakeFile.open(path).integer("SELECT steps FROM ending"))
+      for part in 1...8 {
+        let copy = "\(path).\(part)"
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        let kept = try StoredPackets.cut(copy, atStep: steps * Int64(part) / 9)
+        #expect(kept > 0 && kept < steps)
+        try checkReplay(copy)
+        #expect(try TapeAudit.run(path: copy).steps == kept)
+      }
     }
   }
 
@@ -204,6 +239,51 @@ import Wire
     await RelayRig.receive(videoFrames: 3, blocks: 0, of: rig.answerer)
     #expect(await rig.relay.calls.callCount == 1)
     try await rig.finish()
+  }
+
+  /// Perfect negotiation (W3C webrtc section 10.7): both ends offer a track before they see the
+  /// other's offer.
+  ///
+  /// The polite end, here the client or the server, answers and then offers again.
+  @Test(arguments: [RelaySide.near, .far])
+  func ofTwoOffersThatCrossThePoliteEndAnswersTheOther(polite: RelaySide) async throws {
+    try await RelayRig.inFolder { take in
+      let rig = try await RelayRig(take: take)
+      let ends: [RelaySide: PeerConnection] = [
+        .near: rig.ends.makePeer(label: "offerer"), .far: rig.answerer,
+      ]
+      func pass(from side: RelaySide) async throws -> SessionDescription {
+        let end = try #require(ends[side])
+        try await end.setLocalDescription()
+        try await end.waitForGatheringComplete()
+        let own = try #require(try await end.localDescription)
+        let passed = try await rig.relay.calls.pass(own.type, own.sdp, from: side, on: 1)
+        return SessionDescription(type: own.type, sdp: passed.text)
+      }
+      func apply(_ description: SessionDescription, at side: RelaySide) async throws {
+        try await ends[side]?.setRemoteDescription(description)
+      }
+      try await ends[.near]?.addTrack(.audio, source: Self.tone)
+      try await apply(try await pass(from: .near), at: .far)
+      try await apply(try await pass(from: .far), at: .near)
+      try await ends[.near]?.waitUntilConnected()
+
+      for end in ends.values { try await end.addTrack(.video, source: Self.pattern) }
+      var offers: [RelaySide: SessionDescription] = [:]
+      for side in [polite.other, polite] { offers[side] = try await pass(from: side) }
+      // The polite end's offer is ignored; it rolls back by itself.
+      try await apply(try #require(offers[polite.other]), at: polite)
+      try await apply(try await pass(from: polite), at: polite.other)
+      try await apply(try await pass(from: polite), at: polite.other)
+      try await apply(try await pass(from: polite.other), at: polite)
+      for end in ends.values {
+        #expect(end.signalingState == .stable)
+        await RelayRig.receive(videoFrames: 3, blocks: 0, of: end)
+      }
+      #expect(await rig.relay.calls.callCount == 1)
+      try await rig.finish()
+      try checkReplay(take)
+    }
   }
 
   @Test func aFaultIsAppliedAndOnTheTape() async throws {

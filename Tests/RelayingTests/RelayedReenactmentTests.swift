@@ -6,6 +6,7 @@ import Peer
 import Reenactment
 import Replay
 import SDP
+import Stats
 import Synchronization
 import Tape
 import Testing
@@ -141,7 +142,7 @@ import Wire
       try await peer.addTrack(.audio, source: Self.tone)
       try await peer.addTrack(.video, source: Self.pattern)
     }
-    // Data goes on between the application and its server.
+    // Data continues to flow between the application and its server.
     let channel = try await stage.client.createDataChannel("chat")
     let echo = Task { [answerer = stage.rig.answerer] in
       await answerer.forEachRemoteDataChannel { channel in
@@ -154,9 +155,17 @@ import Wire
     try await channel.send("to the server")
     #expect(await messages.next() == .text("to the server"))
     await RelayRig.receive(videoFrames: 5, blocks: 20, of: stage.rig.answerer)
-    // A change of the call by the client leaves the media as it is.
+    // A change of the call by the client leaves the played media unchanged.
     try await stage.client.addTransceiver(.audio, direction: .sendonly)
     try await stage.rig.call(stage.client)
+    // The server's media ends at the relay, which reports that all of it arrived.
+    var reports: [StatsObject] = []
+    while reports.isEmpty {
+      let stats = try await stage.rig.answerer.getStats()
+      reports = stats.objects.filter { $0.type == "remote-inbound-rtp" }
+      await Task.yield()
+    }
+    #expect(reports.allSatisfy { $0["packetsLost"] == .integer(0) })
     try await stage.finish()
     await echo.value
     // Both ends are in the relay's take, with what was played.
@@ -182,7 +191,7 @@ import Wire
     try await server.addTrack(.video, source: Self.pattern)
     try await stage.negotiate(server, from: .far, to: stage.client)
     #expect(stage.standIn.outcome?.player.isReady == true)
-    // The server offers once more, with a further track.
+    // The server makes another offer, with a further track.
     try await stage.client.waitUntilConnected()
     try await server.addTrack(.audio, source: Self.tone)
     try await stage.negotiate(server, from: .far, to: stage.client)

@@ -105,7 +105,7 @@ struct AudioSessionReplayTests {
       session.call(.useManualAudio(true))
       session.call(.openConnection(1, sends: true, receives: true))
       session.wait(.milliseconds(700))
-      // The device does not exist yet: its audio would be dropped.
+      // The device does not exist yet, so audio delivered now is refused.
       session.deliver(Microphone.chunk(0), from: .unit)
       session.handle(.externallyActivated)
       session.call(.setAudioEnabled(true))
@@ -142,7 +142,8 @@ struct AudioSessionReplayTests {
           AudioRoute(
             input: "headset", output: "headset", captureFormat: format, renderFormat: format)))
       talk(session, rate: 44_100)
-      // A device that does not report its new rate: one piece is lost instead of becoming noise.
+      // The device does not report its new rate: one piece of audio is lost instead of becoming
+      // noise.
       talk(session, rate: 16_000)
     }
     try scenario.expectIdentical()

@@ -33,7 +33,7 @@ struct DataReplayTests {
     }
     recording.run(for: .seconds(5))
     call.call(1, .closeDataChannel(0))
-    // This message is rejected, and recorded all the same.
+    // This message is rejected, but recorded nevertheless.
     call.send(1, DataMessage(channel: 0, isBinary: true, bytes: [1]))
     recording.run(for: .seconds(2))
     _ = try recording.finish()
@@ -73,7 +73,7 @@ struct DataReplayTests {
       }
       let carried = try #require(found.fields.first { $0.name == "carries" })
       #expect(carried.recorded == "SCTP INIT")
-      #expect(carried.replayed == "what the recorded keys do not open")
+      #expect(carried.replayed == "not decrypted by the recorded keys")
     }
   }
 

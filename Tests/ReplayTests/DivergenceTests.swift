@@ -173,6 +173,13 @@ struct DivergenceTests {
     #expect(UInt64(found.replayed).map { $0 - 8 } == UInt64(found.recorded))
   }
 
+  /// A document is split into its members, whatever their names; an empty one has none.
+  @Test func documentsAreSplitIntoTheirMembers() {
+    #expect(DocumentFields(#"{"value":3}"#)?.all.map(\.name) == ["value"])
+    #expect(DocumentFields(#"{"a":{"value":3},"b":[1]}"#)?.all.map(\.name) == ["a.value", "b[0]"])
+    #expect(DocumentFields("{}") == nil && DocumentFields("[]") == nil)
+  }
+
   @Test func anyBytesHaveADescription() {
     let entropy = Entropy(seed: [4]).stream("packets")
     let starts: [[UInt8]] = [

@@ -134,7 +134,7 @@ struct JointTakeTests {
     let ends = try Ends(keepsMedia: [true, false])
     defer { ends.remove() }
     let error = #expect(throws: TapeError.self) { try ends.join() }
-    #expect(error?.description.contains("keeps its media") == true)
+    #expect(error?.description.contains("only one of the two takes has its media") == true)
     #expect(!FileManager.default.fileExists(atPath: ends.folder + "/joint.take"))
   }
 

@@ -142,7 +142,7 @@ struct MachineTests {
     let error = #expect(throws: TapeError.self) { try replay(path, kinds: MachineKinds()) }
     #expect(error?.description.contains("actor 1") == true)
     #expect(error?.description.contains("kind 200") == true)
-    // Its rows are still readable.
+    // The machine's rows are still readable.
     #expect(try TakeInfo(path: path).steps == 7)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }

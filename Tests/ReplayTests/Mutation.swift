@@ -78,7 +78,7 @@ struct MutableTake: Sendable {
   }
 }
 
-/// One change to a take.
+/// One change to a take, which a replay must report.
 struct Mutation: Sendable {
   /// The kinds of changes, all equally frequent.
   enum Kind: CaseIterable, Sendable {

@@ -101,7 +101,7 @@ struct ReplayTests {
     var report = try replay(call.path)
     report.framesNotSent = 2
     report.firstFrameNotSent = 12
-    #expect(report.description.contains("2 frames were never sent whole (step 12 and later)"))
+    #expect(report.description.contains("2 frames were never sent completely (step 12 and later)"))
     #expect(report.json.contains("\"framesNotSent\" : 2"))
   }
 

@@ -56,4 +56,16 @@ struct StatsReplayTests {
     #expect(end.peers.map(\.report) == beyond.peers.map(\.report))
     #expect(end.peers[0].report.objects.contains { $0.type == "outbound-rtp" })
   }
+
+  /// Without its last row, a take ends with its last step, not where the last transaction began.
+  @Test func aTakeThatWasCutShortHasStatsUpToItsLastStep() throws {
+    let call = try RecordedCall.shared.get()
+    let path = try call.copy("cut")
+    try SQLiteConnection(path: path, mode: .readWrite).execute("DELETE FROM ending")
+    let end = try stats(call.path, until: nil).at
+    #expect(try stats(path, until: nil).at == end)
+    #expect(try stats(path, until: .time(end - .milliseconds(1))).at == end - .milliseconds(1))
+    let walk = try TapeWalk(path: path, skipsCodecs: true, codecs: { LibraryCodecs() })
+    #expect(walk.end == end)
+  }
 }

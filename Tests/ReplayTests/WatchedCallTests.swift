@@ -159,7 +159,8 @@ struct WatchedCallTests {
     #expect(watcher.samples.values.allSatisfy { $0 >= Int(Self.seconds) - 1 })
   }
 
-  /// The members of inbound-rtp and of remote reports that both must have equal.
+  /// The members of inbound-rtp and of remote reports that must be equal at the endpoint and at the
+  /// observer.
   private static let members = [
     "ssrc", "kind", "mid", "packetsReceived", "packetsLost", "jitter", "bytesReceived",
     "headerBytesReceived", "retransmittedPacketsReceived", "nackCount", "pliCount", "firCount",

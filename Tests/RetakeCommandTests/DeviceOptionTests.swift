@@ -1,7 +1,11 @@
+import AudioSession
 import Foundation
 import Live
 import Media
+import Peer
+import Synchronization
 import Testing
+import Wire
 
 @testable import CallRecording
 @testable import RetakeCommand
@@ -34,6 +38,56 @@ struct DeviceOptionTests {
     #expect(CameraChoice(argument: "/dev/video2")?.path == "/dev/video2")
     #expect(CameraChoice(argument: "/dev/video2")?.position == .front)
     #expect(CameraChoice(argument: "middle") == nil)
+  }
+
+  /// Collects warnings.
+  private final class Warnings: Sendable {
+    private let lines = Mutex<[String]>([])
+    var all: [String] { lines.withLock { $0 } }
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+  }
+
+  /// A device that may not be used and does not start.
+  private struct BrokenDevice: AudioDeviceModule {
+    var name: String { "broken" }
+    var captureFormat: AudioFormat? { AudioFormat() }
+    var renderFormat: AudioFormat? { AudioFormat() }
+    func connect(_ port: AudioDevicePort) {}
+    func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+      operation == .requestPermission ? .permission(.denied) : .failed(code: 5)
+    }
+  }
+
+  /// Every call of a recording needs the device, but one warning is enough.
+  @Test(arguments: [true, false]) func aMissingAudioDeviceIsReportedOnce(plays: Bool) async throws {
+    let session = try Session(Session.Options())
+    let warnings = Warnings()
+    let devices = LocalDevices(
+      DevicePlan([.microphone], plays: plays), telling: SendFailures { warnings.add($0) },
+      findDevice: { throw AudioDeviceError.unavailable("there is no server") })
+    for _ in 0..<2 {
+      #expect(devices.audio(in: session) == nil)
+      #expect(devices.open(AudioSource(), in: session).isEmpty)
+    }
+    #expect(warnings.all.count == 1)
+    let start = "warning: the microphone is not sent"
+    let wanted = start + (plays ? ", and received audio is not played: " : ": ")
+    #expect(warnings.all.first?.hasPrefix(wanted) == true, "\(warnings.all)")
+    try await session.finish()
+  }
+
+  @Test func aDeviceThatDoesNotStartIsNotAttached() async throws {
+    let session = try Session(Session.Options())
+    let warnings = Warnings()
+    let devices = LocalDevices(
+      DevicePlan([.microphone], plays: true), telling: SendFailures { warnings.add($0) },
+      findDevice: { BrokenDevice() })
+    let connection = session.makePeer(label: "a")
+    let sent = try await connection.addTransceiver(.audio, source: .application)
+    #expect(devices.attach(connection, sending: sent.id, in: session).isEmpty)
+    #expect(warnings.all.count == 1, "\(warnings.all)")
+    #expect(warnings.all.first?.hasPrefix("warning: --send microphone: ") == true)
+    try await session.finish()
   }
 
   /// Adds blocks of 20 ms that alternate between two samples.

@@ -284,7 +284,7 @@ import Testing
     await on(anna) { $0.createMedia() }
     let refused = try #require(await on(anna) { $0.media })
     await #expect(throws: (any Error).self) { try await refused.start() }
-    // A missing file makes no media.
+    // Without a file, `createMedia` returns nil.
     await on(anna) { $0.createMedia { $0.source = .file } }
     #expect(await on(anna) { $0.media } == nil)
     try await machine.end()
@@ -399,7 +399,7 @@ import Testing
       reason.withLock { $0 = words }
     }
     lonely.value.broadcastStarted(withSetupInfo: nil)
-    try await eventually("no room") { reason.withLock { $0.contains("no room wants") } }
+    try await eventually("no room") { reason.withLock { $0.contains("no room is waiting") } }
     lonely.value.broadcastFinished()
     for caller in [anna, ben] { await on(caller) { $0.room }?.disconnect() }
     try await machine.end()

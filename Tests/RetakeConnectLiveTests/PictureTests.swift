@@ -44,7 +44,7 @@ struct PictureTests {
       view.core.renderFrame(frame)
       times.append(begin.duration(to: clock.now))
     }
-    // Copying its 460,800 bytes once takes longer.
+    // Copying a picture's 460,800 bytes once takes longer.
     let usual = times.sorted()[250]
     #expect(usual < .microseconds(20), "\(usual)")
   }

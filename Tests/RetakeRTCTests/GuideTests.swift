@@ -50,6 +50,20 @@ import Testing
     pair.callee.close()
   }
 
+  @Test func noTrackOfAStreamIsSentIfOneIsRemote() async throws {
+    let pair = try LoopbackPair()
+    pair.caller.add(stream(pair))
+    try await pair.connect()
+    let heard = try #require(pair.calleeHears.streams.first?.audioTracks.first)
+    let mixed = stream(pair)
+    mixed.addAudioTrack(heard)
+    pair.callee.add(mixed)
+    #expect(pair.callee.localStreams == [])
+    #expect(pair.callee.senders.allSatisfy { $0.track == nil })
+    pair.caller.close()
+    pair.callee.close()
+  }
+
   @Test func theThreeWaysToMuteAreThreeThings() async throws {
     let pair = try LoopbackPair()
     let sent = stream(pair)

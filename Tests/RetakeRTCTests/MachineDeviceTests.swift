@@ -39,6 +39,22 @@ extension SharedDevices {
       try await body(folder)
     }
 
+    @Test func roomsThatBeginAtOnceShareASessionAndItsAudio() async throws {
+      try await inFolder { folder in
+        let machine = MachineSession()
+        try machine.record(to: folder + "/rooms.take")
+        let sessions = try await withThrowingTaskGroup(of: ObjectIdentifier.self) { group in
+          for _ in 0..<8 { group.addTask { ObjectIdentifier(try machine.begin().session) } }
+          return try await group.reduce(into: Set()) { $0.insert($1) }
+        }
+        #expect(sessions.count == 1)
+        try await machine.finish()
+        let take = try Take.open(folder + "/rooms.take")
+        let kinds = try take.query("SELECT kind FROM actor", as: String.self).all()
+        #expect(kinds == ["audio session"])
+      }
+    }
+
     /// Makes a call between two ordinary applications; the first one publishes.
     private func connected(
       _ caller: RTCPeerConnectionFactory, _ callee: RTCPeerConnectionFactory
@@ -257,7 +273,7 @@ extension SharedDevices {
       try await session.finish()
     }
 
-    /// Feeds 20 ms of a hum at 44.1 kHz, and a picture now and then.
+    /// Feeds 20 ms of a square wave at 44.1 kHz, and with every fifth call a picture.
     private static func feed(_ handler: SampleHandler, _ piece: Int) {
       let samples = (0..<882).flatMap { index -> [Int16] in
         let value = Int16(((piece * 882 + index) / 50) % 2 == 0 ? 9_000 : -9_000)

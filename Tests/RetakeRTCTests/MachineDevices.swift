@@ -4,7 +4,8 @@ import Media
 import RetakeRTC
 import Synchronization
 
-/// A machine's humming microphone and its loudspeaker, with their operations and played audio.
+/// A simulated machine: its microphone delivers a tone or silence, and requested operations and the
+/// loudness of the last played audio are recorded.
 final class HummingDevice: AudioDeviceModule {
   private let device: PacedAudioDevice
   private let log = Mutex<[AudioDeviceOperation]>([])

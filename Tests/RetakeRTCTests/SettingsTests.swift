@@ -13,6 +13,9 @@ import Testing
     let bundled = pair.caller.configuration
     bundled.bundlePolicy = .maxBundle
     #expect(!pair.caller.setConfiguration(bundled))
+    let continual = pair.caller.configuration
+    continual.continualGatheringPolicy = .gatherContinually
+    #expect(!pair.caller.setConfiguration(continual))
     pair.caller.close()
     #expect(!pair.caller.setConfiguration(pair.caller.configuration))
     pair.callee.close()

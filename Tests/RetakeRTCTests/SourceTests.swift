@@ -48,7 +48,7 @@ import Wire
     #expect(cut.map { [$0.width, $0.height] } == [[320, 180]])
     let slow = adapted(64, 48, 10, (0..<30).map { frame(64, 48, at: $0 * 33) })
     #expect((9...11).contains(slow.count), "\(slow.count)")
-    // A source that starts again, and invalid sizes, do not stop it.
+    // Neither a source whose times start again nor an invalid size stops the frames.
     let odd = adapted(0, -5, 0, [frame(64, 48, at: 90_000), frame(64, 48, at: 0)])
     #expect(odd.count == 2 && odd.allSatisfy { $0.width >= 1 && $0.height >= 1 })
   }

@@ -1,7 +1,7 @@
 import RetakeRTC
 import Synchronization
 
-/// Records reports as texts and waits for them.
+/// Records reports as strings, and waits for them.
 final class Told: Sendable {
   private struct State {
     var log: [String] = []

@@ -108,7 +108,7 @@ extension SharedDevices {
         didCapture: RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 2_000_000))
       #expect(screen.told.log == ["size 2x4", "frame"])
       #expect(screen.frame?.timeStampNs == 2_000_000)
-      // A buffer that does not fit its size is shown black, and not sent.
+      // A buffer whose bytes do not match its size is displayed black, and is not sent.
       let short = CVPixelBuffer(
         width: 4, height: 2, pixelFormat: kCVPixelFormatType_32BGRA, bytes: [1, 2])
       #expect(RTCCVPixelBuffer(pixelBuffer: short).toI420().dataY.allSatisfy { $0 == 16 })

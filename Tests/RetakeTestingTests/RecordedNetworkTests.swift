@@ -55,7 +55,7 @@ struct RecordedNetworkTests {
     try await network.connection.addTrack(.audio, source: .echo, streamIDs: ["s"])
     try await network.connection.restartICE()
     let difference = await #expect(throws: RecordedNetwork.Difference.self) {
-      // Missing calls will not be made.
+      // Do not wait: the application makes none of the missing calls.
       try await network.expectSameSession(within: .zero)
     }
     let deviations = try #require(difference?.report.deviations)
@@ -125,6 +125,6 @@ struct RecordedNetworkTests {
     let error = #expect(throws: SessionError.self) {
       _ = try RecordedNetwork(recording.path, peer: 7)
     }
-    #expect(error?.description.contains("it has peer 1, peer 2") == true)
+    #expect(error?.description.contains("only peer 1, peer 2") == true)
   }
 }

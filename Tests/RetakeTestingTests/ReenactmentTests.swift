@@ -17,5 +17,15 @@ struct ReenactmentFailureTests {
       try await expectReenactment(take, peer: 1, "freezeCount is low")
     }
     #expect(expectation?.description.contains("freezeCount <= 1") == true)
+    let page = await #expect(throws: ReenactmentFailure.self) {
+      try await expectReenactment(take, peer: 1, upstream: "ws://[::1]:9", "freezeCount <= 1")
+    }
+    #expect(page?.description.contains("the page has to be named") == true)
+    let upstream = await #expect(throws: ReenactmentFailure.self) {
+      try await expectReenactment(
+        take, peer: 1, page: "http://[::1]:9/", upstream: "sfu.example", browser: "/bin/true",
+        "freezeCount <= 1")
+    }
+    #expect(upstream?.description.contains("sfu.example") == true)
   }
 }

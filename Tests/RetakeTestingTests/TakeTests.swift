@@ -91,9 +91,9 @@ struct TakeTests {
   }
 
   @Test(arguments: [
-    ("SELECT label FROM peer", "column label: it has a text, and not a whole number from -"),
-    ("SELECT 5000000000 AS n", "column n: it has the whole number 5000000000, and not a whole"),
-    ("SELECT NULL AS n", "column n: it has nothing, and not a whole number from -"),
+    ("SELECT label FROM peer", "column label: it has a text, not a whole number from -"),
+    ("SELECT 5000000000 AS n", "column n: it has the whole number 5000000000, not a whole"),
+    ("SELECT NULL AS n", "column n: it has nothing, not a whole number from -"),
   ])
   func aValueOfAnotherTypeIsReportedWithItsColumn(_ sql: String, _ words: String) throws {
     let rows = try Take.open(path).query(sql, as: Int32.self)
@@ -136,7 +136,7 @@ struct TakeTests {
     #expect(freezes.count == 3)
     #expect(try lossy.rows(of: DecodedFreeze.self).all().map(\.milliseconds) == freezes)
     let error = #expect(throws: TakeError.self) { try lossy.rows(of: Colour.self).next() }
-    #expect(error?.description.contains("column colour: there is none; the row has") == true)
+    #expect(error?.description.contains("column colour: it does not exist; the row has") == true)
   }
 
   /// A view's row without a library type.

@@ -63,7 +63,7 @@ import Wire
       .offer(
         request: 3, sdp: "v=0\r\n", media: [RoomLocalMedia(mid: "0", local: 1, kind: .audio)]))
     #expect(try await ann.hear { if case .ended = $0 { true } else { nil } } == true)
-    // The server answers none of them and closes the connection.
+    // The server answers none of these requests and closes the connection.
     #expect(try await ann.hear { _ in true } == nil)
     try await ben.say(.message(request: 9, UserMessage(targets: ["ben"], text: "own")))
     let heard = try await ben.hear { notice -> String? in
@@ -72,6 +72,16 @@ import Wire
     #expect(heard == "own")
     let cid = try await Guest(meeting)
     #expect(try await cid.join("cid")?.members.map(\.id) == ["ben"])
+    try await meeting.end()
+  }
+
+  @Test func aRefusedParticipantIsNotCounted() async throws {
+    let meeting = try await Meeting()
+    let (first, second) = (try await Guest(meeting), try await Guest(meeting))
+    _ = try await first.join("ann")
+    let refused = try await second.join("ann")
+    #expect(refused == nil)
+    #expect(await meeting.host.guestCount == 1)
     try await meeting.end()
   }
 

@@ -84,7 +84,7 @@ import Testing
             .isSubset(of: Set(person.room.getAudioOccupants()))
         }
       }
-      // This lasts long enough to be distinguished in the take.
+      // Two seconds are long enough to be recognized in the take.
       let begin = ContinuousClock.now
       try await until("two seconds of speech") { begin.duration(to: .now) > .seconds(2) }
     }
@@ -151,7 +151,7 @@ import Testing
     try await until("a voice") {
       listener.room.getAudioOccupants() == [always, people[2].id].sorted()
     }
-    // Its speech is heard besides the one voice that has a slot.
+    // The always-on voice is heard in addition to the one voice that has a slot.
     people[1].speak(true)
     try await until("both at once") {
       let levels = listener.room.getAudioLevels()

@@ -3,8 +3,8 @@ package import Live
 import Media
 import Synchronization
 
-/// A machine's humming or silent microphone and its loudspeaker, with recorded and failing
-/// operations.
+/// A simulated machine: its microphone delivers a tone or silence, played audio is measured, and
+/// operations are recorded and can be made to fail.
 package final class Desk: AudioDeviceModule {
   private struct State {
     var operations: [AudioDeviceOperation] = []

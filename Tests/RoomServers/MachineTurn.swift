@@ -1,6 +1,6 @@
 package import Testing
 
-/// Grants turns at what a process has only once: its audio session, its devices, the SDKs'
+/// Grants exclusive use of what a process has only once: its audio session, its devices, the SDKs'
 /// singletons.
 private actor MachineTurn {
   static let shared = MachineTurn()

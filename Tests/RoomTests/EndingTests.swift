@@ -150,7 +150,7 @@ import Wire
     room.report(.report(.state(.connected)), of: 1)
     room.wait(.milliseconds(1))
     #expect(room.intents.contains(.restartICE(ConnectionID(1))))
-    // ICE is restarted only once: afterwards the connection is like any other.
+    // ICE is restarted only once; later state changes cause no further restart.
     for state in [PeerState.connecting, .connected] {
       room.report(.report(.state(state)), of: 1)
     }

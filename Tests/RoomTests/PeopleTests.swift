@@ -187,7 +187,7 @@ import Wire
     #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
     #expect(numbers.allSatisfy { (1101...1907).contains($0) })
     for code in RoomErrorCode.known { #expect(code.meaning.hasSuffix("."), "\(code)") }
-    // An unknown number has its range's meaning.
+    // An unknown error number is classified by the range that it lies in.
     #expect(RoomErrorCode(rawValue: 1465).meaning == "A message of the session could not be read.")
     #expect(RoomErrorCode(rawValue: 9).meaning == "The service reports error 9.")
   }

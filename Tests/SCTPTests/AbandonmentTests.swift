@@ -127,7 +127,8 @@ struct AbandonmentTests {
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
       #expect(early == [], "seed \(seed): messages were abandoned before their lifetime")
-      // A message that did not arrive was abandoned; one that arrived unacknowledged may be, too.
+      // A message that did not arrive was abandoned; a message that arrived without being
+      // acknowledged may be abandoned, too.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")
       #expect(lost > 0 || lifetime == 1000, "seed \(seed)")

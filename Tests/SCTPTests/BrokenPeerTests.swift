@@ -19,7 +19,7 @@ struct BrokenPeerTests {
     side.receiver.numbers.acknowledged &+ 1
   }
 
-  /// Returns the last number that a side sent.
+  /// Returns the number of the last DATA chunk that a side sent.
   private func last(_ side: SCTPAssociation) -> UInt32 { side.sender.sent.nextNumber &- 1 }
 
   /// Delivers chunks to the second side in one packet.
@@ -84,7 +84,8 @@ struct BrokenPeerTests {
   func aPendingAcknowledgementIsDroppedAtTheEndOfData(isAnswered: Bool) {
     var link = connected()
     let number = next(link.sides[1])
-    // The first data is acknowledged at once, the next one waits for a second packet.
+    // The first packet with data is acknowledged at once; the next acknowledgement waits for a
+    // second packet.
     for offset in 0..<2 as Range<UInt32> {
       deliver([Crafted.data(number &+ offset, stream: 0, [1])], to: &link)
     }
@@ -95,8 +96,8 @@ struct BrokenPeerTests {
     let answers = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: body)], at: link.now)
     #expect(answers.map(\.type) == [.shutdownAcknowledgement])
-    // The side only repeats its acknowledgement from here on (RFC 9260 section 9.2), later than
-    // now.
+    // From here on, the side only repeats its SHUTDOWN ACK (RFC 9260 section 9.2), at its next
+    // deadline.
     let now = delay ?? link.now
     var outbox = Outbox<SCTPAssociation.Output>()
     link.sides[1].step(.deadline, at: now, into: &outbox)

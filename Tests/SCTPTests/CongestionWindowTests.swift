@@ -64,7 +64,7 @@ struct CongestionWindowTests {
     #expect(window.bytes == chunk && window.isProbing)
     window.acknowledge(chunk, flight: chunk)
     #expect(window.bytes == 2 * chunk && !window.isProbing)
-    // Losses alone never reduce it below four chunks.
+    // Halving after a loss stops at four chunks (RFC 9260 section 7.2.3).
     var small = self.window()
     began = small.lose(lastInFlight: 0)
     #expect(began && small.bytes == 4 * chunk)
@@ -76,7 +76,7 @@ struct CongestionWindowTests {
     let before = window.bytes
     window.idle(for: .milliseconds(2500), timeout: .seconds(1))
     #expect(window.bytes == before / 4)
-    // Slow start grows it back.
+    // In slow start the window grows again.
     window.acknowledge(2 * chunk, flight: window.bytes)
     #expect(window.bytes == before / 4 + 2 * chunk)
     window.idle(for: .seconds(100), timeout: .seconds(1))

@@ -54,7 +54,7 @@ struct DataRuleTests {
       var link = connected()
       let channel = link.open(0)
       for _ in 0..<3 { link.send(0, channel, "x") }
-      // One above the last number, or far above it in a gap report.
+      // Acknowledges a number above the last one sent, or one far above it in a gap block.
       let last = link.sides[0].sender.sent.nextNumber &- 1
       let cumulative = gap.isEmpty ? last &+ 1 : last &- 2
       let body =

@@ -96,7 +96,7 @@ struct HandshakeRuleTests {
       let packet = Crafted.packet(tag: 99, chunks)
       let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
       #expect(replies.map(\.chunk.type) == expected)
-      // The tag is the packet's, and the flag says so.
+      // The response has the received packet's tag, which its T bit says (RFC 9260 section 8.5.1).
       #expect(replies.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
     }
   }

@@ -77,7 +77,7 @@ struct HostileInputTests {
       let parameters = SCTPParameters(isClient: round % 2 == 0)
       machine.start(parameters, RecordedPackets.identity, at: .zero, into: &outbox)
       if round % 4 != 0 {
-        // Chromium's answer, with made-up features; two of three also get the confirmation.
+        // Chromium's answer, with arbitrary features; two of three also get the confirmation.
         var answer = Initiation()
         answer.tag = 0xcaa2_79d4
         answer.window = 65536

@@ -1,7 +1,7 @@
 import Seeded
 
 /// The throughput that RFC 9260 section 7.2 allows an all-knowing sender: a packet's fate is known
-/// when three later ones are acknowledged, nothing is ever retransmitted in vain, the window grows
+/// when three later ones are acknowledged, only lost packets are retransmitted, the window grows
 /// with every byte, and there are no timeouts.
 ///
 /// It shares no code with the association, so that it gives the theoretical limit of a path.
@@ -71,7 +71,7 @@ struct IdealSender {
       return false
     }
     guard !arrivals.isEmpty else {
-      // All packets in flight were lost; the next ones show it.
+      // All packets in flight were lost: an all-knowing sender notices that without a timeout.
       acknowledge([])
       inFlight = []
       return false

@@ -209,7 +209,7 @@ struct ReceiverTests {
     func ask(_ body: [UInt8]) -> [UInt8]? {
       answer(resets.receive(.outgoingResetRequest, body.span.bytes, numbers))
     }
-    // Its data has not arrived yet; once it has, the final answer follows by itself.
+    // The peer's data has not arrived yet; once it has, the final answer follows by itself.
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(5, last: 1, 4)) == response(5, 5))

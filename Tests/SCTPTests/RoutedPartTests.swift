@@ -146,7 +146,7 @@ struct RoutedPartTests {
     let isOpen = channels.open(DataChannelInit(id: 65535), .malformed, &sender, into: &outbox)
     #expect(!isOpen && channels.table.count == 0)
     for _ in 0..<2 { _ = channels.open(DataChannelInit(), nil, &sender, into: &outbox) }
-    // Below three there is one odd stream.
+    // Of the streams below three, only one is odd.
     channels.assignStreams(isEven: false, below: 3, &sender, into: &outbox)
     #expect(channels.table.places.map { channels.table[$0].options.id } == [1])
   }

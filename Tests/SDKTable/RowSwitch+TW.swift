@@ -70,9 +70,7 @@ extension RowSwitch {
       becomes: "[.setCategory(wanted.category, options: wanted.options)]"),
     .without(
       "TW18.stop", "VideoCaptureSession.swift",
-      "capturer.stopCapture()\n"
-        + "    for continuation in waiting { continuation.resume(returning: false) }",
-      but: "for continuation in waiting { continuation.resume(returning: false) }"),
+      "capturer.stopCapture()\n    report(before)", but: "report(before)"),
     .value(
       "TW22.files", "LocalMediaOptions.swift",
       "try FileVideoCapturer(path: fileName)",

@@ -158,7 +158,7 @@ struct AttributeTests {
   @Test(arguments: bandwidths)
   func aSectionLimitsTheReceiveBitRate(lines: String, limit: UInt64?) throws {
     let sections = ["m=audio 9 RTP/AVP 0", "m=video 9 RTP/AVP 96"]
-    // Session-level bandwidth means something else, and so does the other section's.
+    // Neither the session's bandwidth nor the other section's limits this section.
     let text = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "b=AS:7", "t=0 0"] + sections
     let document = try SDPDocument(
       parsing: (text + [lines, ""]).joined(separator: "\r\n").replacing("\r\n\r\n", with: "\r\n"))

@@ -4,8 +4,8 @@ import Signaling
 import TLS
 import Testing
 
-/// Access control: requests that browsers send for foreign pages are rejected before they have any
-/// effect.
+/// Access control: requests that browsers send for pages of other sites are rejected before they
+/// have any effect.
 @Suite(.timeLimit(.minutes(1))) struct AccessTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String

@@ -100,6 +100,17 @@ import Testing
     await server.shutdown()
   }
 
+  @Test func slowClientsDelayTheEndOfAServerTogetherAndNotOneAfterAnother() async throws {
+    let (server, count) = try await server(HTTPServer.Limits(), bytes: 64 << 20)
+    let clients = try (0..<6).map { _ in try Client(port: server.port) }
+    for client in clients { client.write(Self.request) }
+    while count() < clients.count { try await pass(.milliseconds(10), server) }
+    let elapsed = await ContinuousClock().measure { await server.shutdown() }
+    // Each has two seconds: 12 of them, one after another.
+    #expect(elapsed < .seconds(8))
+    withExtendedLifetime(clients) {}
+  }
+
   @Test func answersThatWaitOnAllConnectionsAreBounded() async throws {
     var limits = HTTPServer.Limits()
     limits.waitingBytes = 48 << 20

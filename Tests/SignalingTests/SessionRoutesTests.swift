@@ -116,9 +116,10 @@ struct SessionRoutesTests {
         "Link: <stun:192.0.2.7:3478>; rel=\"ice-server\"",
       ]),
     Case(
-      request: "GET /whep", status: 405, response: "/whep takes POST", has: ["Allow: POST, OPTIONS"]
+      request: "GET /whep", status: 405, response: "/whep supports POST",
+      has: ["Allow: POST, OPTIONS"]
     ),
-    Case(request: "PUT /whip", status: 405, response: "/whip takes POST"),
+    Case(request: "PUT /whip", status: 405, response: "/whip supports POST"),
     Case(request: "PATCH /whip", fields: [fragmentType], body: fragment, status: 405),
   ]
 
@@ -161,7 +162,7 @@ struct SessionRoutesTests {
         "Accept-Patch: application/trickle-ice-sdpfrag", "Allow: PATCH, DELETE, OPTIONS",
       ]),
     Case(
-      request: "GET /whip/s1", status: 405, response: "/whip/s1 takes PATCH or DELETE",
+      request: "GET /whip/s1", status: 405, response: "/whip/s1 supports PATCH or DELETE",
       has: ["Allow: PATCH, DELETE, OPTIONS"]),
     Case(request: "POST /whep/s1", fields: [sdp], body: "x", status: 405),
     Case(request: "POST /whips", status: 404),

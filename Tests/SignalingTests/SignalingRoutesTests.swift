@@ -76,7 +76,7 @@ struct SignalingRoutesTests {
     var response: String
     /// The requests made to the calls.
     var asked: [String] = []
-    /// Whether it carries the server's token.
+    /// Whether the request carries the server's token.
     var isAuthorized = false
     var testDescription: String { "\(request) \(body.prefix(60))" }
   }
@@ -90,7 +90,7 @@ struct SignalingRoutesTests {
       response: #"{"id":"c1","sdp":"answer to x","type":"answer"}"#, asked: ["offer x"]),
     Case(
       request: "POST /offer", body: #"{"sdp":"x","type":"answer"}"#, status: 400,
-      response: "the type is answer where offer is expected"),
+      response: "the type is answer, but offer is expected"),
     Case(request: "POST /offer", body: #"{"sdp":""}"#, status: 400, response: "the sdp is empty"),
     Case(
       request: "POST /offer", body: #"{"sdp":"bad"}"#, status: 400, response: "line 1: not an SDP",
@@ -99,12 +99,12 @@ struct SignalingRoutesTests {
       request: "POST /offer", body: #"{"sdp":"busy"}"#, status: 503,
       response: "all lines are in use",
       asked: ["offer busy"]),
-    Case(request: "POST /offer", body: "", status: 400, response: "wants a JSON object"),
-    Case(request: "POST /offer", body: "[1]", status: 400, response: "wants a JSON object"),
-    Case(request: "POST /offer", body: #"{"sdp":1}"#, status: 400, response: "wants a JSON object"),
+    Case(request: "POST /offer", body: "", status: 400, response: "needs a JSON object"),
+    Case(request: "POST /offer", body: "[1]", status: 400, response: "needs a JSON object"),
+    Case(request: "POST /offer", body: #"{"sdp":1}"#, status: 400, response: "needs a JSON object"),
     Case(
       request: "POST /offer", body: String(repeating: "[", count: 100_000), status: 400,
-      response: "wants a JSON object"),
+      response: "needs a JSON object"),
     Case(
       request: "POST /mkoffer", status: 200,
       response: #"{"id":"c2","sdp":"v=0 \"quoted\"\r\n","type":"offer"}"#, asked: ["mkoffer"]),
@@ -127,7 +127,7 @@ struct SignalingRoutesTests {
       response: "needs the id of the call"),
     Case(
       request: "POST /mkoffer", body: #"{"add":"video"}"#, status: 400,
-      response: "wants a JSON object"),
+      response: "needs a JSON object"),
     Case(
       request: "POST /answer", body: #"{"id":"c2","sdp":"y","type":"answer"}"#, status: 200,
       response: "{}", asked: ["answer c2 y"]),
@@ -165,18 +165,18 @@ struct SignalingRoutesTests {
       request: "GET /page?id=c%31", status: 200, response: "<!doctype html>c1", asked: ["page c1"]),
     Case(
       request: "GET /page?id=busy", status: 503, response: "another page", asked: ["page busy"]),
-    Case(request: "GET /page", status: 400, response: "wants the id of a call"),
-    Case(request: "POST /page?id=c1", status: 405, response: "/page takes GET"),
-    Case(request: "GET /stats", status: 401, response: "wants the token in the address"),
+    Case(request: "GET /page", status: 400, response: "needs the id of a call"),
+    Case(request: "POST /page?id=c1", status: 405, response: "/page supports GET"),
+    Case(request: "GET /stats", status: 401, response: "needs the token from the address"),
     Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#, isAuthorized: true),
     Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
     Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),
     Case(request: "GET /", status: 200, response: "<!doctype html>"),
     Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#, isAuthorized: true),
     Case(request: "OPTIONS /offer", status: 204, response: ""),
-    Case(request: "GET /offer", status: 405, response: "/offer takes POST"),
-    Case(request: "POST /stats", status: 405, response: "/stats takes GET"),
-    Case(request: "BREW /", status: 405, response: "/ takes GET"),
+    Case(request: "GET /offer", status: 405, response: "/offer supports POST"),
+    Case(request: "POST /stats", status: 405, response: "/stats supports GET"),
+    Case(request: "BREW /", status: 405, response: "/ supports GET"),
     Case(request: "GET /nothing", status: 404, response: "there is nothing at /nothing"),
     Case(request: "GET /%", status: 404, response: "there is nothing at /%"),
   ]

@@ -156,7 +156,7 @@ struct WebSocketHandlerTests {
     end.channel.writeAndFlush(long, promise: promise)
     #expect(throws: WebSocketError.self) { try promise.futureResult.wait() }
     #expect(
-      end.inbox.closure?.reason == "the remote peer leaves more than 100 bytes unread")
+      end.inbox.closure?.reason == "the remote peer left more than 100 bytes unread")
     for promise in end.socket.held.dropFirst() { promise.succeed() }
   }
 
@@ -200,7 +200,7 @@ struct WebSocketHandlerTests {
     Case("no UTF-8", .violation(.invalidPayload, "a text is not UTF-8"), (.text, true, [0xff])),
     Case(
       "nothing to continue",
-      .violation(.protocolError, "a message is continued that never began"),
+      .violation(.protocolError, "a continuation frame has no message to continue"),
       (.continuation, true, [])),
     Case(
       "a message in a message", .violation(.protocolError, "a message begins inside another"),
@@ -210,7 +210,7 @@ struct WebSocketHandlerTests {
       (.binary, false, [1, 2, 3, 4, 5]), (.continuation, true, [6, 7, 8, 9])),
     Case("no code", .close(.noStatus, ""), (.connectionClose, true, [])),
     Case(
-      "half a code", .violation(.protocolError, "a close frame has half a code"),
+      "half a code", .violation(.protocolError, "a close frame has an incomplete code"),
       (.connectionClose, true, [3])),
     Case(
       "a code that is never sent",

@@ -1,3 +1,4 @@
+import IdentityFiles
 import NIOCore
 import Room
 import Seeded
@@ -52,7 +53,7 @@ import Testing
   private static let lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000]
 
   @Test(arguments: [false, true]) func messagesAreEchoedWhole(isSecure: Bool) async throws {
-    let files = try TLSTests.Files()
+    let files = try IdentityFiles()
     let server = try await echo(identity: isSecure ? files.identity : nil)
     let socket = try await connect(
       server, authorities: isSecure ? files.path("certificate") : nil)
@@ -111,7 +112,7 @@ import Testing
     #expect(socket.subprotocol == "janus-protocol")
     let first = try await connect(server, subprotocols: ["janus-protocol", "retake-room"])
     #expect(first.subprotocol == "retake-room")
-    await expectRefusal("takes the subprotocol retake-room or janus-protocol", 400) {
+    await expectRefusal("needs the subprotocol retake-room or janus-protocol", 400) {
       () async throws(WebSocketError) in
       try await connect(server, subprotocols: ["other"])
     }
@@ -156,7 +157,8 @@ import Testing
     await expectRefusal("status 404: nothing here", 404) { () async throws(WebSocketError) in
       try await connect(server, path: "/other")
     }
-    await expectRefusal("a page and no WebSocket", 200) { () async throws(WebSocketError) in
+    await expectRefusal("a page instead of opening a WebSocket", 200) {
+      () async throws(WebSocketError) in
       try await connect(server, path: "/page")
     }
     let asked = try await HTTPClient.patient.get("\(server.url)/echo")

@@ -49,7 +49,7 @@ struct BadFileTests {
     try Data().write(to: URL(fileURLWithPath: path))
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
     try connection.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
-    #expect(try error(path).reason.contains("ended before it began"))
+    #expect(try error(path).reason.contains("stopped before it began"))
   }
 
   @Test func aNewerFormatIsRefusedByItsNumber() throws {

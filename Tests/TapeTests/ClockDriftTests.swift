@@ -5,10 +5,12 @@ import Wire
 
 /// Distinguishes a media clock's drift from machine and path effects that look like it.
 struct ClockDriftTests {
-  /// The disturbances in a made-up call, each as the seconds between occurrences; 0 for never.
+  /// The disturbances in a simulated call.
+  ///
+  /// Most are given as the seconds between occurrences; 0 means never.
   struct Conditions: Sendable, CustomTestStringConvertible {
     var name = "quiet"
-    /// All packets of half a second to three arrive late.
+    /// All packets of a period of 0.5 to 3 s arrive late.
     var load = 0.0
     /// The sender captures nothing for some tens of milliseconds, and its timestamps stop.
     var stalls = 0.0

@@ -12,7 +12,7 @@ import Wire
 struct ComputedViewTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
-  /// Returns a query's rows as texts, sorted, with numbers to nine digits.
+  /// Returns a query's rows as sorted strings, with numbers to nine digits.
   private static func rows(
     _ sql: String, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [String] {
@@ -40,7 +40,7 @@ struct ComputedViewTests {
     return (0..<statement.columnCount).map { statement.columnName($0) }
   }
 
-  /// Views that need keys: the SQL returns fewer rows there.
+  /// Views that need keys: their SQL alone returns fewer rows.
   private static let opened = ["arrival", "repair"]
 
   private func compare(_ path: String) throws {
@@ -64,11 +64,23 @@ struct ComputedViewTests {
 
   @Test(arguments: [
     "virtual-loss", "virtual-heavy-loss", "chromium-negotiates", "observed-aiortc",
-    "observed-clear-vp8", "observed-firefox", "janus-room", "formats/format-2",
-    "formats/format-3", "formats/format-4", "formats/format-5",
+    "observed-clear-vp8", "observed-firefox", "janus-room", "chromium-retake-offers-h264",
+    "formats/format-2", "formats/format-3", "formats/format-4", "formats/format-5",
   ])
   func theRowsAreThoseOfTheSQL(_ name: String) throws {
     try compare("\(Self.captures)\(name).take")
+  }
+
+  /// Video that is sent back as it came, without an encoder.
+  @Test func aFrameThatIsPassedOnHasItsPackets() throws {
+    let connection = try TakeFile.openForQueries(
+      Self.captures + "chromium-retake-offers-h264.take")
+    let sent = try Self.rows(
+      """
+      SELECT count(DISTINCT frame_row), count(*) FROM frame_packet
+      WHERE direction = 'out' AND kind = 'video'
+      """, connection)
+    #expect(sent == ["24 53"])
   }
 
   /// Sequence numbers that restart at near and distant values, with late, repeated and lost
@@ -244,7 +256,7 @@ private struct JumpingCall {
   private mutating func addPacket(path: Int, ssrc: Int, type: Int, _ sequence: Int, _ time: Int) {
     let now = at + (path == 1 ? 0 : 20_000_000 + below(30_000_000))
     add("packet_store") { row in
-      // Stored as signed numbers of the same width.
+      // Times and sequence numbers are stored as signed integers of the same width.
       let (signed, number) = (Int32(truncatingIfNeeded: time), Int16(truncatingIfNeeded: sequence))
       return "\(row), \(now), \(path), \(ssrc), \(type), \(number), \(signed), NULL, 100, 0, NULL"
     }

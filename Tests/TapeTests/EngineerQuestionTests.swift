@@ -159,7 +159,7 @@ struct EngineerQuestionTests {
 
   @Test func bitRateBySecondAndLayer() throws {
     let call = try Call()
-    let found = try answer("bit rate has each layer", call.path)
+    let found = try answer("bit rate does each layer", call.path)
     let truth = try rows(
       """
       SELECT peer, at_ns / 1000000000, mid, packet.ssrc, sum(size) * 8 FROM packet
@@ -213,7 +213,7 @@ struct EngineerQuestionTests {
 
   @Test func roundTripsAndTheJitterBuffer() throws {
     let path = Self.captures + "virtual-loss.take"
-    let trips = try answer("round trip of media", path)
+    let trips = try answer("round-trip time of media", path)
     // 40 ms in each direction, give or take 10.
     #expect(trips.count > 2 && trips.allSatisfy { (50...110).contains(number($0[2]) ?? 0) })
     let waits = try answer("jitter buffer", path)
@@ -246,7 +246,7 @@ struct EngineerQuestionTests {
     let largest = try answer("carried the largest frame", call.path)
     let frame = try rows(
       "SELECT max(size) FROM frame WHERE kind = 'video' AND direction = 'out'", call.path)
-    // Each packet also has its header and its tag.
+    // The packets' sizes also include the headers and the SRTP tags.
     let sizes = largest.filter { $0[12] == .integer(0) }.compactMap { number($0[10]) }
     #expect(sizes.reduce(0, +) > number(frame[0][0]) ?? .infinity)
     #expect(Set(largest.map { $0[8] }).count == 1)
@@ -268,12 +268,12 @@ struct EngineerQuestionTests {
       }
       #expect(truth.contains(Packet(ssrc: ssrc, sequence: sequence)))
     }
-    let blocks = try answer("other side report", call.path).filter { $0[0] == .integer(1) }
+    let blocks = try answer("remote peer report", call.path).filter { $0[0] == .integer(1) }
     let video = try rows(
       "SELECT ssrc FROM track WHERE peer = 1 AND kind = 'audio' AND direction = 'out'", call.path)
     let last = blocks.last { $0[2] == video[0][0] }
     let audio = truth.filter { .integer($0.ssrc) == video[0][0] }.count
-    // Losses after the last report are not in it.
+    // The last report does not include losses after it.
     #expect((1...audio).contains(Int(number(last?[4] ?? .null) ?? 0)))
     let requests = try answer("request for a key frame", call.path)
     #expect(requests.allSatisfy { $0[3] == .null || (number($0[3]) ?? -1) >= 0 })

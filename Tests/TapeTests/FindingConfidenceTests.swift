@@ -5,7 +5,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// On whose side a finding puts its cause, and how sure it is of that.
+/// On whose side a finding puts its cause, and with what confidence.
 struct FindingConfidenceTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
@@ -14,7 +14,7 @@ struct FindingConfidenceTests {
     #expect(found.findings.filter { $0.id == "loss" }.allSatisfy { $0.side == .network })
     #expect(found.json(take: "a.take").contains("\"side\":\"network\""))
     #expect(found.text().contains("  network  Packet loss from callee to caller"))
-    // Only of rules that there are.
+    // Sides are stated only for rules that exist.
     let ids = Set(FindingRule.all.map(\.id))
     #expect(FindingSide.ids.subtracting(ids) == [])
   }

@@ -11,6 +11,28 @@ struct FindingEvidenceTests {
       + "WHERE i < \(range.upperBound))"
   }
 
+  @Test func aPictureStopsOnlyWhileItsCallGoesOn() throws {
+    let folder = try TakeFolder()
+    // Both ends end the call, and eight seconds later the relay ends the take.
+    let path = try folder.copy("relayed-chromium")
+    func stops() throws -> [Detection] {
+      try TakeFindings(path: path).detections.filter { $0.rule == "video-stopped" }
+    }
+    #expect(try stops() == [])
+    // Checks that go on show that the call did, too.
+    try folder.alter(
+      path,
+      """
+      \(numbers(1...12))
+      INSERT INTO packet_store (row, at_ns, path, size, position)
+        SELECT (SELECT max(row) FROM packet_store) + i * 65536, 6200000000 + i * 600000000,
+          (SELECT min(path) FROM path_end WHERE peer = 10001), 100, 0
+        FROM n;
+      """)
+    let found = try stops()
+    #expect(!found.isEmpty && found.allSatisfy { $0.length > 5_000_000_000 }, "\(found)")
+  }
+
   @Test func undecodedAudioIsNotSilent() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
@@ -33,12 +55,12 @@ struct FindingEvidenceTests {
     }
     #expect(try found("not decoded", level: "NULL") == [])
     #expect(try found("decoded", level: "NULL") == ["silent-audio"])
-    // The sender's own level shows it, whether or not the audio is decoded.
+    // The sender's own level shows that its audio is silent, whether or not the audio is decoded.
     #expect(try found("not decoded", level: "127") == ["silent-audio"])
     // A participant who spoke before may listen for half a minute.
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)") == [])
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)", blocks: 1_600) == ["silent-audio"])
-    // A packet every 400 ms means a sender that does not transmit silence.
+    // Packets only every 400 ms mean that the sender does not transmit silence (DTX).
     #expect(try found("decoded", level: "127", blocks: 100, milliseconds: 400) == [])
     // A track that the receiver muted is not reported.
     try folder.alter(
@@ -146,7 +168,7 @@ struct FindingEvidenceTests {
     // The sender sends a frame every 1.5 s, and each is shown.
     let seldom = "i < 30 OR i % 45 = 0"
     #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
-    // The frames between were sent and lost.
+    // The frames in between were sent and lost.
     #expect(
       try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
     #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
@@ -159,10 +181,10 @@ struct FindingEvidenceTests {
     #expect(
       here == [
         "video-stopped: no frame was shown for 6.1 s, to the end: "
-          + "179 packets of it came meanwhile"
+          + "179 packets of it arrived meanwhile"
       ])
     let there = try video("i < 300", "iif(i < 300, i, NULL)")
-    #expect(there.count == 1 && there[0].contains("its sender sent nothing, or nothing of it came"))
+    #expect(there.count == 1 && there[0].contains("its sender sent nothing, or none of it arrived"))
     // A stop of more than five seconds that ends, with packets lost, and without.
     let stop = "i < 100 OR i >= 300"
     #expect(try video(stop, "iif(\(stop), i, NULL)").count == 1)
@@ -260,7 +282,7 @@ struct FindingEvidenceTests {
     let deaf = try seen(
       coming: "1", more: reports(packets: "i * 50", highest: "min(i, 4) * 50"))
     #expect(deaf.map(\.rule) == ["one-way-media"])
-    #expect(deaf.first?.evidence.hasPrefix("nothing of it arrived at the other side") == true)
+    #expect(deaf.first?.evidence.hasPrefix("nothing of it arrived at the remote peer") == true)
   }
 
   @Test func aLateFirstPictureIsReported() throws {
@@ -281,8 +303,86 @@ struct FindingEvidenceTests {
       """)
     #expect(
       try found() == [
-        "shown after 5.0 s, though its packets came"
+        "shown after 5.0 s, although its packets arrived"
       ])
+  }
+
+  /// Whether a picture is missing is known only of media that was decrypted and that kept arriving.
+  @Test func aFirstPictureIsMissingOnlyWhereMediaWasOpened() throws {
+    let folder = try TakeFolder()
+    func found(packets: String, opened: Bool) throws -> [String] {
+      let path = try video(folder, frames: "0", packets: packets)
+      defer { try? folder.remove("video.take") }
+      try folder.alter(
+        path,
+        """
+        INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
+          VALUES (131072, 1, 0, 'connection', 'connecting', 'connected');
+        DELETE FROM track;
+        INSERT INTO track VALUES (196608, 1, 0, 2, '', 'video', 'in', 7, 'vp8', 96, 90000, 0);
+        DELETE FROM format WHERE \(opened ? 0 : 1);
+        """)
+      return try TakeFindings(path: path).detections.filter { $0.rule == "late-first-frame" }
+        .map(\.evidence)
+    }
+    #expect(
+      try found(packets: "i", opened: true) == [
+        "no picture was shown in 15.8 s, although its packets arrived"
+      ])
+    #expect(try found(packets: "i", opened: false) == [])
+    // A packet each second keeps a mapping open, or probes the path.
+    #expect(try found(packets: "iif(i % 30 = 0, i / 30, NULL)", opened: true) == [])
+  }
+
+  /// The application or the remote peer encodes video, and Retake passes it on.
+  @Test func aKeyFrameThatIsPassedOnAnswersRequests() throws {
+    let folder = try TakeFolder()
+    func make(key: Int) throws -> String {
+      let path = try folder.record(
+        SampleSteps.call(packets: 0, payload: 0), as: "passed-\(key).take")
+      try folder.alter(
+        path,
+        """
+        DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+        INSERT INTO ending VALUES (1, 10000000000, x'');
+        INSERT INTO path VALUES (1, 131072, 1, 'out', '192.0.2.1:1', '192.0.2.2:2');
+        INSERT INTO format (format, row, peer, track, kind, direction, codec, ssrc, outcome, key,
+          voice, width, height)
+          VALUES (1, 786432, 1, 2, 'video', 'out', 'h264', 7, 'passed on', 0, 0, 640, 480),
+            (2, 786433, 1, 2, 'video', 'out', 'h264', 7, 'passed on', \(key), 0, 640, 480);
+        \(numbers(0...299))
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT ((1001 + i) << 16) + 2, i * 33000000, 1 + (i % 60 = 0), i * 3000, 9, 0, NULL, 0, 0
+          FROM n;
+        \(numbers(0...299))
+        INSERT INTO packet_store
+          SELECT ((1000 + i) << 16) + 1, i * 33000000, 1, 7, 96, i, i * 3000, NULL, 9, 0, NULL
+          FROM n;
+        \(numbers(1...8))
+        INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
+          SELECT ((1000 + 30 * i) << 16) + 5, 1, i * 1000000000, 'in', 'pli', 7, '{}' FROM n;
+        """)
+      return path
+    }
+    let found = try TakeFindings(path: make(key: 1))
+    #expect(!found.detections.contains { $0.rule == "key-frame-requests-unanswered" })
+    let unanswered = try TakeFindings(path: make(key: 0))
+    #expect(unanswered.detections.contains { $0.rule == "key-frame-requests-unanswered" })
+  }
+
+  @Test func theSummaryHasTheRateOfVideoThatIsPassedOn() throws {
+    func summary(_ name: String) throws -> TakeSummary {
+      let folder = try TakeFolder()
+      let path = try folder.copy(name)
+      return try TakeSummary(path: path, findings: TakeFindings(path: path))
+    }
+    let sent = try summary("chromium-retake-offers-h264-file").media
+      .filter { $0.kind == "video" && $0.direction == .outbound }
+    #expect(sent.map(\.width) == [320] && sent.map(\.height) == [240])
+    #expect(sent.allSatisfy { $0.framesPerSecond > 10 }, "\(sent.map(\.framesPerSecond))")
+    // The size of frames that are sent back as they came is unknown, but not their rate.
+    #expect(try summary("chromium-retake-offers-h264").text().contains(" fps"))
   }
 
   /// Sequence numbers that restart at a lower value after eight seconds.

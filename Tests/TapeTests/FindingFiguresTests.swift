@@ -8,7 +8,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// One figure has one meaning wherever it is printed: freezes, shares of loss, times.
+/// Freezes, loss rates and times have the same value wherever they are printed.
 struct FindingFiguresTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
@@ -56,7 +56,7 @@ struct FindingFiguresTests {
     let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take").detections
       .filter { $0.rule == "freeze" }
     #expect(found.map(\.peer).sorted() == [1, 1, 2])
-    #expect(found.map(\.evidence).contains { $0.hasPrefix("stood still for 265 ms") })
+    #expect(found.map(\.evidence).contains { $0.hasPrefix("froze for 265 ms") })
   }
 
   @Test func everyFreezeOfALossyCallIsInOneFinding() throws {
@@ -72,8 +72,8 @@ struct FindingFiguresTests {
 
   // MARK: Connections
 
-  /// An observed peer is connected once ICE and DTLS both are; one that reports `connection` is by
-  /// its own word.
+  /// An observed peer is connected once ICE and DTLS both are; a peer that reports `connection` is
+  /// connected when it says so.
   @Test(arguments: ["observed-aiortc", "observed-clear-h264", "chromium-peer-offers"])
   func aConnectionIsEstablishedWithItsHandshake(name: String) throws {
     let path = Self.captures + name + ".take"
@@ -95,7 +95,7 @@ struct FindingFiguresTests {
         == expected)
   }
 
-  /// Video that stops together with everything else is a freeze and no pause, also in a take of one
+  /// Video that stops together with everything else is a freeze, not a pause, also in a take of one
   /// end.
   @Test(arguments: [FaultSight.victim, .both])
   func aPictureThatStoodStillWithEverythingElseIsAFreeze(sight: FaultSight) throws {
@@ -121,7 +121,7 @@ struct FindingFiguresTests {
     #expect(isHeld)
   }
 
-  // MARK: What is known of sent streams
+  // MARK: Sent streams
 
   @Test func aSentStreamHasTheLossThatItsReceiverReported() throws {
     let folder = try TakeFolder()
@@ -149,7 +149,7 @@ struct FindingFiguresTests {
       let last = reported.first { $0[0] == "\(one.ssrc)" }.flatMap { Int64($0[1]) }
       #expect(one.lost == last, "\(one.name)")
     }
-    // Without any report, a stream's loss is unknown, and not zero.
+    // Without any report, a stream's loss is unknown, not zero.
     try folder.alter(path, "DELETE FROM rtcp; DELETE FROM stat WHERE type = 'remote-inbound-rtp'")
     #expect(try sent().allSatisfy { $0.lost == nil && $0.lossShare == nil })
     let text = try TakeSummary(path: path, findings: TakeFindings(path: path))
@@ -201,10 +201,10 @@ struct FindingFiguresTests {
       #expect(known == [["\(one.lost ?? -1)", "\(one.refused)"]], "\(one.name)")
     }
     #expect(summary.text().contains(" refused"))
-    // The sender lowers its rate because of that, so it is no cause of its own.
+    // The sender lowers its rate because of the loss, so the lower rate is not a separate cause.
     let ids = try TakeFindings(path: path).findings.map(\.id)
     #expect(!ids.contains("video-held-down"))
-    // What is missing on the wire after the last sample says nothing about the refused until then.
+    // Refused packets are counted at samples: packets missing after the last sample change nothing.
     let view = try #require(TakeSchema.views.first { $0.name == "loss" }?.query)
     let both = ["loss", "(\(view))"].map { "SELECT ssrc, refused FROM \($0) WHERE refused > 0" }
     try folder.alter(path, "DELETE FROM stat WHERE row > (SELECT max(row) / 2 FROM stat)")
@@ -250,11 +250,11 @@ struct FindingFiguresTests {
       return try TakeFindings(path: path).detections.filter { $0.rule == rule }.map(\.evidence)
     }
     let open = try evidence(.noAnswer, "negotiation-open")
-    #expect(open.first?.contains("may never have got it") == true, "\(open)")
+    #expect(open.first?.contains("may never have received it") == true, "\(open)")
     let ended = try evidence(
       .noCandidates, "no-remote-candidates",
       "UPDATE signaling SET message = message || 'a=end-of-candidates' WHERE direction = 'in'")
-    #expect(ended.first?.contains("end-of-candidates") == true, "\(ended)")
+    #expect(ended.first?.contains("signaled the end of candidates") == true, "\(ended)")
     let relayed = try evidence(
       .wrongPassword, "turn-refused",
       """
@@ -263,11 +263,11 @@ struct FindingFiguresTests {
     #expect(relayed.contains { $0.contains("it cannot connect") }, "\(relayed)")
     #expect(
       try evidence(.turnRefuses, "turn-refused").allSatisfy { !$0.contains("cannot connect") })
-    // The response on the wire tells which request it is about.
+    // The finding names the request that the response rejects.
     #expect(relayed.allSatisfy { $0.contains(" answered Allocate with 401 ") }, "\(relayed)")
   }
 
-  // MARK: Causes that are over
+  // MARK: Causes that have ended
 
   private func rule(
     _ id: String, from: Int, to: Int, causes: [String] = [], endsForPeople: Bool = false
@@ -388,8 +388,7 @@ struct FindingFiguresTests {
     #expect(found.allSatisfy { $0.evidence.contains(") over the whole call") })
   }
 
-  /// A few packets close together are lost on any path; more of them, or of a stream that loses
-  /// more, are not.
+  /// A few packets lost close together are normal on any path, and of low severity; more are not.
   @Test(arguments: [(40, FindingSeverity.low), (12, .medium)])
   func fewLostPacketsAreLow(every: Int, severity: FindingSeverity) throws {
     let folder = try TakeFolder()
@@ -434,7 +433,7 @@ struct FindingFiguresTests {
   @Test func countsOfSamplesAreSummedWithTheirTime() {
     func freeze(_ from: Int64, _ seconds: Double, _ count: Int64) -> Detection {
       Detection(
-        "freeze", peer: 1, from: from, to: from + 1_000_000_000, "stood still for 610 ms", ssrc: 7,
+        "freeze", peer: 1, from: from, to: from + 1_000_000_000, "froze for 610 ms", ssrc: 7,
         direction: .inbound, kind: "video", impact: FindingImpact(frozen: seconds, count: count))
     }
     var finding = Finding(
@@ -445,9 +444,9 @@ struct FindingFiguresTests {
     #expect(
       finding.text
         == "Freeze, bob's video to alice, three times, 1.5 s frozen in all; worst: "
-        + "stood still for 610 ms")
+        + "froze for 610 ms")
     finding.detections.removeLast()
-    #expect(finding.text == "Freeze, bob's video to alice: stood still for 610 ms")
+    #expect(finding.text == "Freeze, bob's video to alice: froze for 610 ms")
   }
 
   @Test func nobodyMissesMediaForLongerThanItIsMissing() throws {

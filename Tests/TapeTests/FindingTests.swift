@@ -93,7 +93,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path)
     let oneWay = found.detections.filter { $0.rule == "one-way-media" }
     #expect(oneWay.map(\.peer) == [1])
-    #expect(oneWay.first?.evidence.hasPrefix("no media came in for ") == true)
+    #expect(oneWay.first?.evidence.hasPrefix("no media arrived for ") == true)
     #expect(found.json(take: "a.take").contains("\"sql\":\"WITH"))
     #expect(found.text(showsQueries: true).contains("-- one-way-media\n"))
   }
@@ -242,7 +242,7 @@ struct FindingTests {
     let found = try TakeFindings(path: path).detections.filter { $0.rule == "no-key-frame" }
     #expect(
       found.map(\.evidence) == [
-        "its receiver asked for a key frame (a whole picture) 2 times and showed one 4.0 s after "
+        "its receiver requested a key frame (a whole picture) 2 times and showed one 4.0 s after "
           + "the first time"
       ])
     #expect(found.first?.fromNanoseconds == 1_000_000_000)
@@ -295,7 +295,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss" }
     #expect(Set(found.map(\.peer)) == [2])
     #expect(found.allSatisfy { $0.evidence.contains(" packets lost (") })
-    // The sending side learns of it from reports.
+    // The sending side learns of the loss from reports.
     let reported = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss-at-peer" }
     #expect(Set(reported.map(\.peer)) == [1])
   }

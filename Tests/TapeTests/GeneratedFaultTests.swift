@@ -17,7 +17,7 @@ struct GeneratedFaultTests {
   ) throws -> TakeFindings {
     let folder = try TakeFolder()
     let path = folder.file("\(kind.rawValue).take")
-    // If the fault hardly touched the call, the next seed is tried.
+    // If the fault had too little effect on the call, the next seed is tried.
     for seed in seeds {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(kind, seed: seed, severity: severity, sight: sight)
@@ -38,7 +38,7 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A path that carries no large packets for a while, or from then on, as their sender sees it.
+  /// A path that drops large packets, for a while or permanently, seen by their sender alone.
   @Test(arguments: [UInt64(70), 71]) func aSenderAloneNamesASizeLimit(seed: UInt64) throws {
     let found = try found(.largePacketsLost, [seed], sight: .culprit)
     #expect(found.findings.first?.id == "large-packets-lost", "\(found.text())")
@@ -57,8 +57,8 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A limit that suffices, a process that stands still for less, a track that is off for a moment,
-  /// and an end that has no camera, as their receiver sees them.
+  /// Harmless calls, seen by the receiver alone: a sufficient limit, a process that stops too
+  /// briefly to matter, a track that is off for a moment, and an end without a camera.
   @Test(arguments: [true, false]) func aReceiverAloneSeesNothingNearlyTheSame(hasCamera: Bool)
     throws
   {
@@ -96,8 +96,8 @@ struct GeneratedFaultTests {
     "microphone-gaps", "encoder-stopped",
   ]
 
-  /// A NAT that keeps its mapping, loss independent of packet size, a channel that opens, a soft
-  /// voice, and an encoder that its application switches off.
+  /// Harmless calls: a NAT that keeps its mapping, loss independent of packet size, a channel that
+  /// opens, a soft voice, and an encoder that its application switches off.
   @Test func similarCallsWithoutFaultsHaveNoFinding() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")
@@ -123,7 +123,7 @@ struct GeneratedFaultTests {
     #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
   }
 
-  /// What is on again after a hold was not switched off.
+  /// Media that resumes after a hold was not switched off.
   @Test func aHoldThatEndsIsNoFault() throws {
     let folder = try TakeFolder()
     let path = folder.file("hold.take")
@@ -160,7 +160,7 @@ struct GeneratedFaultTests {
   /// a tenth of a second late.
   @Test(arguments: [
     (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
-    // A few packets lost close together, and in a second with few blocks.
+    // A few packets lost close together, in one case in a second with few blocks.
     (.twoSpeakers, 20_261_188_783_402), (.sharedScreen, 20_261_188_783_392),
     (.glare, 20_261_188_783_387), (.discontinuous, 777_003_331_012),
     (.restart, 55_019_449_474_853_259),

@@ -36,8 +36,8 @@ struct GoodCallTests {
     case .microphoneTakenAway: #expect(found.detections.map(\.rule) == ["audio-paused"])
     // A camera that is off sends nothing, and nothing is missing.
     case .cameraOff: #expect(found.detections.map(\.rule) == ["video-paused"])
-    // A screen that seldom changes: freezeCount counts its pauses, and the findings call them
-    // pauses.
+    // A screen that seldom changes: `freezeCount` includes its pauses, which findings do not call
+    // freezes.
     case .sharedScreen:
       #expect(
         found.detections.allSatisfy { $0.rule == "video-paused" && $0.severity == .info },
@@ -85,7 +85,7 @@ struct GoodCallTests {
         recorded.run(for: .seconds(6))
       }
     case .heldByTheOtherSide:
-      // Hold music: one side continues sending, and does not listen.
+      // Hold music: one side continues to send and no longer receives.
       call.addMedia(audio: Self.tone)
       call.negotiate()
       recorded.run(for: .seconds(3))

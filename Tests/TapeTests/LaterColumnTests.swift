@@ -42,10 +42,10 @@ struct LaterColumnTests {
     let insert = try TableInsert(definition, format: format, connection, store)
     var rows = RowList()
     for note in Self.notes { rows.append(note, format: format) }
-    for row in 0..<rows.count { try insert.insert(rows, row, number: Int64(row) + 1) }
+    for row in 0..<rows.count { try insert.insert(rows, row, number: Int64(row) + 1, nil) }
     try store.flush()
 
-    let wire = try WireCursor(connection, table: "wire")
+    let wire = try WireCursor(connection, .wire, format: format)
     let cursor = try TableCursor(definition, format: format, connection, [.wire: wire])
     var read = RowList()
     for _ in Self.notes { #expect(try cursor.read(into: &read)) }

@@ -260,7 +260,43 @@ struct NetworkFindingTests {
     #expect(ids.contains("consent-lost") == stops, "\(ids.sorted())")
   }
 
-  /// A server that does not answer is named even if the call is given up before its client is.
+  /// Video of a low bit rate loses few packets; that none comes again, or that they are requested
+  /// again and again, shows that retransmissions are lost.
+  @Test func fewPacketsAreEnoughIfNoRequestHelps() throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.heavyLoss.record(in: folder)
+    var rules = FindingRule.all
+    let place = try #require(rules.firstIndex { $0.id == "repairs-missing" })
+    rules[place].moved = ["least_lost": 10_000]
+    func isFound() throws -> Bool {
+      try TakeFindings(path: path, rules: rules).detections.contains {
+        $0.rule == "repairs-missing" && $0.direction == .inbound
+      }
+    }
+    let repairs = """
+      marker_type IS NOT NULL AND ssrc & 0xffffffff IN (
+        SELECT members ->> '$.rtxSsrc' FROM stat WHERE type = 'inbound-rtp')
+      """
+    #expect(try !isFound())
+    // One in six comes.
+    try folder.alter(
+      path, "DELETE FROM packet_store WHERE (row >> 16) % 6 <> 0 AND \(repairs)")
+    #expect(try !isFound())
+    try folder.alter(
+      path,
+      """
+      INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
+      SELECT row + (value << 40), peer, at_ns, direction, rtcp.type, ssrc, fields
+      FROM rtcp, json_each('[1, 2, 3, 4, 5, 6]') WHERE rtcp.type = 'nack'
+      """)
+    #expect(try isFound())
+    try folder.alter(path, "DELETE FROM rtcp WHERE row >= 1 << 40")
+    #expect(try !isFound())
+    try folder.alter(path, "DELETE FROM packet_store WHERE \(repairs)")
+    #expect(try isFound())
+  }
+
+  /// A server that does not answer is named even before its client's requests have timed out.
   @Test func aServerWithoutAnAnswerIsNamedBeforeItsClientGivesUp() throws {
     let folder = try TakeFolder()
     let path = try NetworkScene.turnIsGone.record(in: folder)
@@ -274,7 +310,7 @@ struct NetworkFindingTests {
     #expect(ids.contains("turn-unreachable"), "\(ids.sorted())")
   }
 
-  /// Descriptions that an observer was given have one time, and the answer may be the first.
+  /// Descriptions passed to an observer all have the same time, and the answer may come first.
   @Test func anAnswerGivenBeforeItsOfferIsCompared() throws {
     let folder = try TakeFolder()
     let path = try NetworkScene.unwantedMedia.record(in: folder)

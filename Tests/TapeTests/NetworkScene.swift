@@ -150,7 +150,7 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// Returns a description as its recipient gets it.
+  /// Returns a description as its recipient receives it.
   private func edited(_ sdp: String) -> String {
     var lines = sdp.components(separatedBy: "\r\n")
     switch self {
@@ -181,7 +181,7 @@ enum NetworkScene: String, CaseIterable {
     return lines.joined(separator: "\r\n")
   }
 
-  /// Loses both ends' handshake packets for a time.
+  /// Drops both ends' handshake packets for a time.
   private func loseHandshake(_ call: VirtualCall, until interval: Interval) {
     let end = call.now + interval
     filter(call) { [weak call] bytes, _ in

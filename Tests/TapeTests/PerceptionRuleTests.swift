@@ -73,7 +73,7 @@ struct PerceptionRuleTests {
     expect(found, "encoder-capped", peer: 1, 19...27)
     #expect(found.detections.contains { $0.rule == "clipped-microphone" && $0.peer == 1 })
     #expect(found.detections.contains { $0.rule == "codec-changed" && $0.direction == .inbound })
-    // The receiver's view belongs to the same finding.
+    // What the receiver observes belongs to the same finding.
     #expect(found.findings.count { $0.id == "camera-black" } == 1, "\(found.text())")
   }
 
@@ -111,6 +111,18 @@ struct PerceptionRuleTests {
     #expect(Set(found.detections.map(\.rule)).isDisjoint(with: named), "\(found.text())")
   }
 
+  @Test func aCameraIsBlackWhileTheMicrophoneIsMuted() throws {
+    let folder = try TakeFolder()
+    let found = try call(folder, "muted", seconds: 10) { driven in
+      driven.at(3_500) { $0.setEnabled(.audio, of: 0, false) }
+      driven.at(4_000) { $0.cameras[0]?.state = .black }
+      driven.at(7_000) { $0.cameras[0]?.state = .good }
+      driven.at(8_000) { $0.setEnabled(.audio, of: 0, true) }
+    }
+    expect(found, "camera-black", peer: 1, 4...7)
+    expect(found, "camera-black", peer: 2, 4...7)
+  }
+
   @Test(arguments: [
     (FaultKind.audioVideoApart, "audio-video-apart"), (.layerEnds, "simulcast-layer-ended"),
     (.requestsUnanswered, "key-frame-requests-unanswered"), (.bandwidthLine, "encoder-capped"),
@@ -119,7 +131,7 @@ struct PerceptionRuleTests {
     let folder = try TakeFolder()
     let path = folder.file("fault.take")
     var isTouched = false
-    // If the fault hardly touched the call, the next seed is tried.
+    // If the fault had too little effect on the call, the next seed is tried.
     for seed: UInt64 in 3..<9 where !isTouched {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(
@@ -142,7 +154,7 @@ struct PerceptionRuleTests {
       ]
       setup.edit = { place, sdp in place == 1 ? takes(sdp) : sdp }
     } arrange: { driven in
-      // A hole in the video, and a keyframe request that is answered.
+      // A gap in the video, and a keyframe request that is answered.
       driven.at(5_000) { $0.call.network.links[0].lossPerMille = 1_000 }
       driven.at(5_600) { $0.call.network.links[0].lossPerMille = 0 }
     }

@@ -37,7 +37,7 @@ struct RecordingTests {
     let audit = try TapeAudit.run(path: path)
     #expect(audit.alteration == nil)
     #expect(!audit.isComplete)
-    #expect(error.reason.hasSuffix("the take holds the first \(audit.steps) steps"))
+    #expect(error.reason.hasSuffix("the take has the first \(audit.steps) steps"))
     #expect(audit.steps < steps.count)
   }
 

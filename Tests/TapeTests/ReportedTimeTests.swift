@@ -3,8 +3,8 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Connections that were only reported: their states are known by events to the millisecond, and by
-/// statistics to the interval of their samples.
+/// Connections that were only reported: events show their states to the millisecond, statistics
+/// only to the interval between samples.
 struct ReportedTimeTests {
   private func found(
     samples: [Int], states: [(at: Int, machine: String, from: String, to: String)]
@@ -64,7 +64,7 @@ struct ReportedTimeTests {
     #expect(slow.first?.severity == .medium)
   }
 
-  /// What was counted before the first sample may be of a minute or of an hour.
+  /// The counts before the first sample may cover a minute or an hour.
   @Test func ratesComeFromWhatWasCountedBetweenSamples() throws {
     func summarized(_ samples: ClosedRange<Int>) throws -> TakeSummary {
       let folder = try TakeFolder()
@@ -91,6 +91,84 @@ struct ReportedTimeTests {
     let once = try summarized(1...1)
     #expect(try #require(once.media.first).bitsPerSecond == nil)
     #expect(!once.json.contains("bits_per_second"))
+  }
+
+  // MARK: Directions
+
+  /// Statistics of one inbound and two outbound streams over 30 s; the expressions are the packets
+  /// sent.
+  private func oneWay(_ first: String, _ second: String) throws -> [String] {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    let streams = [
+      ("inbound-rtp", "audio", "packetsReceived", "50 + 50 * i"),
+      ("outbound-rtp", "audio", "packetsSent", first),
+      ("outbound-rtp", "video", "packetsSent", second),
+    ]
+    let stats = streams.enumerated().map { place, stream in
+      """
+      WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+      INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+        SELECT (1 << 40) + ((i * 10 + \(place)) << 16), 1, i * 1000000000, i, 's\(place)',
+          '\(stream.0)', i, json_object('ssrc', \(place + 1), 'kind', '\(stream.1)',
+          '\(stream.2)', \(stream.3)) FROM n;
+      """
+    }
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state; DELETE FROM stat; DELETE FROM packet_store; DELETE FROM path;
+      DELETE FROM ending; DELETE FROM track;
+      UPDATE peer SET role = 'reported';
+      INSERT INTO ending VALUES (1, 30000000000, x'');
+      INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
+        VALUES (131072, 1, 0, 'connection', 'connecting', 'connected');
+      INSERT INTO track VALUES (196608, 1, 0, 1, '', 'audio', 'in', 1, 'opus', 111, 48000, 0),
+        (196609, 1, 0, 1, '', 'audio', 'out', 2, 'opus', 111, 48000, 0),
+        (196610, 1, 0, 2, '', 'video', 'out', 3, 'vp8', 96, 90000, 0);
+      """ + stats.joined())
+    return try TakeFindings(path: path).detections.filter { $0.rule == "one-way-media" }
+      .map(\.evidence)
+  }
+
+  @Test func aDirectionIsSilentOnlyIfAllOfItsStreamsAre() throws {
+    let flowing = "50 + 50 * i"
+    let paused = "50 + 50 * iif(i <= 10, i, max(10, i - 8))"
+    #expect(try oneWay(paused, flowing) == [])
+    #expect(try oneWay(flowing, paused) == [])
+    #expect(
+      try oneWay(paused, paused) == [
+        "no media was sent for 8.1 s while 400 packets arrived in the other direction"
+      ])
+  }
+
+  @Test func packetsAreJudgedOnceBesideAReportedPeer() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state; DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending;
+      DELETE FROM track;
+      UPDATE peer SET role = 'reported' WHERE peer = 2;
+      INSERT INTO ending VALUES (1, 20000000000, x'');
+      INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2'),
+        (2, 131073, 1, 'out', '192.0.2.1:1', '192.0.2.2:2');
+      INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
+        VALUES (131072, 1, 0, 'connection', 'connecting', 'connected');
+      INSERT INTO track VALUES (196608, 1, 0, 1, '', 'audio', 'in', 1, 'opus', 111, 48000, 0),
+        (196609, 1, 0, 1, '', 'audio', 'out', 2, 'opus', 111, 48000, 0);
+      -- Audio both ways for ten seconds, and then in one direction.
+      WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
+      INSERT INTO packet_store
+        SELECT (1000 + i) << 16, i * 10000000, 1 + i % 2, 1 + i % 2, 111, i / 2, i / 2 * 960, NULL,
+          9, 0, NULL FROM n WHERE i % 2 = 0 OR i < 1000;
+      """)
+    let found = try TakeFindings(path: path).detections.filter { $0.rule == "one-way-media" }
+    #expect(
+      found.map(\.evidence) == [
+        "no media was sent for 10.0 s while 500 packets arrived in the other direction"
+      ])
   }
 
   @Test func aConnectionThatIsDisconnectedAndFailsIsLostOnce() throws {
@@ -123,7 +201,7 @@ struct ReportedTimeTests {
     #expect(
       lost.filter { $0.rule == "disconnected" }.map(\.evidence)
         == ["its state was failed for 20.0 s, while ICE stayed connected"])
-    // Closed by its application: nothing is wrong.
+    // The application closed the connection: nothing is wrong.
     let closed = try found(
       samples: [1_000],
       states: [
@@ -135,7 +213,7 @@ struct ReportedTimeTests {
     #expect(!closed.contains { $0.rule == "disconnected" })
   }
 
-  /// Older browsers report ICE states, and of the connection only that it was closed.
+  /// Older browsers report the ICE states, but of the connection's states only `closed`.
   @Test func aConnectionReportedOnlyAsClosedHadBeenThere() throws {
     let found = try found(
       samples: [1_000],

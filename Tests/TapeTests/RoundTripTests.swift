@@ -145,6 +145,8 @@ func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
   case (.datagram(let left, let leftArrival), .datagram(let right, let rightArrival)):
     left == right && leftArrival == rightArrival
   case (.deadline, .deadline): true
+  case (.relayed(let a), .relayed(let b)):
+    (a.kind, a.transport) == (b.kind, b.transport) && a.bytes == b.bytes
   case (.call(let leftID, let left), .call(let rightID, let right)):
     left == right && leftID == rightID
   case (.captured(let leftID, let left), .captured(let rightID, let right)):

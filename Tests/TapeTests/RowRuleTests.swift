@@ -188,22 +188,93 @@ struct RowRuleTests {
           """),
   ]
 
-  @Test(arguments: cases) func aRuleFiresOnOneTakeAndNotOnANearlyEqualOne(one: Case) throws {
+  /// Makes a take with only the given rows, and returns a rule's detections in it.
+  private func found(_ rule: String, in rows: String) throws -> [Detection] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
-    func found(_ what: String) throws -> [Detection] {
-      try folder.alter(
-        path,
-        """
-        DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
-        DELETE FROM format; DELETE FROM frame_store; DELETE FROM stat; DELETE FROM rtcp;
-        DELETE FROM level; DELETE FROM track; DELETE FROM signaling; DELETE FROM call_request;
-        INSERT INTO ending VALUES (1, 100000000000, x'');
-        """ + one.rows.replacing("$X", with: what))
-      return try TakeFindings(path: path).detections.filter { $0.rule == one.rule }
-    }
-    let bad = try found(one.bad)
+    try folder.alter(
+      path,
+      """
+      DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+      DELETE FROM format; DELETE FROM frame_store; DELETE FROM stat; DELETE FROM rtcp;
+      DELETE FROM level; DELETE FROM track; DELETE FROM signaling; DELETE FROM call_request;
+      INSERT INTO ending VALUES (1, 100000000000, x'');
+      """ + rows)
+    return try TakeFindings(path: path).detections.filter { $0.rule == rule }
+  }
+
+  @Test(arguments: cases) func aRuleFiresOnOneTakeAndNotOnANearlyEqualOne(one: Case) throws {
+    let bad = try found(one.rule, in: one.rows.replacing("$X", with: one.bad))
     #expect(!bad.isEmpty && bad.allSatisfy { $0.peer == 1 }, "\(bad)")
-    #expect(try found(one.good) == [])
+    #expect(try found(one.rule, in: one.rows.replacing("$X", with: one.good)) == [])
+  }
+
+  /// Two changes at the start of a call, and nine more after more than a minute.
+  @Test func changesOfTheSizeAreCountedInTheStatedTime() throws {
+    let rows =
+      Self.format(1, "in", "decoded") + Self.format(2, "in", "decoded", size: 180)
+      + Self.frames(
+        900, format: "iif(i BETWEEN 10 AND 19 OR i >= 800, 1 + i / 10 % 2, 1)",
+        at: "i * 100000000")
+    let found = try found("resolution-hunts", in: rows)
+    #expect(found.map(\.evidence) == ["9 changes of its size within 8.0 s"])
+    #expect(found.map(\.impact.count) == [9])
+  }
+
+  /// Media comes from a new address after ten seconds; a quarter of the media sent in the next two
+  /// seconds still goes to the old one.
+  @Test func onlyPacketsToTheOldAddressStillWentThere() throws {
+    let found = try found(
+      "address-changed",
+      in: """
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2'),
+          (2, 131073, 1, 'out', '192.0.2.1:1', '192.0.2.2:2'),
+          (3, 131074, 1, 'in', '192.0.2.1:1', '192.0.2.3:3'),
+          (4, 131075, 1, 'out', '192.0.2.1:1', '192.0.2.3:3');
+        \(Self.numbers(2000))
+        INSERT INTO packet_store
+          SELECT (1000 + i) << 16, i * 10000000,
+            iif(i % 2 = 0, iif(i < 1000, 1, 3), iif(i < 1000 OR i < 1204 AND i % 8 = 1, 2, 4)),
+            1 + i % 2, 111, i / 2, i / 2 * 960, NULL, 9, 0, NULL FROM n;
+        """)
+    #expect(found.map(\.impact.count) == [27])
+    let words = "27 packets still went to the old address, for 2.0 s"
+    #expect(found.first?.evidence.hasSuffix(words) == true, "\(found)")
+  }
+
+  /// Peer 1 sends audio and video to peer 2, which hears nothing from 20 s on.
+  @Test func onlyAMutedMicrophoneMayBeSilent() throws {
+    func found(_ calls: (at: Int, track: Int, isEnabled: Bool)...) throws -> [Detection] {
+      let requests = calls.enumerated().map { place, call in
+        """
+        INSERT INTO call_request VALUES (\((100 + place) << 16), 1, \(call.at)000000000,
+          \(9000 + place), 'setEnabled',
+          '{"isEnabled":\(call.isEnabled),"isInbound":false,"transceiver":\(call.track)}');
+        """
+      }
+      return try self.found(
+        "microphone-without-signal",
+        in: """
+          INSERT INTO peer (row, peer, at_ns, label, role, seed, wall_clock_ns, configuration)
+            VALUES (131074, 2, 0, 'b', '', x'', 0, '{}');
+          INSERT INTO path VALUES (1, 131072, 1, 'out', '192.0.2.1:1', '192.0.2.2:2'),
+            (2, 131073, 2, 'in', '192.0.2.2:2', '192.0.2.1:1');
+          INSERT INTO format
+            (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice) VALUES
+            (1, 786432, 1, 1, 'audio', 'out', 'opus', 7, 'encoded', 1, 0),
+            (2, 786433, 1, 2, 'video', 'out', 'vp8', 8, 'encoded', 1, 0),
+            (3, 786434, 2, 1, 'audio', 'in', 'opus', 7, 'decoded', 1, 0);
+          \(Self.numbers(600))
+          INSERT INTO level (row, peer, at_ns, track, direction, energy, samples, peak, meter,
+            sender_level, voice)
+            SELECT (1000 + i) << 16, 2, i * 100000000, 1, 'in', iif(i < 200, 4800 * 250000, 0),
+              4800, 2000, 2000, NULL, 1 FROM n;
+          """ + requests.joined())
+    }
+    #expect(try found().map(\.peer) == [2])
+    #expect(try found((15, 1, false)) == [])
+    // The camera is off, or the microphone was only muted before.
+    #expect(try found((1, 2, false)).map(\.peer) == [2])
+    #expect(try found((1, 1, false), (5, 1, true)).map(\.peer) == [2])
   }
 }

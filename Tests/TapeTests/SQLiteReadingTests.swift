@@ -9,7 +9,9 @@ struct SQLiteReadingTests {
     let path = FileManager.default.temporaryDirectory.path + "/reading-\(UUID().uuidString).db"
     try Data().write(to: URL(fileURLWithPath: path))
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
-    try connection.execute("CREATE TABLE t (a INTEGER, b BLOB); INSERT INTO t VALUES (1, x'0102')")
+    try connection.execute(
+      "CREATE TABLE t (a INTEGER, b BLOB); INSERT INTO t VALUES (1, x'0102');"
+        + " CREATE INDEX i ON t (a)")
     try connection.restrict(SQLiteReadLimits(cellBytes: cellBytes))
     try FileManager.default.removeItem(atPath: path)
     return connection
@@ -20,6 +22,10 @@ struct SQLiteReadingTests {
     "SELECT sum(a) OVER (ORDER BY b) FROM t", "PRAGMA table_info(t)", "PRAGMA user_version",
     "SELECT value FROM json_each('[1]')", "SELECT name FROM pragma_table_info('t')",
     "EXPLAIN QUERY PLAN SELECT * FROM t", "VALUES (1)", "PRAGMA integrity_check",
+    "SELECT file FROM pragma_database_list", "SELECT name FROM pragma_module_list",
+    "SELECT name FROM pragma_collation_list", "SELECT name FROM pragma_pragma_list",
+    "SELECT name FROM pragma_index_xinfo('i')", "SELECT user_version FROM pragma_user_version",
+    "SELECT * FROM pragma_integrity_check", "SELECT page_size FROM pragma_page_size",
   ])
   func readingIsAllowed(sql: String) throws {
     let connection = try restricted()
@@ -35,6 +41,7 @@ struct SQLiteReadingTests {
     "CREATE TABLE x (a)", "CREATE TEMP TABLE x (a)", "CREATE TEMP VIEW x AS SELECT 1",
     "CREATE VIRTUAL TABLE temp.x USING fts5(a)", "SELECT load_extension('x')", "BEGIN", "COMMIT",
     "SAVEPOINT s", "ANALYZE", "DETACH main", "ALTER TABLE t ADD COLUMN c",
+    "SELECT * FROM pragma_journal_mode('delete')", "SELECT * FROM pragma_temp_store_directory",
   ])
   func allElseIsRefused(sql: String) throws {
     let connection = try restricted()

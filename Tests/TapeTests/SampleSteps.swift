@@ -115,6 +115,7 @@ enum SampleSteps {
     .datagram(
       Datagram(local: remote, remote: local, bytes: [0, 1], ecn: .congestionExperienced),
       arrival: .zero),
+    .relayed(RelayedPacket(kind: .rtp, transport: 1, bytes: rtp(sequence: 3))),
     .deadline,
   ]
 

@@ -93,7 +93,7 @@ struct StatRuleTests {
       rule: "encoder-behind-source", bad: encoded(12), good: encoded(24),
       beside: Samples(type: "media-source", constant: ["framesPerSecond": "25"])),
     Case(rule: "frames-dropped", bad: decoded(20, dropped: 5), good: decoded(20, dropped: 1)),
-    // The same on a lossy path: the decoder is not blamed.
+    // On a lossy path, the same numbers are not blamed on the decoder.
     Case(
       rule: "frames-dropped", bad: decoded(20, dropped: 5),
       good: decoded(20, dropped: 5, lost: 6)),
@@ -141,5 +141,26 @@ struct StatRuleTests {
       let found = try TakeFindings(path: path).detections.filter { $0.rule == one.rule }
       #expect(!found.isEmpty && found.allSatisfy { $0.peer == 1 }, "\(one.rule): \(found)")
     }
+  }
+
+  @Test func aDecoderThatWaitsForAKeyFrameAfterALossIsNotStuck() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    // Both decode for three seconds; peer 2 loses a packet then.
+    func samples(of peer: Int) -> String {
+      (0..<9).map { second in
+        """
+        INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+        VALUES (\((1 << 40) + (peer * 100 + second) * 65_536), \(peer), \(second)000000000,
+          \(second), 'S\(peer)', 'inbound-rtp', 0, json_object('ssrc', \(900 + peer),
+          'kind', 'video', 'framesDecoded', \(20 * min(second, 3)), 'bytesReceived',
+          \(40_000 * second), 'packetsReceived', \(60 * second), 'packetsLost',
+          \(peer == 2 && second >= 3 ? 1 : 0)));
+        """
+      }.joined()
+    }
+    try folder.alter(path, "DELETE FROM stat;" + samples(of: 1) + samples(of: 2))
+    let found = try TakeFindings(path: path).detections.filter { $0.rule == "decoder-stuck" }
+    #expect(found.map(\.peer) == [1], "\(found)")
   }
 }

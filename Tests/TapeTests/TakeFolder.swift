@@ -33,6 +33,15 @@ final class TakeFolder {
     return file(name)
   }
 
+  /// Copies a take of `Captures` and returns the copy's path.
+  func copy(_ name: String) throws -> String {
+    let captures = FileManager.default.currentDirectoryPath + "/Captures/"
+    try FileManager.default.copyItem(atPath: captures + name + ".take", toPath: file("a.take"))
+    return file("a.take")
+  }
+
+  func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: file(name)) }
+
   /// Changes a take with SQL.
   func alter(_ path: String, _ sql: String) throws {
     let connection = try SQLiteConnection(path: path, mode: .readWrite)

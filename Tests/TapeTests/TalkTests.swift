@@ -82,8 +82,8 @@ struct TalkTests {
     Overlap(anna: 1_000..<5_000, ben: 5_000, benEnds: 8_000, count: 0),
   ]
 
-  /// Interruptions, and cases that are none: an overlap that ends too soon, a speaker who had
-  /// hardly started, a speaker who continues, a turn that ends a little late.
+  /// Tests interruptions, and overlaps that are none: because the overlap ends too soon, the
+  /// speaker had hardly started, the first speaker continues, or a turn ends a little late.
   @Test(arguments: overlaps)
   func aSpeakerWhoContinuesWhenTheOtherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()
@@ -162,7 +162,7 @@ struct TalkTests {
     #expect(lines[0].hasPrefix("who   0.000") && lines[0].contains("20.000"))
     #expect(lines[2].hasPrefix("anna") && lines[2].contains("█") && lines[2].contains("·"))
     #expect(lines[3].hasPrefix("ben") && lines[3].contains("40 %"))
-    #expect(lines[4] == "Of 20.000 s nobody spoke for 6.000 s, several at once for 1.000 s.")
+    #expect(lines[4] == "Of 20.000 s nobody spoke for 6.000 s, several spoke at once for 1.000 s.")
     #expect(lines[..<4].allSatisfy { $0.count <= 80 })
     // Pipes and --wide get a cell per quarter of a second.
     let wide = try SpeakerTimeline(path: path).text()

@@ -89,7 +89,8 @@ struct TamperTests {
         SELECT \(value)\(number), \(columns) FROM \(table.storageName) WHERE row = \(row)
         """)
       let alteration = try alteration(of: copy)
-      // Numbered rows are in order of their numbers, so a copy may only be noticed at the next one.
+      // Numbered rows are in order of their numbers, so a copied row may only be noticed at the
+      // next row.
       if table.key == "row" {
         #expect(alteration?.step == RowNumber.step(of: row), "\(name)")
       } else {

@@ -44,6 +44,9 @@ struct UnfinishedFileTests {
     let deep = folder + "/a/b/c"
     #expect(NewFile.makeFolder(deep + "/") == .success(true))
     #expect(NewFile.makeFolder(deep) == .success(false))
+    // Another process may create the folder as soon as the one above it exists.
+    let other = folder + "/above/shared"
+    #expect(NewFile.makeFolder(other) { _ in mkdir(other, 0o700) } == .success(false))
     for path in [deep, folder + "/a/b", folder + "/a"] { #expect(mode(path) == 0o700) }
     try Data().write(to: URL(filePath: folder + "/file"))
     #expect(NewFile.makeFolder(folder + "/file") == .failure(SystemCode(ENOTDIR)))
@@ -61,7 +64,7 @@ struct UnfinishedFileTests {
     let descriptor = try first.open(mode: 0o644)
     defer { close(descriptor) }
     #expect(mode(first.temporary) == 0o644)
-    // A link was put in its place.
+    // Another user put a link in the temporary file's place.
     try FileManager.default.createSymbolicLink(
       atPath: second.temporary, withDestinationPath: folder + "/elsewhere")
     #expect(throws: WholeFile.Failure(path: folder + "/a", code: EEXIST)) { try second.open() }

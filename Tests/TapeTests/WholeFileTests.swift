@@ -77,6 +77,12 @@ struct WholeFileTests {
     #expect(throws: WholeFile.Failure(path: "/dev/full", code: ENOSPC)) {
       try WholeFile.write("text".utf8, to: "/dev/full", .replaced)
     }
+    // SQLite cannot write a take to a device, which a rename would replace.
+    for present in [WholeFile.Present.kept, .replaced] {
+      #expect(throws: WholeFile.Failure(path: "/dev/full", code: ENODEV)) {
+        try WholeFile("/dev/full", present, isTake: true)
+      }
+    }
     try WholeFile.write("text".utf8, to: "/dev/null", .kept)
     var status = stat()
     #expect(stat("/dev/full", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)

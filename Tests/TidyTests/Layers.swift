@@ -1,4 +1,4 @@
-/// The layering of the targets.
+/// Which targets may import which.
 enum Layers {
   /// All targets, lowest first: a target may import only earlier ones.
   ///
@@ -18,7 +18,8 @@ enum Layers {
     "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
     "Reenactment", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
-    "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "Seeded", "TsharkTables",
+    "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "Seeded", "IdentityFiles",
+    "TsharkTables",
     "RoomServers", "FaultyCalls", "findings", "SDKTable", "sdk-table",
   ]
 

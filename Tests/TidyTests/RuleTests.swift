@@ -160,6 +160,22 @@ struct RuleTests {
     #expect(Set(fires + silent).subtracting(rules) == [], "tests of rules that are not there")
   }
 
+  /// Hyphenated words in the sources of findings that name something else, such as statistics,
+  /// state machines and SDP attributes.
+  private static let otherWords: Set = [
+    "bundle-only", "flexfec-03", "ice-connection", "inbound-rtp", "media-playout", "media-source",
+    "other-end", "outbound-rtp", "retake-findings", "rtcp-fb", "small-video", "telephone-event",
+  ]
+
+  @Test func theSourcesNameOnlyRulesThatExist() throws {
+    let words = try SourceTree.sources.filter { $0.path.contains("/Queries/Findings/") }
+      .flatMap { try Self.matches("\"([a-z0-9]+(?:-[a-z0-9]+)+)\"", $0.text) }
+    let rules = try Self.rules()
+    #expect(Set(rules).subtracting(words).allSatisfy { !$0.contains("-") })
+    #expect(Set(words).subtracting(rules).subtracting(Self.otherWords) == [])
+    #expect(Self.otherWords.subtracting(words) == [], "words that are no longer used")
+  }
+
   @Test func theTestsThatAreNamedExistAndKnowTheirRule() {
     let files = SourceTree.tests.filter { $0.ending == "swift" }.map(\.text)
     for one in Self.tests {

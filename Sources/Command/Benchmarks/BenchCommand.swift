@@ -150,7 +150,7 @@ struct Elapsed {
   var processor: Double
 }
 
-/// Measures a duration.
+/// Measures wall-clock and processor time from its creation.
 struct Stopwatch {
   private let begin = ContinuousClock.now
   private let used = Stopwatch.processorSeconds
@@ -184,6 +184,5 @@ struct BenchFolder {
     }
   }
 
-  /// Removes the folder and its contents.
   func remove() { try? FileManager.default.removeItem(at: url) }
 }

@@ -62,7 +62,7 @@ struct BenchDataCommand: AsyncParsableCommand {
 struct DataThroughput: Encodable {
   /// Received message bytes.
   var bytes: Int
-  /// The duration in seconds.
+  /// The duration of the measurement in seconds.
   var seconds: Double
   /// The processor time of both peers together, in seconds.
   var processorSeconds: Double
@@ -70,7 +70,7 @@ struct DataThroughput: Encodable {
   /// How long messages are sent before the measurement, while the congestion window grows.
   private static let warmUp = Duration.seconds(1)
 
-  /// Sends messages of one size for a time.
+  /// Measures how fast messages of one size are transferred during a number of seconds.
   ///
   /// - Parameter folder: where each peer is recorded into its own take; nil records nothing.
   static func measure(

@@ -112,21 +112,21 @@ struct BenchRelayCommand: AsyncParsableCommand {
 
 // MARK: - RelayLoad
 
-/// Calls whose packets of video go both ways through a relay in a process of its own.
+/// Calls that send video packets both ways through a relay, which runs in a separate process.
 ///
-/// The ends are legs of this process: they encrypt and decrypt, and negotiate nothing.
+/// The ends are legs in this process: they encrypt and decrypt, but do not negotiate.
 private enum RelayLoad {
   struct Outcome {
-    /// In milliseconds, in ascending order.
+    /// The delays in milliseconds, in ascending order.
     var delays: [Double]
     var lost: Int
-    /// How many packets the relay's take lacks in the rows of both ends.
+    /// The number of packets that arrived too fast to get rows in the relay's take.
     var unseen: Int
-    /// The relay's largest memory.
+    /// The relay's peak memory in megabytes.
     var megabytes: Double
     var processorSeconds: Double
 
-    /// The delay that this share of packets does not exceed.
+    /// Returns the delay in milliseconds that a share of the packets, from 0 to 1, does not exceed.
     func delay(_ share: Double) -> Double {
       guard !delays.isEmpty else { return .infinity }
       return delays[min(delays.count - 1, Int(Double(delays.count) * share))]
@@ -150,7 +150,8 @@ private enum RelayLoad {
         "127.0.0.1", "--calls", "\(count)", "--json", "--out", take,
       ])
     let said = try relay.waitForErrors("give it to the application")
-    // The relay to http://... is http://127.0.0.1:PORT: give it to the application instead.
+    // The line is: `The relay to http://... is http://127.0.0.1:PORT: give it to the application
+    // instead.`
     guard let start = said.split(separator: " is http://127.0.0.1:").dropFirst().first,
       let port = Int(start.prefix { $0.isNumber })
     else { throw CommandFailure(.inputOutput, "record relay names no address: \(said)") }
@@ -175,7 +176,7 @@ private enum RelayLoad {
     return outcome
   }
 
-  /// Sends 1 Mbit/s from every leg, at even distances; returns how many packets that were.
+  /// Sends 1 Mbit/s from every leg, evenly spaced; returns the number of packets sent.
   private static func send(to legs: [PeerConnection], for seconds: Double) async -> Int {
     await withCheckedContinuation { continuation in
       startWorker(named: "traffic") {
@@ -237,7 +238,7 @@ private actor RelayEnds {
     self.far = far
   }
 
-  /// The legs that answered, which have to be kept.
+  /// Retains the legs that answered, which would otherwise be closed.
   private actor FarLegs {
     private(set) var all: [PeerConnection] = []
     func add(_ leg: PeerConnection) { all.append(leg) }
@@ -277,10 +278,10 @@ private actor RelayEnds {
 
 // MARK: - VideoTraffic
 
-/// Packets in the form of VP8, whose pictures are noise.
+/// Packets in the form of VP8, with random payloads.
 private struct VideoTraffic {
   static let packetLength = 1200
-  /// 1 Mbit/s.
+  /// The packet rate of 1 Mbit/s.
   static let packetsPerSecond = 1e6 / Double(8 * packetLength)
   private static let packetsPerFrame = 4
   private static let keyFrameInterval = 250
@@ -375,7 +376,7 @@ private final class PacketWatch: PeerSink {
     }
   }
 
-  /// The SSRC and the sequence number.
+  /// Returns an RTP packet's SSRC and sequence number as one key.
   private static func key(_ bytes: [UInt8]) -> UInt64 {
     let span = bytes.span.bytes
     return UInt64(span.uint32(at: 8)) << 16 | UInt64(span.uint16(at: 2))

@@ -87,7 +87,7 @@ struct BenchRingCommand: ParsableCommand {
     call.run(for: .seconds(Int64(seconds)))
   }
 
-  /// A ring, with the time that recording steps into it took and the number of packets in them.
+  /// A ring, the time spent on recording steps into it, and the number of packets in these steps.
   private final class Retained {
     private let ring: PeerRing
     private(set) var seconds = 0.0

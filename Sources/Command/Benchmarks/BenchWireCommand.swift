@@ -44,7 +44,7 @@ struct BenchWireCommand: ParsableCommand {
   /// How many rows of 1.1 kB per second SQLite alone writes, as measured earlier.
   private static let writeRate = 240_000.0
   private static let wanted = 100_000.0
-  /// Rates to try, in descending order; the first without a loss counts.
+  /// Rates to try, in descending order; the first one without a loss is reported.
   private static let rates = [140_000, 120_000, 100_000, 80_000, 60_000, 40_000, 20_000]
 
   func run() throws {
@@ -188,7 +188,7 @@ final class Child {
   /// What the child printed on standard error, once it has ended.
   var errors: String { said.wait(for: nil).text }
 
-  /// The child's largest memory so far, in MB.
+  /// The child's peak memory so far, in MB.
   var peakMegabytes: Double {
     let line = kernelFile("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
     return (line?.split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0) / 1024
@@ -208,7 +208,7 @@ final class Child {
     return (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
   }
 
-  /// Interrupts the child and returns its output.
+  /// Ends the child with SIGINT and returns its output.
   func interrupt() throws -> String {
     kill(process.identifier, SIGINT)
     let text = output.readAll(atMost: .max)
@@ -258,7 +258,7 @@ private final class Said: Sendable {
 
 // MARK: - WireTraffic
 
-/// Generates RTP like that of dozens of phone calls, with the same rate for each.
+/// Generates RTP packets like those of dozens of simultaneous phone calls, all at the same rate.
 struct WireTraffic: ~Copyable {
   /// The master key and salt that every end shares.
   static let key = [UInt8](0..<28)
@@ -397,7 +397,7 @@ struct WireFlood: ~Copyable {
     self.sockets = sockets
   }
 
-  /// Sends for a time; returns the number of sent packets.
+  /// Sends packets for a given time; returns their number.
   mutating func send(rate: Int, seconds: Double) throws -> Int {
     defer {
       for socket in sockets { close(socket) }

@@ -267,7 +267,7 @@ struct StatsBench {
 
   /// The queried call's length in virtual seconds.
   static let seconds: Int64 = 600
-  /// How often the queries run (the fastest round counts), and how many samples the take contains.
+  /// How many rounds are measured (the fastest counts), and how many samples each takes.
   private static let rounds = 5
   private static let samples = 200
 
@@ -283,7 +283,7 @@ struct StatsBench {
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
-    // With one sample a second, the sample's duration is the share of one processor.
+    // With one sample a second, a sample's duration is the share of a processor that sampling uses.
     try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in

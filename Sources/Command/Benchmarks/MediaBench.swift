@@ -27,7 +27,7 @@ struct BenchCall {
   struct Recording {
     var path: String
     var keepsMedia = true
-    /// The recorded peers.
+    /// The indexes of the recorded peers.
     var peers: [Int] = [0, 1]
   }
 
@@ -96,7 +96,8 @@ struct VideoBench {
   private static let width = 640
   private static let height = 480
   private static let framesPerSecond = 30
-  /// Long enough that a take's fixed size (a third of a megabyte) does not distort the rate.
+  /// The duration in seconds, long enough that a take's fixed size (a third of a megabyte) does not
+  /// distort the rate.
   private static let seconds = 10
   private static let conversions = 400
   private static let rounds = 7

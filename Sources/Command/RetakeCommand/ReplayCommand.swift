@@ -14,7 +14,7 @@ struct ReplayCommand: ParsableCommand {
     commandName: "replay",
     abstract: "Re-drive the whole stack from a take and compare everything it does.",
     discussion: """
-      Prints "identical", or the first thing that differs: an altered file is distinguished from a \
+      Prints "identical", or the first difference; a file that was altered is told apart from a \
       stack that behaves differently. The exit status is 0 when identical, 1 when not.
 
       Examples:
@@ -31,7 +31,7 @@ struct ReplayCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Flag(help: "Replace the codecs by recorded frames; all but decoded media is compared.")
+  @Flag(help: "Replace the codecs by recorded frames; everything but decoded media is compared.")
   var skipCodecs = false
 
   @Flag(
@@ -96,7 +96,7 @@ struct ReplayCommand: ParsableCommand {
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
     guard let condition = until, !report.stoppedEarly else { return }
     guard condition.stopsBefore else {
-      throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")
+      throw CommandFailure(.unmet, "\(options.take): nothing in it matches \"\(condition)\"")
     }
     let end = Instant(nanoseconds: report.durationNanoseconds)
     let isBeyond =
@@ -104,7 +104,7 @@ struct ReplayCommand: ParsableCommand {
     if isBeyond == true {
       throw CommandFailure(
         .unmet,
-        "\(options.take): --until \(condition): it ends before that, with step \(report.steps) at "
+        "\(options.take): --until \(condition): it ends before that, at step \(report.steps), at "
           + "\(decimal(end.seconds, 3)) s; all of it was replayed")
     }
   }
@@ -190,14 +190,14 @@ struct ReplayCommand: ParsableCommand {
       """)
   }
 
-  /// Warns before the replay about what may explain a divergence.
+  /// Warns before the replay about library differences that may explain a divergence.
   private func warn(_ differences: [ToolchainDifference]) {
     guard !differences.isEmpty, !options.json else { return }
     // A different CPU alone usually changes nothing; if it does, the report says so.
     if differences.map(\.part) == ["cpu"], !skipCodecs, !substitute { return }
     printError("retake: \(options.take): made with another toolchain, bytes may differ:")
     for difference in differences { printError("  \(difference.summary)") }
-    if !substitute { printError("  --substitute takes from the recording what they made") }
+    if !substitute { printError("  --substitute uses their recorded output") }
   }
 
   /// Returns the substitutions for libraries, if requested.

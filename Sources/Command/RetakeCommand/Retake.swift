@@ -15,10 +15,10 @@ struct Retake: AsyncParsableCommand {
       A recorded session is a take: one SQLite file with everything that went in and out of the \
       client stack. Replaying executes the stack again and compares every output.
 
-      Names and messages from others are printed as text: invisible and control characters, and \
-      those that change the direction of writing, are escaped as in \\u{1b}, in JSON as \\u001b, \
-      also in files and pipes. Secrets are hidden; retake sql shows them. Options that hold a \
-      secret read it from a file (@FILE) or from the environment (env:NAME).
+      Names and messages from others are printed as text: invisible characters, control characters \
+      and those that change the writing direction are escaped as in \\u{1b}, in JSON as \\u001b, \
+      also in files and pipes. Secrets are hidden; retake sql shows them. Options for secrets can \
+      read them from a file (@FILE) or from the environment (env:NAME).
 
       Try it:
         retake record demo --out demo.take
@@ -78,6 +78,8 @@ package enum RetakeProgram {
       }
     } catch {
       WritingWhole.yieldToSignal()
+      // A command that failed leaves nothing behind, not even a folder for its files.
+      UnfinishedFiles.removeAll()
       if !error.message.isEmpty { printError("retake: \(error.message)") }
       // Let the parent see that Ctrl-C ended the process, so that scripts end as well.
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
@@ -85,7 +87,7 @@ package enum RetakeProgram {
     }
   }
 
-  /// Runs another program's command line in the same way.
+  /// Runs the command line of another program, with the same exit statuses and error messages.
   @MainActor package static func run(_ root: any ParsableCommand.Type) async {
     Output.prepare()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
@@ -154,12 +156,12 @@ package enum RetakeProgram {
     guard spare < needed else { return }
     throw CommandFailure(
       .inputOutput,
-      "the system lets this process open \(spare) more files where \(needed) may be needed: raise "
-        + "the limit, as in `ulimit -n 1024`")
+      "the system lets this process open only \(spare) more files, but it may need \(needed): "
+        + "raise the limit, as in `ulimit -n 1024`")
   }
 
-  /// Parses a command line; throws a command failure if it is refused, and another error for
-  /// requested text such as help.
+  /// Parses a command line; throws a command failure if the command line is refused, and another
+  /// error for requested text such as help.
   private static func command(_ words: [String]) throws -> any ParsableCommand {
     do {
       return try CommandReading.read(words)
@@ -170,7 +172,7 @@ package enum RetakeProgram {
   }
 }
 
-/// Exit statuses: two custom ones, and values of sysexits.h.
+/// Exit statuses, some of which are values of sysexits.h.
 package enum ExitStatus: Int32 {
   /// The reader closed the output.
   case readerIsGone = 0
@@ -204,7 +206,7 @@ package struct CommandFailure: Error {
 struct SDKCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sdk",
-    abstract: "Show where the capabilities of five client SDKs are listed, with their tests.",
+    abstract: "Show where the table of five client SDKs' capabilities and their tests is.",
     discussion: """
       Example:
         retake sdk
@@ -221,14 +223,14 @@ struct SDKCommand: ParsableCommand {
         ]).text)
     }
     try Output.write(
-      "The table is printed by swift run sdk-table in a checkout of Retake, and stands in the"
-        + " article Client SDKs of the documentation.\n")
+      "The table is printed by swift run sdk-table in a checkout of Retake; it is also in the "
+        + "article Client SDKs of the documentation.\n")
   }
 }
 
 /// Completes values in the shell that depend on the take on the command line.
 enum Completions {
-  /// How many completions are offered at most.
+  /// The maximum number of completions offered.
   private static let limit = 100
 
   /// Returns the peers' labels and numbers.

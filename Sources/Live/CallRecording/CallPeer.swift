@@ -18,7 +18,7 @@ package final class CallPeer: Sendable {
   private let feeds: [MediaKind: FileFeeds]
   private let devices: LocalDevices?
   private let session: Session
-  /// Holds the microphone and the loudspeaker open.
+  /// Objects that keep the microphone and the loudspeaker open for as long as they exist.
   private let opened = Mutex<[any Sendable]>([])
   private let failures: SendFailures
   /// Warnings already printed in this call.
@@ -85,7 +85,7 @@ package final class CallPeer: Sendable {
     func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
       guard let found = transceivers.first(where: { $0.mid == mid }) else {
         throw PeerError(
-          name: "InvalidAccessError", message: "no m-section of audio or video has the mid \(mid)")
+          name: "InvalidAccessError", message: "no audio or video m-section has the mid \(mid)")
       }
       return found.id
     }
@@ -124,8 +124,8 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Sends `kind` on a free transceiver or on a new one, in layers if the local offer is to name
-  /// them.
+  /// Sends `kind` on a free transceiver or on a new one, as simulcast layers if a local offer is to
+  /// name them.
   ///
   /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds if it contains this
   /// method.
@@ -157,8 +157,8 @@ package final class CallPeer: Sendable {
     try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: true))
   }
 
-  /// Whether an exchange allowed the H.264 file to be sent, so that a later refusal need not end
-  /// the call.
+  /// Whether an earlier exchange allowed the H.264 file to be sent; a later refusal then does not
+  /// end the call.
   package var hasAgreed: Bool { agreed.withLock(\.self) }
 
   /// Refuses an exchange that leaves no way to send the H.264 file, and warns if the peer may be
@@ -178,7 +178,7 @@ package final class CallPeer: Sendable {
   package func gatheredDescription() async throws -> SessionDescription {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
-      throw PeerError(name: "OperationError", message: "no local description was made")
+      throw PeerError(name: "OperationError", message: "no local description was created")
     }
     record(description, isInbound: false)
     return description
@@ -197,7 +197,7 @@ package final class CallPeer: Sendable {
 
   /// Feeds a transceiver from its device, or from its file once media can flow.
   ///
-  /// The call goes on without a file that became unreadable since the command checked it.
+  /// If the file has become unreadable since the command checked it, the call continues without it.
   func feed(_ transceiver: TransceiverInfo) {
     switch plan.device(for: transceiver.kind) {
     case .microphone?:
@@ -271,7 +271,7 @@ extension CallPeer {
 
   // MARK: Client
 
-  /// Adds a session client's transceivers, which either send everything or receive everything.
+  /// Adds a session client's transceivers: send-only for WHIP, receive-only for WHEP.
   package func prepareOffer(_ kind: SessionProtocol) async throws {
     for media in [MediaKind.audio, .video] {
       switch kind {
@@ -303,7 +303,7 @@ extension CallPeer {
 
   // MARK: Server
 
-  /// Answers a client's offer: receives a publisher's media, sends a player's requested media.
+  /// Answers a client's offer: receives what a publisher sends, or sends what a player requests.
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
     -> SessionDescription
   {
@@ -320,7 +320,7 @@ extension CallPeer {
     }
     try await describe()
     let answer = try await connection.localDescription
-    // Publishers are sent nothing.
+    // Nothing is sent to publishers.
     if kind == .whep, let answer {
       try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: false))
     }
@@ -361,7 +361,7 @@ extension CallPeer {
   private func gatheredFragment() async throws -> SDPFragment {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
-      throw PeerError(name: "OperationError", message: "no local description was made")
+      throw PeerError(name: "OperationError", message: "no local description was created")
     }
     let document = try SDPDocument(parsing: description.sdp)
     return document.fragment(
@@ -370,7 +370,9 @@ extension CallPeer {
 }
 
 extension SendPlan {
-  /// Returns the source for a player, which sends nothing that could be echoed.
+  /// Returns the media that a WHEP player receives; nil if none of this kind is sent.
+  ///
+  /// A player sends nothing that could be echoed, so a tone or test pattern replaces the echo.
   func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
     return source == .echo ? Filling.generated(kind) : source

@@ -21,7 +21,7 @@ public struct CallServer: Sendable {
   /// Yields whenever a call has ended.
   public var endedCalls: AsyncStream<Void> { service.endedCalls }
 
-  /// Starts serving.
+  /// Starts listening and recording.
   ///
   /// - Parameters:
   ///   - out: one take for all calls, which must not exist yet; or a folder for one take per call,
@@ -48,7 +48,8 @@ public struct CallServer: Sendable {
         guard !TakeNames.isFolder(out) else { return try TakeNames.free(in: out, prefix: prefix) }
         guard FileBytes.kind(of: out) == nil else {
           throw TapeError(
-            path: out, place: "", reason: "it is there: choose another name or remove the file",
+            path: out, place: "",
+            reason: "it exists already: choose another name or remove the file",
             kind: .failed)
         }
         return out
@@ -77,7 +78,7 @@ public struct CallServer: Sendable {
 
 // MARK: - CallRecordingOptions
 
-/// The folder, the options and the peers' configuration for recorded calls.
+/// Where recorded calls are written, and how their sessions and peers are configured.
 package struct CallRecordingOptions: Sendable {
   /// The folder for the takes.
   let folder: String
@@ -115,14 +116,15 @@ package enum TakeNames {
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
   }
 
-  /// Returns the path of a new take in a folder, which is created if necessary; its name has the
-  /// time and a free number.
+  /// Returns an unused path for a new take in a folder, which is created if necessary.
+  ///
+  /// The name consists of the prefix, the time and, from the second take in a second on, a number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
-    // Only the owner may read it: takes contain keys and conversations.
-    if case .failure(let code) = NewFile.makeFolder(folder) {
+    // Only the owner may read the folder: takes contain keys and conversations.
+    if case .failure(let code) = WholeFile.makeFolder(folder) {
       throw TapeError(
-        path: folder, place: "", reason: "the folder cannot be made: \(code)", kind: .failed)
+        path: folder, place: "", reason: "the folder cannot be created: \(code)", kind: .failed)
     }
     let stamp = timestamp()
     for number in 0... {

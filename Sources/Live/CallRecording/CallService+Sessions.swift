@@ -47,7 +47,7 @@ extension CallService: SessionHandling {
     case .any: break
     case .tags(let tags):
       guard tags.contains(exchange.entityTag) else {
-        throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
+        throw CallRefusal(.outdated, "If-Match does not match the current ICE session")
       }
     case .none:
       // Candidates that name their ICE session do not need `If-Match`.
@@ -78,7 +78,7 @@ extension CallService: SessionHandling {
     _ call: Call, _ exchange: SessionExchange, _ fragment: SDPFragment, _ text: String
   ) async throws(CallRefusal) -> RestartedSession {
     guard !exchange.isRestarting else {
-      throw CallRefusal(.conflict, "an ICE restart of the session is under way")
+      throw CallRefusal(.conflict, "an ICE restart of the session is already under way")
     }
     guard let offer = exchange.offer.restarted(by: fragment) else {
       throw CallRefusal(.unprocessable, "the fragment has no ICE parameters")
@@ -134,8 +134,8 @@ extension SDPDocument {
       throw CallRefusal(
         .unprocessable,
         kind == .whip
-          ? "the offer sends nothing, which is all that a WHIP endpoint is for; try /whep"
-          : "the offer receives nothing, which is all that a WHEP endpoint is for; try /whip")
+          ? "the offer sends nothing, and a WHIP endpoint only receives; try /whep"
+          : "the offer receives nothing, and a WHEP endpoint only sends; try /whip")
     }
   }
 }
@@ -164,11 +164,11 @@ struct CallTally {
   private var endedCount = 0
   /// The peers of ended calls in the shared take.
   private var peers: [RecordingReport.Peer] = []
-  /// The media that the last ended call sent and received, in words.
+  /// A description of the media that the last ended call sent and received.
   private var lastMedia = "there was no call"
   private var failure: String?
 
-  /// Whether enough calls have ended since free memory was last returned.
+  /// Whether another `callsPerTrim` calls have ended.
   var isTrimDue: Bool { endedCount.isMultiple(of: CallTally.callsPerTrim) }
 
   /// The shared take's peers and media summary.
@@ -176,7 +176,7 @@ struct CallTally {
     (peers, endedCount > 1 ? "\(endedCount) calls" : lastMedia)
   }
 
-  /// Sets the summary's text for a recording without calls to the number of room participants.
+  /// Mentions the number of room participants in the summary if there were no calls.
   mutating func record(guests: Int) {
     guard endedCount == 0 else { return }
     lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
@@ -196,7 +196,7 @@ struct CallTally {
     report.add(summary, peers, media: media)
   }
 
-  /// Records that completing a call failed; only the last failure is reported.
+  /// Records that completing a take failed; only the last failure is reported.
   mutating func fail(_ error: any Error) {
     failure = "\(error)"
   }

@@ -13,7 +13,7 @@ import Wire
 
 /// Runs the calls of `record serve`: one peer per call, in one shared take or in a take per call.
 package actor CallService: CallHandling {
-  /// Yields whenever a call has ended.
+  /// Yields whenever a call that began has ended.
   package nonisolated let endedCalls: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let options: CallRecordingOptions
@@ -23,7 +23,7 @@ package actor CallService: CallHandling {
   private var takes: CallTakes
   /// Running calls by their identifiers.
   private var calls: [String: Call] = [:]
-  /// Tasks that wait until a call is closed.
+  /// Tasks that close ended calls, by call number.
   private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
   private var tally = CallTally()
@@ -38,7 +38,7 @@ package actor CallService: CallHandling {
     var peer: CallPeer
     var session: Session
     var path: String
-    /// The WHIP or WHEP state of the call; nil for a call by other signaling.
+    /// The WHIP or WHEP state of the call; nil if the call uses other signaling.
     var exchange: SessionExchange?
   }
 
@@ -62,7 +62,7 @@ package actor CallService: CallHandling {
 
   /// Creates the shared take, or the threads for separate takes, and allows calls.
   ///
-  /// Called after listening, so that a port already in use leaves no take behind.
+  /// Call this once the server listens, so that a port already in use leaves no take behind.
   package func open() throws(TapeError) { try takes.open() }
 
   /// Returns the session that records rooms: the shared one, or one just for rooms.
@@ -70,7 +70,7 @@ package actor CallService: CallHandling {
     try takes.roomTake()
   }
 
-  /// Sets the summary's text for a recording without calls to the number of room participants.
+  /// Mentions the number of room participants in the summary if there were no calls.
   package func record(guests: Int) { tally.record(guests: guests) }
 
   /// Returns whether `session` records all calls.
@@ -114,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// Creates an offer or answer in a running call; the call goes on if that fails.
+  /// Creates an offer or answer in a running call, which continues if that fails.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {
@@ -132,7 +132,8 @@ package actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
-      // As with an offer, a peer that cannot decode the file gets no call; a running call goes on.
+      // If a peer's first answer rules out the file, the call ends, as it would after such an
+      // offer; a running call continues.
       if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
@@ -182,7 +183,7 @@ package actor CallService: CallHandling {
 
   package func page(call id: String) async throws(CallRefusal) -> String {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
-      throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
+      throw CallRefusal(.unknownCall, "there is no take of call \(id.prefix(100))")
     }
     // Drawing a long take's page keeps a processor busy for seconds, and calls need it.
     guard !isDrawing else {
@@ -247,9 +248,9 @@ package actor CallService: CallHandling {
     return call
   }
 
-  /// Ends a call and frees its slot at once; completes its take unless calls share one.
+  /// Ends a call and frees its slot immediately; completes its take unless calls share one.
   ///
-  /// - Parameter isRefused: whether the call never began: its take is then not remembered.
+  /// - Parameter isRefused: whether the call never began, in which case its take is not remembered.
   func end(_ id: String, isRefused: Bool = false) async {
     guard let call = calls.removeValue(forKey: id) else { return }
     if !isRefused { endedTakes.append(call.path, of: id) }
@@ -324,9 +325,9 @@ extension CallRefusal {
 /// The takes for a recorder's calls: one shared take, or one per call.
 struct CallTakes {
   private let options: CallRecordingOptions
-  /// Empty if each call has a take of its own.
+  /// The path of the take for all calls; empty if each call has a take of its own.
   private let sharedPath: String
-  /// The session for all calls if one file was requested, once it has begun.
+  /// The session for all calls, once it has begun; nil if each call has a take of its own.
   private var session: Session?
   /// Threads for calls with takes of their own.
   private(set) var loops: MediaLoopPool?
@@ -341,7 +342,7 @@ struct CallTakes {
   /// The shared take; nil if each call has its own, and before recording has begun.
   var shared: (session: Session, path: String)? { session.map { ($0, sharedPath) } }
 
-  /// The file's or folder's name for messages.
+  /// The name of the shared take's file or of the takes' folder, for lists of calls.
   var name: String {
     FileBytes.name(of: options.isFolder ? options.folder : sharedPath)
   }
@@ -363,12 +364,12 @@ struct CallTakes {
   /// Stops accepting calls.
   mutating func close() { isOpen = false }
 
-  /// Returns a new call's take.
+  /// Returns the shared take, or a new one for a new call.
   func callTake() throws(TapeError) -> (session: Session, path: String) {
     try take(prefix: "call", on: loops?.next())
   }
 
-  /// Returns the take that records rooms.
+  /// Returns the shared take, or a new one for rooms.
   func roomTake() throws(TapeError) -> (session: Session, path: String) {
     try take(prefix: "rooms", on: nil)
   }
@@ -388,7 +389,7 @@ struct EndedTakes {
   /// How many ended calls are remembered.
   static let most = 1_000
 
-  /// Oldest first.
+  /// The ended calls' identifiers and the paths of their takes, oldest first.
   private var takes: [(id: String, path: String)] = []
 
   /// Adds an ended call's take.
@@ -397,6 +398,7 @@ struct EndedTakes {
     takes.append((id, path))
   }
 
-  /// Returns the path of the last ended call with this identifier.
+  /// Returns the path of the take of the last ended call with this identifier; nil if that call is
+  /// not remembered.
   func path(of id: String) -> String? { takes.last { $0.id == id }?.path }
 }

@@ -16,18 +16,28 @@ package final class LocalDevices: Sendable {
   private struct State {
     var audio: [Opened] = []
     var video: VideoCaptureSession?
-    /// Whether the howling advice has been printed.
+    /// Whether a microphone has been opened; only the first one prints the warning about feedback.
     var hasWarned = false
+    /// Whether the audio devices could not be used; only the first failure is reported.
+    var hasFailed = false
   }
 
   package let plan: DevicePlan
   private let meter: MicrophoneMeter
   private let failures: SendFailures
+  private let findDevice: @Sendable () throws -> any AudioDeviceModule
   private let state = Mutex(State())
 
-  package init(_ plan: DevicePlan, telling failures: SendFailures) {
+  /// - Parameter findDevice: returns the audio device; throws if there is none.
+  package init(
+    _ plan: DevicePlan, telling failures: SendFailures,
+    findDevice: @escaping @Sendable () throws -> any AudioDeviceModule = {
+      try SystemAudioDevice.find()
+    }
+  ) {
     self.plan = plan
     self.failures = failures
+    self.findDevice = findDevice
     meter = MicrophoneMeter(canHowl: plan.plays)
   }
 
@@ -39,36 +49,45 @@ package final class LocalDevices: Sendable {
       return try state.withLock { state in
         state.audio.removeAll { $0.session == nil }
         if let known = state.audio.first(where: { $0.session === session }) { return known.audio }
-        let made = try session.makeAudioSession(device: SystemAudioDevice.find())
+        let made = try session.makeAudioSession(device: findDevice())
         state.audio.append(Opened(session: session, audio: made))
         return made
       }
     } catch {
-      failures.warn("no sound: \(error)")
+      let isFirst = state.withLock { state in
+        defer { state.hasFailed = true }
+        return !state.hasFailed
+      }
+      if isFirst { failures.warn("\(loss): \(error)") }
       return nil
     }
   }
 
-  /// Sends the microphone on a transceiver and plays received audio, as requested, while the result
-  /// exists; empty if the device refuses.
+  /// What a recording lacks without the audio devices.
+  private var loss: String {
+    let played = "received audio is not played"
+    guard plan.sends.contains(.microphone) else { return played }
+    return "the microphone is not sent" + (plan.plays ? ", and \(played)" : "")
+  }
+
+  /// Sends the microphone on a transceiver and plays received audio, as requested, for as long as
+  /// the result is kept; a refusal is printed as a warning, and the result is empty.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
     -> [any Sendable]
   {
     guard let audio = audio(in: session) else { return [] }
-    var kept: [any Sendable] = []
     do {
-      kept.append(
-        try audio.attach(connection, sending: transceiver, receiving: plan.plays))
+      let attachment = try audio.attach(connection, sending: transceiver, receiving: plan.plays)
+      return transceiver == nil ? [attachment] : [attachment, measure(audio)]
     } catch {
       failures.warn("\(transceiver == nil ? "--play" : "--send microphone"): \(error)")
+      return []
     }
-    if transceiver != nil { kept.append(measure(audio)) }
-    return kept
   }
 
-  /// Passes microphone audio to a source while the result exists.
+  /// Passes microphone audio to a source for as long as the result is kept.
   package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {
@@ -88,11 +107,13 @@ package final class LocalDevices: Sendable {
     }
     if isFirst, plan.plays {
       failures.warn(
-        "the microphone records --play: wear headphones, or lower the volume if it howls")
+        "the microphone also picks up --play: wear headphones, or lower the volume if there is "
+          + "feedback")
     }
     return audio.onCaptured { [meter, failures] block in
       guard meter.add(block) else { return }
-      failures.warn("it howls: lower the volume, wear headphones, or leave out --play")
+      failures.warn(
+        "there is acoustic feedback: lower the volume, wear headphones, or leave out --play")
     }
   }
 
@@ -129,20 +150,20 @@ final class MicrophoneMeter: Sendable {
   private struct State {
     var energy: UInt64 = 0
     var frames = 0
-    /// In -dBov: 0 is the loudest.
+    /// The level of the last complete window in -dBov; 0 is the loudest.
     var level = AudioMeter.silence
     /// How many windows in a row were louder than speech can be.
     var loud = 0
     var hasHowled = false
   }
 
-  /// A window, in frames: 100 ms.
+  /// The length of a measurement window in frames: 100 ms.
   private static let window = AudioBlock.sampleRate / 10
   /// A level that speech, at -26 dBov on average, exceeds for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
   /// The number of consecutive loud windows, two seconds, after which a sound is not speech.
   private static let windowsMaximum = 20
-  /// The bar's width in characters, from -60 dBov up.
+  /// The width of the level bar in characters, for 60 dB; an empty bar means -56 dBov or less.
   private static let width = 12
 
   private let canHowl: Bool
@@ -169,7 +190,7 @@ final class MicrophoneMeter: Sendable {
     }
   }
 
-  /// The level as a bar: `microphone [####--------] -41 dBov`.
+  /// The level as a bar: `microphone [####--------] -40 dBov`.
   var text: String {
     let level = Int(state.withLock { $0.level })
     let filled = min(Self.width, max(0, (60 - level) * Self.width / 60))

@@ -9,7 +9,7 @@ package import Wire
 
 /// Retains the packets of a session's peers in a ring instead of recording a take.
 ///
-/// Of each step it keeps what an observer needs: datagrams, DTLS secrets and descriptions. When a
+/// From each step it keeps what an observer needs: datagrams, DTLS secrets and descriptions. When a
 /// peer fails, the last seconds are written.
 package final class PeerRing: PeerSink {
   private struct State {
@@ -33,8 +33,7 @@ package final class PeerRing: PeerSink {
       state.labels.append(label)
       return UInt32(clamping: state.labels.count)
     }
-    // A relay's takes are about the ends of its calls, so the remote end of a leg has a name as
-    // well.
+    // A relay's take shows both ends of each leg, so the remote end gets a name too.
     let remote = role == "relay" ? label.replacing(" ", with: " end ") : ""
     recorder.name(label, owner: number, remote: remote)
     return (number, number)
@@ -77,7 +76,7 @@ package final class PeerRing: PeerSink {
         keyLog: "CLIENT_RANDOM \(hexadecimal(secrets.clientRandom)) "
           + "\(hexadecimal(secrets.masterSecret))\n", of: actor)
     case .event(.frame(let frame)) where frame.kind == .video:
-      // The packets of a received frame came before it, those of a sent one follow.
+      // A received frame's packets arrived before this event; a sent frame's packets follow it.
       recorder.recordFrame(
         of: RingStream(owner: actor, ssrc: frame.ssrc), isKey: frame.isKey,
         at: frame.isInbound ? now -| Self.assembly : now)

@@ -5,7 +5,7 @@ package import Wire
 
 /// A recording's result: a line for each take, or one JSON object.
 public struct RecordingReport: Encodable, Sendable {
-  /// A written take.
+  /// A completed take with its size and peers.
   public struct Take: Encodable, Sendable {
     /// The file's path.
     public package(set) var path: String
@@ -27,7 +27,7 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// A peer's sent and received frames; absent if they were not counted.
+  /// A peer's sent and received audio packets and video frames; nil if they were not counted.
   public struct Peer: Encodable, Sendable {
     /// The peer's name in the take.
     public var label: String
@@ -49,7 +49,7 @@ public struct RecordingReport: Encodable, Sendable {
       videoReceived = counters.videoFramesReceived
     }
 
-    /// Creates a peer whose only count is of received video frames.
+    /// Creates a peer with nothing but a count of received video frames.
     package init(label: String, videoReceived: Int) {
       self.label = label
       self.videoReceived = videoReceived
@@ -61,7 +61,7 @@ public struct RecordingReport: Encodable, Sendable {
     var file: String
     var reason: String
     var cause: String
-    /// Counted from 1; absent for audio.
+    /// The number of the frame that failed, counted from 1; nil for audio.
     var videoFrame: Int?
     var byteOffset: Int?
 
@@ -76,16 +76,17 @@ public struct RecordingReport: Encodable, Sendable {
 
   /// The written takes; if there are many, only the latest ones.
   public private(set) var takes: [Take] = []
-  /// The number of takes before those in `takes`.
+  /// The number of older takes that are no longer listed in `takes`.
   public private(set) var earlierTakes = 0
   package var sendFailures: [Failure] = []
   /// Whether a session retained its last seconds instead of recording a take.
   package private(set) var isOfRing = false
 
-  /// Sent and received frames in words, one entry per take.
+  /// Descriptions of sent and received media, one per take.
   private var media: [String] = []
 
-  /// How many takes are listed at most; a recorder that runs for weeks forgets the earlier ones.
+  /// The number of takes that stay listed: once there are twice as many, the earlier half is
+  /// dropped.
   package static let takesMaximum = 1_000
 
   /// The report as printed lines.
@@ -107,7 +108,7 @@ public struct RecordingReport: Encodable, Sendable {
 
   /// Adds a completed take and its recorded peers.
   ///
-  /// - Parameter media: sent and received frames, in words.
+  /// - Parameter media: a description of the sent and received frames.
   package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
     if let parts = summary.parts {
       isOfRing = true
@@ -120,9 +121,9 @@ public struct RecordingReport: Encodable, Sendable {
         peers: peers), media: media)
   }
 
-  /// Adds a take.
+  /// Adds a take, and drops the oldest ones if the list has become too long.
   ///
-  /// - Parameter media: sent and received frames, in words.
+  /// - Parameter media: a description of the sent and received frames.
   package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
@@ -142,8 +143,8 @@ public struct RecordingReport: Encodable, Sendable {
 
 /// Collects failures to send files: each is reported as it happens, and all are listed at the end.
 ///
-/// A failed file ends neither the call nor the recording. The other kind continues, and the peer
-/// sees the last video frame until the end.
+/// A failed file ends neither the call nor the recording. Media of the other kind continues, and
+/// the peer sees the last video frame until the end.
 package final class SendFailures: Sendable {
   private let say: @Sendable (String) -> Void
   private let errors = Mutex<[MediaFileError]>([])
@@ -161,6 +162,6 @@ package final class SendFailures: Sendable {
     say("--send \(error.description); the recording continues without the \(media) of the file")
   }
 
-  /// Prints a warning about something that does not affect the recording.
+  /// Prints a warning; the recording continues.
   package func warn(_ sentence: String) { say("warning: \(sentence)") }
 }

@@ -52,16 +52,17 @@ package struct SendPlan: Sendable {
     self.layers = layers
   }
 
-  /// Returns the source for a kind: its file or device, or else the filling.
+  /// Returns the source for a kind: its file or device, or else the filling; nil if nothing is
+  /// sent.
   ///
-  /// nil if nothing is sent: next to a microphone alone, no test pattern is sent.
+  /// If a device is sent and no filling was requested, a kind without a device or file is not sent.
   package func source(for kind: MediaKind) -> MediaSource? {
     if files[kind] != nil || device(for: kind) != nil { return .application }
     if filling == nil, !devices.sends.isEmpty { return nil }
     return filling == .echo ? .echo : Filling.generated(kind)
   }
 
-  /// Returns the device that carries a kind.
+  /// Returns the device that captures a kind of media; nil if none does.
   package func device(for kind: MediaKind) -> SendDevice? { devices.sends.carrying(kind) }
 
   /// Returns the file that feeds a kind.
@@ -85,7 +86,7 @@ package enum CameraChoice: Hashable, Sendable {
   case position(CameraPosition)
   case device(String)
 
-  package static let wanted = "a camera is front, back, or the file of a device, as in /dev/video2"
+  package static let wanted = "a camera is front, back, or a device file, as in /dev/video2"
 
   /// Parses a position or a path.
   package init?(argument: String) {
@@ -98,7 +99,7 @@ package enum CameraChoice: Hashable, Sendable {
     }
   }
 
-  /// The camera's position; front if the plan names a device file.
+  /// The camera's position; front for a device file.
   package var position: CameraPosition {
     if case .position(let position) = self { return position }
     return .front
@@ -111,7 +112,7 @@ package enum CameraChoice: Hashable, Sendable {
   }
 }
 
-/// The machine's devices to send and play.
+/// The devices of this machine that a recording sends and plays.
 package struct DevicePlan: Sendable {
   package var sends: Set<SendDevice>
   package var plays: Bool
@@ -172,9 +173,9 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   /// The sizes in bytes, in sending order.
   package var bytes: [Int]
 
-  /// The expected format, for the error message.
+  /// A description of the expected format, for the error message.
   package static let wanted =
-    "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
+    "sizes are at most 1000 whole numbers from 0 to 1048576, separated by commas"
 
   /// Parses sizes separated by commas.
   package init?(argument: String) {

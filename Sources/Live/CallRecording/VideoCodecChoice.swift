@@ -24,8 +24,8 @@ package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { name.rawValue }
 
-  /// The codec names genesis must list so that this one is offered; nil if it is offered by
-  /// default.
+  /// The codec names that a take's genesis must list for this codec to be offered; nil if it is
+  /// offered by default.
   package var offered: [String]? {
     guard name.codec?.isOffered == false else { return nil }
     return Codec.all.filter { $0.isOffered || $0.name == name }.map(\.spelling)
@@ -90,7 +90,7 @@ struct Exchange {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// The H.264 that the peer can receive, for each video section in which the answer accepts H.264.
+  /// The H.264 parameters of both peers, for each video section in which the answer accepts H.264.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
@@ -129,8 +129,8 @@ package struct H264Clip: Sendable {
     guard !codecs.isEmpty else {
       throw MediaFileError(
         path: path,
-        reason: "H.264 of the profile and level \(profileLevelID) is not known in calls;"
-          + " encode it in the baseline, main or high profile")
+        reason: "H.264 of the profile and level \(profileLevelID) is not used in calls; encode it "
+          + "in the baseline, main or high profile")
     }
   }
 
@@ -141,22 +141,23 @@ package struct H264Clip: Sendable {
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return
-      "the peer does not accept H.264 of the profile of \(path), which is sent unchanged: "
-      + "send a .y4m file, or let the peer accept H.264"
+      "the peer does not accept the H.264 profile of \(path), which is sent unchanged: send a .y4m "
+      + "file, or let the peer accept that profile"
   }
 
-  /// Returns why the peer may be unable to decode the file; nil if it must be able to.
+  /// Returns why the peer may be unable to decode the file; nil if the peer declares support for
+  /// the file's level.
   ///
-  /// This ends no call. A level only limits the size and rate of video frames. Browsers announce
-  /// level 3.1 whatever their abilities and decode far beyond it; taken literally, it would rule
-  /// out every 1920x1080 file.
+  /// The call continues: a level only limits the size and rate of video frames. Browsers announce
+  /// level 3.1 although they decode far more; taken literally, that would rule out every 1920x1080
+  /// file.
   func warning(about exchange: Exchange) -> String? {
     guard let level = stream.level,
       let reception = exchange.receptions.first(where: { !$0.accepts(stream) })
     else { return nil }
     return
-      "--send \(path) is H.264 of level \(level), and the peer accepts up to level"
-      + " \(reception.level): most peers show it all the same; when this one does not, encode the"
-      + " file with that level"
+      "--send \(path) is H.264 of level \(level), and the peer accepts up to level "
+      + "\(reception.level): most peers show it nevertheless; if this one does not, encode the "
+      + "file with that level"
   }
 }

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 package import Tape
 
-/// A child process, started by its initialiser and reaped by a thread, so that it leaves no zombie.
+/// A child process, started by its initialiser and reaped by a thread so that no zombie remains.
 ///
 /// It has the three standard streams and no other descriptor, no blocked or ignored signals, and
 /// its own process group, so its parent must pass on an interrupt from the terminal.
@@ -38,7 +38,7 @@ package final class ChildProcess: Sendable {
   /// - Parameters:
   ///   - program: an executable's path.
   ///   - arguments: without the program's name.
-  ///   - environment: replaces this process's environment.
+  ///   - environment: replaces this process's environment; nil to inherit it.
   ///   - whenEnded: called once, on another thread.
   /// - Throws: `SystemError` if the program cannot be started.
   package init(
@@ -84,7 +84,7 @@ package final class ChildProcess: Sendable {
     ending.withLock { if $0 == nil { kill(identifier, SIGTERM) } }
   }
 
-  /// Waits until the process has ended.
+  /// Blocks until the process has ended; returns its exit status, or the signal that killed it.
   @discardableResult
   package func waitUntilExit() -> Ending {
     running.wait()
@@ -152,7 +152,7 @@ package struct ChildPipe {
   }
 }
 
-/// The process's memory.
+/// Memory that this process has freed but not given back to the system.
 public enum ProcessMemory {
   /// Returns free memory to the system.
   ///

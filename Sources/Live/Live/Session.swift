@@ -26,7 +26,7 @@ public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
 public struct TakeSummary: Hashable, Sendable {
   /// The file's path.
   public var path: String
-  /// The number of steps.
+  /// How many steps all machines in the take made together.
   public var steps: Int
   /// The number of datagrams sent and received.
   public var packets: Int
@@ -34,7 +34,7 @@ public struct TakeSummary: Hashable, Sendable {
   public var bytes: Int
   /// The takes that a ring wrote; nil if the session recorded a single take.
   package var parts: [TakeSummary]?
-  /// The state change for which a ring wrote the take, in words; empty for other takes.
+  /// A description of the state change that made a ring write the take; empty for other takes.
   package var words = ""
 
   package init(path: String, steps: Int, packets: Int, bytes: Int) {
@@ -136,7 +136,7 @@ public final class Session: Sendable {
       prepare: prepare)
   }
 
-  /// Creates a peer that uses an application's codecs, which genesis lists by name.
+  /// Creates a peer that uses an application's codecs; the take's genesis lists them by name.
   package func makePeer(
     label: String, configuration: PeerConfiguration, encoders: (any VideoEncoderFactory)?,
     decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
@@ -199,8 +199,8 @@ public final class Session: Sendable {
   /// - Parameters:
   ///   - near: the first leg's configuration; legs negotiate nothing themselves.
   ///   - far: the second leg's configuration.
-  ///   - onPacket: called on the loop's thread with every decrypted packet, whether it arrived on
-  ///     the second leg, and a closure that sends it on the other leg, now or later.
+  ///   - onPacket: called on the loop's thread with every decrypted packet, a flag that is true if
+  ///     it arrived on the second leg, and a closure that sends it on the other leg, now or later.
   package func makeRelay(
     labels: (String, String), near: PeerConfiguration = PeerConfiguration(),
     far: PeerConfiguration = PeerConfiguration(),
@@ -264,8 +264,8 @@ public final class Session: Sendable {
     for connection in open { await connection.close() }
   }
 
-  /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the
-  /// take.
+  /// Closes all peers, stops the audio sessions with their devices, ends the loop unless it is
+  /// shared, and completes the take.
   /// - Returns: the take's summary, or nil if nothing was recorded.
   /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   @discardableResult
@@ -310,7 +310,7 @@ package func drawSeed() -> [UInt8] {
 /// A take's clock: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one reading of the
 /// wall clock.
 ///
-/// Stepping or slewing the system's wall clock never affects a peer: it is read only once.
+/// The wall clock is read only once, so stepping or slewing it never affects a peer.
 public struct TakeClock: Sendable {
   /// The UTC time at the take's zero.
   public let wallClock: WallClock

@@ -9,8 +9,9 @@ import Wire
 
 /// Records the calls that web pages report; `retake record page` runs it.
 ///
-/// A page includes the script from `/page.js`, or as a module from `/page.mjs`, which sends to
-/// `/socket`. rtcstats-js sends to any other path. Each session has its own take.
+/// A page includes the script from `/page.js`, or from `/page.mjs` as a module. The script sends
+/// its reports to `/socket`, and rtcstats-js sends its own to any other path. Each session has its
+/// own take.
 package actor PageService {
   /// A page recorder's limits and defaults.
   package struct Settings: Sendable {
@@ -61,7 +62,7 @@ package actor PageService {
 
   private struct Entry {
     let session: PageSession
-    /// The number of current connections, and of changes to it.
+    /// The number of current connections, and a counter that every change to it increments.
     var connections = 0
     var changes = 0
   }
@@ -165,7 +166,9 @@ package actor PageService {
       return entry.session
     }
     guard !isSingle || !isUsed else {
-      throw CallRefusal(.busy, "--out names one take, which has its session: name a folder")
+      throw CallRefusal(
+        .busy,
+        "--out names a single take, which already has its session: name a folder")
     }
     guard entries.count < settings.sessionsMaximum else {
       throw CallRefusal(
@@ -182,7 +185,7 @@ package actor PageService {
     return session
   }
 
-  /// Returns a request's description of its client, without the token.
+  /// Returns what a request says about the client that sent it, without the token.
   private static func head(of request: HTTPRequest) -> JSONValue {
     .members(
       ("userAgent", request.header("User-Agent").map { .text($0) }),
@@ -246,7 +249,7 @@ package actor PageService {
     to request: HTTPRequest, webSocketScheme scheme: String, token: BearerToken
   ) -> HTTPResponse {
     guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else {
-      return .refusal(405, "\(request.path.prefix(100)) takes GET")
+      return .refusal(405, "\(request.path.prefix(100)) supports only GET")
     }
     if request.method == "OPTIONS" { return HTTPResponse(status: 204) }
     guard Self.scriptPaths.contains(request.path) else {
@@ -254,7 +257,9 @@ package actor PageService {
         404,
         "there is nothing at \(request.path.prefix(100)): scripts are at /page.js and /page.mjs")
     }
-    guard let host = request.header("Host") else { return .refusal(400, "there is no Host field") }
+    guard let host = request.header("Host") else {
+      return .refusal(400, "the request has no Host field")
+    }
     var configuration = RecorderScript.Configuration(
       address: "\(scheme)://\(host)\(Self.socketPath)?token=\(token.text)")
     configuration.intervalMilliseconds = settings.intervalMilliseconds
@@ -262,13 +267,13 @@ package actor PageService {
     case nil: configuration.hasMedia = settings.hasMedia
     case "encoded": configuration.hasMedia = true
     case "none": configuration.hasMedia = false
-    default: return .refusal(422, "media is encoded or none, as in /page.js?media=encoded")
+    default: return .refusal(422, "media must be encoded or none, as in /page.js?media=encoded")
     }
     let text = RecorderScript.text(configuration, isModule: request.path.hasSuffix(".mjs"))
     var response = HTTPResponse(type: "text/javascript; charset=utf-8", body: Array(text.utf8))
     response.headers += [
       ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
-      // Pages that isolate themselves (COEP) load it as well: the token alone decides who may.
+      // Allow pages that isolate themselves (COEP) to load it too: only the token restricts access.
       ("Cross-Origin-Resource-Policy", "cross-origin"),
     ]
     return response

@@ -65,7 +65,7 @@ actor PageSession {
 
   /// - Parameters:
   ///   - path: returns the take's path; called once there is something to write.
-  ///   - head: the known facts about the client.
+  ///   - head: what the request says about the client.
   init(
     _ dialect: Dialect, settings: PageService.Settings, budget: PageBudget, head: JSONValue,
     path: @escaping @Sendable () throws(TapeError) -> String
@@ -94,7 +94,7 @@ actor PageSession {
       case .text(let text): text.utf8.count
       case .binary(let bytes): bytes.count
       }
-    // A ring has a limit of its own.
+    // A ring bounds its own size, so these limits apply to takes only.
     if settings.ring == nil {
       guard bytes + size <= settings.sessionBytes else {
         return stop("the session has written all that --session-megabytes allows")
@@ -215,8 +215,10 @@ actor PageSession {
     recorder?.add(event, at: milliseconds)
   }
 
-  /// Returns a time stated by the page, limited so that it does not run ahead of the session by
-  /// more than clocks differ.
+  /// Returns a time stated by the page, at least the first one and at most `leadMilliseconds` ahead
+  /// of the session's own time.
+  ///
+  /// The session's time starts with the first stated time and follows the recorder's clock.
   private func bounded(_ milliseconds: Double) -> Double {
     let first = firstMilliseconds ?? milliseconds
     firstMilliseconds = first

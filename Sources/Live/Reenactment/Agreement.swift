@@ -8,20 +8,20 @@ import Wire
 /// The result of matching a plan with a live client's description: the streams to play, with their
 /// payload types, header extensions, sections and SSRCs in the new call.
 package struct Agreement: Hashable, Sendable {
-  /// The new call's section for one of the plan's.
+  /// The section of the new call that corresponds to one of the plan's sections.
   package struct Section: Hashable, Sendable {
     /// The index of the client's section.
     package var place: Int
     package var mid: String
     /// The number of the section's transport.
     package var transport: Int
-    /// The new payload types, by the recorded ones.
+    /// The new payload type of each recorded one.
     package var types: [UInt8: UInt8] = [:]
-    /// The new header extension ids, by the recorded ones.
+    /// The new id of each recorded header extension id.
     package var extensions: [UInt8: UInt8] = [:]
   }
 
-  /// The client's section of data channels.
+  /// The client's section for data channels.
   package struct Data: Hashable, Sendable {
     /// The index of the client's section.
     package var place: Int
@@ -38,17 +38,17 @@ package struct Agreement: Hashable, Sendable {
     }
   }
 
-  /// The new sections, by the index of the plan's.
+  /// The new sections, by the index of the corresponding section in the plan.
   package private(set) var sections: [Int: Section] = [:]
-  /// The new SSRCs, by the recorded SSRCs of the streams that are played.
+  /// The new SSRC of each recorded stream that is played.
   package private(set) var ssrcs: [UInt32: UInt32] = [:]
-  /// The association that data channels need; nil if there are none.
+  /// The client's section for data channels; nil if no data channels are played.
   package private(set) var data: Data?
-  /// What is not played and why, as sentences.
+  /// Phrases that say what is not played, and why.
   package private(set) var omissions: [String] = []
 
-  /// Returns the indexes of the client's sections, in the order of the plan's; nil if a section has
-  /// no counterpart.
+  /// Returns, for each section of the plan, the index of the client's section; nil if the client
+  /// has none.
   private static func places(
     _ plan: ReenactmentPlan, in client: SDPDocument, answersOffer: Bool
   ) -> [Int?] {
@@ -75,9 +75,10 @@ package struct Agreement: Hashable, Sendable {
   /// - Parameters:
   ///   - answersOffer: whether the description answers the plan's offer; otherwise it is the
   ///     client's own offer.
-  ///   - offer: the offer that numbers the transports; nil for the plan's or the client's own.
-  /// - Throws: a refusal if the client receives none of the recorded media, or lacks a codec of it,
-  ///   which the refusal names.
+  ///   - offer: the offer that numbers the transports; nil if that is the plan's or the client's
+  ///     own.
+  /// - Throws: a refusal if the client receives none of the recorded media, or lacks one of its
+  ///   codecs, which the refusal names.
   package init(
     _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool,
     numberedBy offer: SDPDocument? = nil
@@ -90,7 +91,7 @@ package struct Agreement: Hashable, Sendable {
       guard let place else {
         omissions.append(
           "the \(recorded.kind.rawValue) of section \(recorded.mid), for which the client has no "
-            + "section that receives")
+            + "receiving section")
         continue
       }
       try add(index, of: plan, at: place, of: client, over: numbers[place] ?? 0)
@@ -104,13 +105,13 @@ package struct Agreement: Hashable, Sendable {
     data = plan.channels.isEmpty ? nil : Agreement.data(in: client, numbers)
     if data == nil, !plan.messages.isEmpty {
       omissions.append(
-        "\(counted(plan.messages.count, "message")) of data channels, for which the client has no "
+        "\(counted(plan.messages.count, "data channel message")), for which the client has no "
           + "section")
     }
     chooseStreams(plan, avoiding: Set(client.sections.flatMap { $0.ssrcs.map(\.ssrc) }))
   }
 
-  /// Finds the section of data channels (RFC 8841).
+  /// Finds the section for data channels (RFC 8841).
   private static func data(in client: SDPDocument, _ numbers: [Int?]) -> Data? {
     let place = client.sections.indices.first { place in
       let section = client.sections[place]
@@ -142,8 +143,8 @@ package struct Agreement: Hashable, Sendable {
         let names = offered.filter(\.isMedia).map(\.description).joined(separator: ", ")
         throw CallRefusal(
           .unprocessable,
-          "the client does not receive \(format.description), in which the recorded "
-            + "\(recorded.kind.rawValue) is; it receives \(names.isEmpty ? "nothing" : names)")
+          "the client does not support \(format.description), the codec of the recorded "
+            + "\(recorded.kind.rawValue); it supports \(names.isEmpty ? "nothing" : names)")
       }
     }
     for format in used where format.isRetransmission {
@@ -180,7 +181,8 @@ package struct Agreement: Hashable, Sendable {
     HeaderExtensionURI.streamID.rawValue, HeaderExtensionURI.repairedStreamID.rawValue,
   ]
 
-  /// Chooses the streams: all of a section, or only the simulcast layer with the most packets.
+  /// Chooses each section's streams: all of them, or only the simulcast layer with the most
+  /// packets.
   private mutating func chooseStreams(_ plan: ReenactmentPlan, avoiding taken: Set<UInt32>) {
     var taken = taken
     let recorded = Set(plan.streams.map(\.ssrc))
@@ -193,7 +195,7 @@ package struct Agreement: Hashable, Sendable {
       if chosen.count < own.count {
         let layer = main?.layer ?? ""
         omissions.append(
-          "\(counted(own.count - chosen.count, "other layer")) beside \(layer) of a simulcast")
+          "\(counted(own.count - chosen.count, "other simulcast layer")) besides \(layer)")
       }
       for stream in chosen
         + plan.streams.filter({ repair in
@@ -386,7 +388,7 @@ extension ReenactmentPlan {
       described, bundles: [described.compactMap(\.mid)], isMixed: true)
   }
 
-  /// Returns a section of data channels (RFC 8841), without a transport.
+  /// Returns a section for data channels (RFC 8841), without a transport.
   static func dataSection(_ mid: String) -> SDPSection {
     var section = SDPSection(
       kind: .application, port: 9, transport: "UDP/DTLS/SCTP", formats: ["webrtc-datachannel"])

@@ -44,7 +44,7 @@ package final class HeadlessBrowser: Sendable {
   package static func program(_ given: String?) throws(BrowserError) -> String {
     if let given {
       guard access(given, X_OK) == 0 else {
-        throw BrowserError(description: "\(given): there is no such program to run as a browser")
+        throw BrowserError(description: "\(given): there is no such browser program")
       }
       return given
     }
@@ -55,8 +55,8 @@ package final class HeadlessBrowser: Sendable {
       }
     }
     throw BrowserError(
-      description: "no \(programs.joined(separator: ", ")) is in PATH: install Chromium, or name "
-        + "it with --browser")
+      description: "none of \(programs.joined(separator: ", ")) is in PATH: install Chromium, or "
+        + "name it with --browser")
   }
 
   /// Starts a browser with an empty profile.
@@ -65,7 +65,7 @@ package final class HeadlessBrowser: Sendable {
   package init(_ program: String, script: String) async throws(BrowserError) {
     var template = Array("/tmp/retake-browser-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else {
-      throw BrowserError(description: "no folder can be made in /tmp for a browser's profile")
+      throw BrowserError(description: "no folder for a browser profile can be created in /tmp")
     }
     let profile = String(cString: made)
     let root = geteuid() == 0 ? ["--no-sandbox"] : []
@@ -120,7 +120,7 @@ package final class HeadlessBrowser: Sendable {
 
   // MARK: Commands
 
-  /// Opens a page.
+  /// Opens a page; throws if the browser cannot load it.
   package func open(_ url: String) async throws(BrowserError) {
     let result = try await command("Page.navigate", .members(("url", .text(url))))
     if let error = result["errorText"]?.text, !error.isEmpty {
@@ -193,8 +193,9 @@ package final class HeadlessBrowser: Sendable {
 
 // MARK: - BrowserTrial
 
-/// A re-enactment to a headless browser: it opens the page, waits for the end, and reads the
-/// statistics.
+/// A re-enactment whose client is a headless browser.
+///
+/// It opens the page, waits for the end, and reads the statistics.
 package struct BrowserTrial: Sendable {
   /// The browser's executable.
   package var program: String
@@ -235,7 +236,7 @@ package struct BrowserTrial: Sendable {
     }
   }
 
-  /// Waits until everything has been played, or until no client has connected in time.
+  /// Waits until everything has been played, or until the time limit passes without a client.
   private func wait(for service: some Reenacting) async {
     let limit = connectionLimit
     await withTaskGroup(of: Void.self) { group in

@@ -4,7 +4,9 @@ import Wire
 /// Replaces the payload types, SSRCs, header extension ids and MIDs in recorded packets with those
 /// of a live client.
 ///
-/// Everything else is unchanged, including sequence numbers and timestamps.
+/// RTP sequence numbers and timestamps stay. Transport-wide numbers are adjusted for omitted and
+/// repeated packets, and packets in formats that the client lacks are converted or replaced by
+/// padding.
 package struct PacketRewriter: Sendable {
   /// A packet for the live client.
   package struct Rewritten: Hashable, Sendable {
@@ -228,8 +230,8 @@ package struct PacketRewriter: Sendable {
 
   /// Rewrites the recorded sender's reports on its own streams.
   ///
-  /// Its report blocks and feedback are omitted, because they were about media of the recorded
-  /// receiver.
+  /// Its report blocks and feedback are omitted, because they are about media that the recorded
+  /// receiver sent.
   private func rewriteReports(_ bytes: [UInt8]) -> Rewritten? {
     var writer = ByteWriter(capacity: bytes.count)
     var transport: Int?

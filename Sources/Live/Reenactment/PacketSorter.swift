@@ -136,7 +136,8 @@ struct PacketSorter {
     }
   }
 
-  /// Returns the stream of the same kind that shares the most timestamps.
+  /// Returns the media stream of the same kind that shares the most timestamps with a repair
+  /// stream.
   private func repaired(by place: Int) -> Int? {
     let kind = sections[streams[place].section].kind
     let rated = streams.indices.filter {

@@ -80,7 +80,7 @@ struct ReceiverFacts {
         return .failure(
           Refusal(
             reason: receivers.isEmpty
-              ? "no peer received media whose packets are here, so there is nothing to play"
+              ? "it has no peer with received media packets, so there is nothing to play"
               : "several peers received media: name the one that the client replaces; the take has "
                 + names))
       }
@@ -96,7 +96,7 @@ struct ReceiverFacts {
     guard found.role != "reported" else {
       return .failure(
         Refusal(
-          reason: "what another stack reported of peer \(number) has no packets to play; choose a "
+          reason: "peer \(number) was reported by another stack, without packets to play; choose a "
             + "peer that was recorded or observed"))
     }
     return .success(

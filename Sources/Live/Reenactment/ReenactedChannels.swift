@@ -41,10 +41,10 @@ struct ReenactedChannels {
     return due
   }
 
-  /// Whether a message or a channel is still ahead.
+  /// Whether a message or a channel's opening is still due.
   var isPending: Bool { next < messages.count || !openings.isEmpty }
 
-  /// The number of messages not sent, because their channel is not open.
+  /// The number of messages not sent so far.
   var unsent: Int { messages.count - sent }
 
   /// Starts the association; like the methods below, returns the packets to send.

@@ -27,11 +27,12 @@ extension ReenactmentPlan {
     package var states: [Int: SectionState]
   }
 
-  /// Finds the recorded sender's initial state of each section and its later changes.
+  /// Finds each section's initial state in the recorded sender's descriptions, and the later
+  /// changes.
   ///
-  /// Each of its later offers becomes an offer to the live client, and so does each answer that
-  /// changed what it sends: the recorded receiver had requested that change, and the live client
-  /// will not request it.
+  /// Each later offer of the recorded sender becomes an offer to the live client, and so does each
+  /// of its answers that changed what it sends: the recorded receiver had requested that change,
+  /// and the live client will not request it.
   mutating func findChanges(_ facts: ReceiverFacts) {
     var last: [Int: SectionState]?
     for described in facts.described {
@@ -212,7 +213,7 @@ package struct ReenactmentRoutes: Sendable {
     }
     do throws(CallRefusal) {
       guard let id = request.query("id") else {
-        throw CallRefusal(.badRequest, "/next wants the id of the call, as in /next?id=ID")
+        throw CallRefusal(.badRequest, "/next needs the id of the call, as in /next?id=ID")
       }
       return try await service.next(call: id).response
     } catch {

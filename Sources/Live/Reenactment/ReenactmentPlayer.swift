@@ -12,7 +12,7 @@ package import Wire
 package enum RepairRule: String, CaseIterable, Sendable {
   /// Only with the recorded retransmissions, at their recorded times.
   case asRecorded = "as-recorded"
-  /// At once with the requested packet, if the take has it.
+  /// Immediately with the requested packet, if the take has it.
   case honest
 }
 
@@ -26,7 +26,7 @@ package final class ReenactmentPlayer: Sendable {
     package var reports = 0
     /// RTP packets of the plan that were omitted.
     package var leftOut = 0
-    /// Retransmissions that the client requested in NACKs, each counted as often as requested.
+    /// Retransmissions that the client requested in NACKs; repeated requests count again.
     package var requested = 0
     /// Requested packets that were sent again.
     package var repaired = 0
@@ -42,12 +42,13 @@ package final class ReenactmentPlayer: Sendable {
   private struct State {
     var send: (@Sendable (RelayedPacket) -> Void)?
     var rewriter: PacketRewriter?
-    /// The recorded SSRCs, by the new ones.
+    /// The recorded SSRC of each new SSRC.
     var recorded: [UInt32: UInt32] = [:]
     var began: Instant?
     var isOver = false
     var tally = Tally()
-    /// Each sent RTP packet's due time, in sending order; nil for a repair, which is due at once.
+    /// Each sent RTP packet's due time, in sending order; nil for a repair, which is due
+    /// immediately.
     var due: [Instant?] = []
     var data: Agreement.Data?
     var isDTLSClient = false
@@ -101,7 +102,7 @@ package final class ReenactmentPlayer: Sendable {
 
   // MARK: The call
 
-  /// Sets the agreement with the client, and what sends packets to it.
+  /// Sets the agreement with the client, and the closure that sends packets to it.
   package func play(
     _ agreement: Agreement, sending send: @escaping @Sendable (RelayedPacket) -> Void
   ) {
@@ -228,7 +229,7 @@ package final class ReenactmentPlayer: Sendable {
       state.tally.media += 1
       state.due.append(due)
     }
-    // Sent under the lock, so that packets are sent in the order of `due`.
+    // Send under the lock, so that packets are sent in the order of `due`.
     state.send?(
       RelayedPacket(
         kind: packet.isRTCP ? .rtcp : .rtp, transport: rewritten.transport,

@@ -4,8 +4,8 @@ package import Wire
 
 /// A re-enactment's result.
 package struct ReenactmentReport: Sendable {
-  /// The deviation of packets' sending times from the recorded timing, in milliseconds; absent
-  /// without packets.
+  /// The deviation of packets' sending times from the recorded timing, in milliseconds; nil if no
+  /// packet was sent.
   package struct Timing: Hashable, Sendable {
     package var median: Double
     package var p99: Double
@@ -41,7 +41,7 @@ package struct ReenactmentReport: Sendable {
   package var take: String
   package var peer: Int64
   package var label: String
-  /// The recorded time from the connected state to the last packet.
+  /// The recorded time from the connected state to the last packet or message.
   package var seconds: Double
   /// The new take, and those that the client's page recorded.
   package var recording: String
@@ -84,7 +84,7 @@ package struct ReenactmentReport: Sendable {
     omissions = outcome.agreement.omissions
     if plan.unexplained > 0 {
       omissions.append(
-        "\(counted(plan.unexplained, "packet")) of a payload type that nothing explains")
+        "\(counted(plan.unexplained, "packet")) of an unknown payload type")
     }
     messagesSent = tally.messages
     if tally.unsentMessages > 0 {
@@ -95,7 +95,7 @@ package struct ReenactmentReport: Sendable {
     if changesSent < plan.changes.count {
       omissions.append(
         "\(counted(plan.changes.count - changesSent, "later description")) of the sender, which "
-          + "the client did not ask for")
+          + "the client did not request")
     }
     timing = try Timing(
       ReenactmentReport.delays(
@@ -110,7 +110,7 @@ package struct ReenactmentReport: Sendable {
     var delays: [Int64] = []
     do throws(SQLiteError) {
       let sent = try connection.prepare(
-        "SELECT at_ns FROM capture WHERE kind = 'relayed rtp' AND peer = \(leg) "
+        "SELECT at_ns FROM relayed_store WHERE protocol = 'rtp' AND peer = \(leg) "
           + "ORDER BY \"row\"")
       var place = 0
       while try sent.step(), place < due.count {
@@ -161,25 +161,25 @@ package struct ReenactmentReport: Sendable {
     var lines = [
       "\(recording): \(counted(packetsSent, "packet")), \(counted(reportsSent, "report")) and "
         + "\(counted(messagesSent, "message")) of \(decimal(seconds, 3)) s that \(label) received"
-        + (isComplete ? "" : ", until the client had gone")
+        + (isComplete ? "" : ", until the client left")
     ]
     if let timing {
       lines.append(
-        "they left \(decimal(timing.median, 2)) ms from their recorded distances at the median, "
-          + "\(decimal(timing.p99, 2)) ms at the 99th percentile")
+        "deviation from the recorded times between packets: \(decimal(timing.median, 2)) ms at the "
+          + "median, \(decimal(timing.p99, 2)) ms at the 99th percentile")
     }
-    if packetsLeftOut > 0 { lines.append("\(counted(packetsLeftOut, "packet")) stayed out") }
+    if packetsLeftOut > 0 { lines.append("\(counted(packetsLeftOut, "packet")) left out") }
     if packetsRequested > 0 {
       lines.append(
-        "the client asked for \(counted(packetsRequested, "packet")) again: "
+        "the client requested \(counted(packetsRequested, "retransmission")): "
           + (repair == RepairRule.honest.rawValue
             ? "the take has \(packetsRepaired) of them"
             : "only recorded retransmissions were sent (--repair as-recorded)"))
     }
     if keyframeRequests > 0 {
       lines.append(
-        "the client asked for \(counted(keyframeRequests, "key frame")), and none can be made of a "
-          + "recording")
+        "the client requested \(counted(keyframeRequests, "key frame")), which cannot be produced "
+          + "from a recording")
     }
     lines += omissions.map { "not played: \($0)" }
     lines += judgements.map { ($0.holds ? "as expected: " : "not as expected: ") + $0.sentence }

@@ -6,7 +6,7 @@ package import Signaling
 import Stats
 import Wire
 
-/// The way in which a live client is connected to a re-enactment.
+/// A re-enactment to one live client, which connects directly or through a relay to its server.
 package protocol Reenacting: Sendable {
   var plan: ReenactmentPlan { get }
   /// Yields when everything was played or the client has left.
@@ -15,13 +15,13 @@ package protocol Reenacting: Sendable {
   var outcome: ReenactmentOutcome? { get async }
   /// The number of the recorded sender's later descriptions that were signaled to the client.
   var changesSent: Int { get async }
-  /// The reasons for which clients were refused.
+  /// The reasons why clients were refused.
   var refused: [String] { get async }
   /// Ends the call.
   func close() async
 }
 
-/// A re-enactment to one client.
+/// The player, the agreement and the leg of a re-enactment's client.
 package struct ReenactmentOutcome: Sendable {
   package var player: ReenactmentPlayer
   package var agreement: Agreement
@@ -32,8 +32,8 @@ package struct ReenactmentOutcome: Sendable {
 /// The signaling of a re-enactment, which plays to one live client.
 ///
 /// A client sends an offer, over `/offer` or WHEP, and receives the answer; or it receives an
-/// offer, over `/mkoffer` or as the target of a call, and answers. There is only one client, unless
-/// one was refused.
+/// offer, over `/mkoffer` or as the target of a call, and answers. There is only one client;
+/// another may connect only after the first was refused.
 package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   package nonisolated let finished: AsyncStream<Void>
   private nonisolated let finish: AsyncStream<Void>.Continuation
@@ -102,7 +102,7 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
 
   private func makeClient(_ transport: String, id: String? = nil) throws(CallRefusal) -> Client {
     guard !isClaimed else {
-      throw CallRefusal(.busy, "the re-enactment has its client; start another one")
+      throw CallRefusal(.busy, "the re-enactment already has a client; start another one")
     }
     isClaimed = true
     let player = ReenactmentPlayer(plan, repair: rule, clock: session.clock)
@@ -223,7 +223,7 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   ) async throws(CallRefusal) -> RestartedSession? {
     let client = try named(id)
     if case .tags(let tags) = match, let tag = client.entityTag, !tags.contains(tag) {
-      throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
+      throw CallRefusal(.outdated, "If-Match does not match the current ICE session")
     }
     guard !fragment.candidates.isEmpty || fragment.hasEnded else {
       throw CallRefusal(
@@ -278,7 +278,7 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
 
   package func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
     let client = try named(id)
-    guard client.hasOffer else { throw CallRefusal(.conflict, "the call has its answer") }
+    guard client.hasOffer else { throw CallRefusal(.conflict, "the call is already answered") }
     record(client, "answer", sdp, isInbound: true)
     self.client?.hasOffer = false
     guard client.agreement == nil else {
@@ -310,7 +310,7 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   {
     let client = try named(id)
     guard let agreement = client.agreement, let before = client.described, !client.hasOffer else {
-      throw CallRefusal(.conflict, "the call has an offer to answer first")
+      throw CallRefusal(.conflict, "the call has an unanswered offer: answer that first")
     }
     record(client, "offer", sdp, isInbound: true)
     do {
@@ -333,12 +333,13 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   ) async throws(CallRefusal) -> CallDescription {
     _ = try named(id)
     throw CallRefusal(
-      .conflict, "the recorded sender makes its offers when it made them then: GET /next?id=ID")
+      .conflict, "the recorded sender's offers come at their recorded times: GET /next?id=ID")
   }
 
-  // MARK: What the recorded sender signaled later
+  // MARK: The recorded sender's later signaling
 
-  /// Waits until a candidate or an offer of the recorded sender is due.
+  /// Waits until a candidate or an offer of the recorded sender is due; returns `nothing` if that
+  /// takes too long, and `end` once there are no more.
   package func next(call id: String) async throws(CallRefusal) -> ReenactedSignal {
     let limit = session.clock.now + Self.waitMaximum
     while true {
@@ -369,7 +370,7 @@ package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   /// Creates the offer with the recorded sender's next change.
   private func change(_ client: Client) async throws(CallRefusal) -> CallDescription {
     guard let agreement = client.agreement, let before = client.described else {
-      throw CallRefusal(.conflict, "the call has no answer yet")
+      throw CallRefusal(.conflict, "the call is not answered yet")
     }
     let described = agreement.offer(
       changing: before, to: plan.changes[client.changes].states)

@@ -4,21 +4,26 @@ package import Peer
 import RTP
 package import Relaying
 package import SDP
-import Signaling
+package import Signaling
 import Synchronization
-package import Wire
+package import Tape
+import Wire
 
-/// A re-enactment to an application that reaches its own server through a relay.
+/// A re-enactment for an application that reaches its own server through a relay.
 ///
 /// The application and its server negotiate as always. In the first call in which the server would
 /// send media of the recorded kinds, the client is shown the recorded formats and streams, as far
-/// as the descriptions allow them, and gets the recorded packets. The server's media ends at the
-/// relay, and the client's media still reaches the server, with the feedback that it needs.
+/// as the descriptions allow, and gets the recorded packets. The server's media ends at the relay,
+/// which sends reports on it. The client's media still reaches the server, with the feedback that
+/// it needs.
 package final class RelayedReenactment: FarEndStandIn, Reenacting {
   /// The call that is played.
   private struct Part {
     var call: Int
     var leg: PeerConnection
+    /// The leg to the server, which gets the reports.
+    var far: PeerConnection
+    var reports = ServerReports()
     var player: ReenactmentPlayer
     var send: @Sendable (RelayedPacket) -> Void
     var agreement: Agreement
@@ -27,7 +32,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     /// The indexes of the sections that are played.
     var places: Set<Int> { Set(agreement.sections.values.map(\.place)) }
 
-    /// Plays by a new agreement, unless it is the one that is played already.
+    /// Plays according to a new agreement, unless it equals the current one.
     mutating func play(_ agreement: Agreement) {
       guard !player.isReady || agreement != self.agreement else { return }
       self.agreement = agreement
@@ -47,7 +52,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
 
   /// - Parameters:
   ///   - connectionLimit: the time limit for the client to connect, once the call is chosen.
-  ///   - notice: receives a sentence about each call that is not played, and the one that is.
+  ///   - notice: receives a sentence about each call, whether it is played or not.
   package init(
     _ plan: ReenactmentPlan, repair rule: RepairRule, clock: TakeClock, connectionLimit: Duration,
     notice: @escaping @Sendable (String) -> Void
@@ -94,9 +99,10 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
       var new =
         part
         ?? Part(
-          call: legs.number, leg: legs.near,
+          call: legs.number, leg: legs.near, far: legs.far,
           player: ReenactmentPlayer(plan, repair: rule, clock: clock), send: send,
           agreement: agreement)
+      new.reports.learn(description)
       let shown = described(description, to: client, agreement)
       if offer == nil {
         new.offer = shown
@@ -142,20 +148,30 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     }
   }
 
+  /// Sends the server a report on its media when one is due, because the client never gets that
+  /// media.
+  private func report(on packet: RelayedPacket) {
+    let now = clock.now
+    let (report, far) = part.withLock { part -> (RelayedPacket?, PeerConnection?) in
+      (part?.reports.receive(packet, at: now), part?.far)
+    }
+    if let report { far?.send(report) }
+  }
+
   private func refuse(_ refusal: CallRefusal, in call: Int) {
     refusals.withLock { $0.append(refusal.reason) }
     let isPlayed = part.withLock { $0?.call == call }
     notice(
       isPlayed
-        ? "call \(call) is played on, although it was changed: \(refusal.reason)"
+        ? "call \(call) is still played, but a change in it was refused: \(refusal.reason)"
         : "call \(call) is only relayed: \(refusal.reason)")
   }
 
   /// Returns the client's side of a description from the server: the sections in which the server
   /// would send, with the formats that the client may receive.
   ///
-  /// - Parameter played: the sections in which packets are played already, whatever the server
-  ///   does.
+  /// - Parameter played: the sections in which packets are already played, which count as sent even
+  ///   if the server has stopped sending in them.
   private static func client(
     of server: SDPDocument, answering offer: SDPDocument?, playing played: Set<Int>
   ) -> SDPDocument {
@@ -175,7 +191,8 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
         guard case .attribute(let attribute) = line else { return false }
         if MediaDirection(rawValue: attribute.name.rawValue) != nil { return true }
         if attribute.name == .bundleOnly { return section.isRejected }
-        // The server's own SSRCs are not in the way of the recorded ones.
+        // The recorded streams replace the server's, so their SSRCs need not avoid the server's
+        // SSRCs.
         return !isOffered && (attribute.name == .ssrc || attribute.name == .ssrcGroup)
       }
       client.sections[place].append(direction.attributeName)
@@ -236,12 +253,16 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
         return (part.player, part.agreement.data != nil)
       })
     else { return packet }
-    if side == .near { player.receive(packet) }
+    if side == .near {
+      player.receive(packet)
+    } else {
+      report(on: packet)
+    }
     switch packet.kind {
     case .rtp: return side == .near ? packet : nil
     case .sctp: return ownsData ? nil : packet
     case .rtcp:
-      // What the client sends about its own media, and what the server says about that.
+      // Keep the client's RTCP about its own media, and the server's feedback on that media.
       let kept: Set<RTCPType> =
         side == .near
         ? [.senderReport, .sourceDescription, .goodbye, .application]
@@ -250,5 +271,43 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
       guard !bytes.isEmpty else { return nil }
       return RelayedPacket(kind: .rtcp, transport: packet.transport, bytes: bytes)
     }
+  }
+}
+
+// MARK: - ReenactmentRelay
+
+/// A proxy between an application and its server, with a re-enactment in place of the server's
+/// media.
+package struct ReenactmentRelay: Sendable {
+  package let service: RelayedReenactment
+  /// Where the application finds its server.
+  package let proxy: ProxyServer
+  private let relay: RelayService
+
+  /// Listens for the application.
+  ///
+  /// - Parameters:
+  ///   - connectionLimit: the time limit for a call to connect.
+  ///   - notice: receives a sentence about each call and each refused message.
+  package init(
+    _ plan: ReenactmentPlan, in session: Session, repair rule: RepairRule,
+    proxied: ProxyServer.Settings, rules: SDPRules = SDPRules(), connectionLimit: Duration,
+    notice: @escaping @Sendable (String) -> Void
+  ) async throws(HTTPError) {
+    var settings = RelayService.Settings()
+    settings.rules = rules
+    settings.connectionLimit = connectionLimit
+    let service = RelayedReenactment(
+      plan, repair: rule, clock: session.clock, connectionLimit: connectionLimit, notice: notice)
+    let relay = RelayService(session, settings, standIn: service)
+    proxy = try await ProxyServer.listen(
+      proxied, notice: notice, rewrite: { await relay.rewrite($0) })
+    (self.service, self.relay) = (service, relay)
+  }
+
+  /// Ends all calls and completes the take.
+  package func finish() async throws(TapeError) {
+    await proxy.shutdown()
+    _ = try await relay.finish()
   }
 }

@@ -49,7 +49,7 @@ struct RoundTripFinder {
     }
   }
 
-  /// Adds RTCP that the receiver got.
+  /// Adds RTCP that the receiver received.
   mutating func add(received bytes: [UInt8], at now: Instant) {
     for packet in RTCPCompound(parsing: bytes.span.bytes).packets {
       switch packet {

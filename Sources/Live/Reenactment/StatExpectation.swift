@@ -123,7 +123,7 @@ package enum StatScript {
           const connection = Reflect.construct(target, values, newTarget);
           const entry = { connection, stats: [] };
           connections.push(entry);
-          // What a connection came to stays known after the page has closed it.
+          // A connection's last statistics stay known after the page has closed it.
           const timer = setInterval(() => read(entry).catch(() => clearInterval(timer)), 250);
           return connection;
         },
@@ -164,7 +164,8 @@ package enum WatchPage {
   /// Returns the page's HTML, which asks for the plan's kinds of media.
   package static func html(_ plan: ReenactmentPlan) -> String {
     let kinds = plan.sections.map { JSONText.text($0.kind.rawValue) }
-    // Channels that the recorded receiver opened; the player opens the sender's again.
+    // Channels that the recorded receiver opened, and negotiated ones; the player opens the
+    // sender's again.
     let channels = plan.channels.filter { !$0.isRemote || $0.options.negotiated }.map { channel in
       JSONText.object([
         ("label", .text(channel.options.label)),

@@ -216,7 +216,7 @@ final class RelayPath: Sendable {
     var isLosing: [Bool] = []
     /// The time at which each fault's bottleneck is free again, for each side.
     var free: [[Int64]] = []
-    /// The departure of each side's last packet, so that packets stay in order.
+    /// The time at which each side's last packet departs; later packets must not overtake it.
     var last: [Int64] = [0, 0]
     /// The delayed packets, in order of departure.
     var held: [Held] = []

@@ -34,8 +34,8 @@ final class RelayObserver: Sendable {
 
   /// The maximum number of queued events.
   private static let waitingMaximum = 32_768
-  /// The interval at which the thread checks the queue, and after how many checks in vain it waits
-  /// to be woken.
+  /// The interval at which the thread checks the queue, and the number of checks without an event
+  /// after which it waits to be woken.
   private static let interval = DispatchTimeInterval.milliseconds(5)
   private static let vainMaximum = 200
   /// The thread's niceness, higher than that of the thread that forwards packets.
@@ -122,7 +122,7 @@ final class RelayObserver: Sendable {
     if wakes { wake.signal() }
   }
 
-  /// The number of events that found the queue full.
+  /// The number of events that were dropped because the queue was full.
   var droppedCount: UInt64 { queue.withLock { $0.dropped } }
 
   /// Processes all queued events and ends the observer.
@@ -225,8 +225,9 @@ private struct RelayFollower {
     return known
   }
 
-  /// Returns the addresses of both ends, the near one first, after announcing their path to the
-  /// observer if it is new or an end has restarted ICE.
+  /// Returns the addresses of both ends, the near one first.
+  ///
+  /// A path that is new, or on which an end has restarted ICE, is announced to the observer first.
   private mutating func ends(of call: Int, _ transport: Int) -> [SocketAddress]? {
     let known = known(call)
     if let ends = known.ends[transport] { return ends }

@@ -1,4 +1,4 @@
-package import JSEP
+import JSEP
 package import Live
 package import Peer
 package import SDP
@@ -13,7 +13,7 @@ import Wire
 /// the relay. The take has both legs of each call with their signaling as received and as sent, and
 /// an observer of the decrypted packets.
 package final class RelayService: Sendable {
-  /// The legs' configurations, and the limits of calls.
+  /// The legs' configurations, and limits on calls.
   package struct Settings: Sendable {
     /// The configurations of the legs towards clients and towards the server.
     package var near = PeerConfiguration()
@@ -85,6 +85,7 @@ package final class RelayService: Sendable {
       case .description(let type, let sdp):
         let (shown, legs) = try await calls.pass(type, sdp, from: side, on: message.channel)
         parts.withLock { $0.append((type?.rawValue ?? "description", legs)) }
+        if let session = message.location { await calls.name(session: session, of: legs.number) }
         return SignalingReplacement(shown)
       case .candidate(let candidate):
         guard
@@ -93,7 +94,8 @@ package final class RelayService: Sendable {
         parts.withLock { $0.append(("candidate", legs)) }
         return shown
       case .fragment(let fragment):
-        let (shown, legs) = try await calls.pass(fragment: fragment, from: side)
+        let (shown, legs) = try await calls.pass(
+          fragment: fragment, from: side, session: message.path)
         parts.withLock { $0.append(("candidate", legs)) }
         return SignalingReplacement(shown)
       }
@@ -147,7 +149,8 @@ package final class RelayService: Sendable {
 
   /// Ends all calls and completes the take.
   ///
-  /// - Returns: the take's summary, and the number of packets that the observer missed.
+  /// - Returns: the take's summary, and the number of packets and descriptions that the observer
+  ///   missed.
   package func finish() async throws(TapeError) -> (summary: TakeSummary?, unseen: UInt64) {
     await session.closeConnections()
     await observer?.finish()
@@ -157,12 +160,13 @@ package final class RelayService: Sendable {
 
 // MARK: - FarEndStandIn
 
-/// What sends media to a client in place of the server, as a re-enactment does.
+/// A substitute that sends media to a client in place of the server, as a re-enactment does.
 ///
-/// It chooses the call in which it does so by the descriptions; all other calls are relayed. The
-/// server's signaling goes on, and its media and the client's reports about media end at the relay.
+/// It chooses its call by the descriptions; all other calls are relayed. In that call, the server's
+/// signaling is still forwarded, but its media and the client's reports about media end at the
+/// relay.
 package protocol FarEndStandIn: Sendable {
-  /// Considers a description from the server that is about to be forwarded.
+  /// Decides whether to replace a description from the server that is about to be forwarded.
   ///
   /// - Parameters:
   ///   - offer: the client's offer if the server answers it; nil if the server offers.
@@ -173,13 +177,13 @@ package protocol FarEndStandIn: Sendable {
     _ description: SDPDocument, answering offer: SDPDocument?, in legs: RelayLegs,
     send: @escaping @Sendable (RelayedPacket) -> Void
   ) -> SDPDocument?
-  /// Considers the client's answer to a forwarded offer.
+  /// Called with the client's answer to a forwarded offer.
   func observe(answer: SDPDocument, in call: Int)
-  /// Receives the DTLS role of the leg to the client, which an answer settles.
+  /// Called with the DTLS role of the leg to the client, which an answer settles.
   func settle(isDTLSClient: Bool, in call: Int)
-  /// Receives the states of the leg to the client after each change.
+  /// Called with the states of the leg to the client after each change.
   func follow(_ states: PeerConnectionStates, in call: Int)
-  /// Considers a packet that is about to be forwarded.
+  /// Decides what to forward in place of a packet.
   /// - Returns: the packet to forward; nil for none.
   func pass(_ packet: RelayedPacket, from side: RelaySide, in call: Int) -> RelayedPacket?
 }

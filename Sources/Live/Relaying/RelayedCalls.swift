@@ -31,13 +31,14 @@ package struct RelayLegs: Sendable {
 ///
 /// A description with known ICE credentials, or with a newer version of a known `o=` line (RFC 8866
 /// section 5.2), belongs to that connection; any other offer begins a call. An answer belongs to an
-/// unanswered offer with the same sections that was forwarded to its end: preferably on the same
-/// channel, or else the oldest.
+/// unanswered offer with the same sections that was forwarded to its end: preferably to one on the
+/// same channel, then to one of a connection that is known or has no description from this end, and
+/// finally to the oldest.
 package actor RelayedCalls {
   /// The number of the WebSocket or HTTP exchange that carries a message.
   package typealias Channel = Int
 
-  private final class Call {
+  final class Call {
     let legs: RelayLegs
     let path: RelayPath
     /// The last description from each end.
@@ -49,6 +50,10 @@ package actor RelayedCalls {
     /// The side that received an offer and has not answered.
     var pending: RelaySide?
     var channel: Channel
+    /// The path of the call's session in WHIP or WHEP; nil if no response has named one.
+    var session: String?
+    /// The ICE restart that awaits the other end's fragment.
+    var restart: Restart?
     /// Whether a message is being processed, so that the call's next messages wait.
     var isBusy = false
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -58,10 +63,16 @@ package actor RelayedCalls {
       self.path = path
       self.channel = channel
     }
+
+    func record(_ said: Said, from side: RelaySide) {
+      self.said[side] = said
+      guard fragments[side, default: []].count < RelayedCalls.fragmentsMaximum else { return }
+      fragments[side, default: []].formUnion(said.fragments)
+    }
   }
 
-  /// A description from an end.
-  private struct Said {
+  /// A description that one of the ends sent.
+  struct Said {
     var document: SDPDocument
     var text: String
 
@@ -76,7 +87,7 @@ package actor RelayedCalls {
     }
   }
 
-  /// Callbacks for what the legs do not record.
+  /// Callbacks that report forwarded packets and received descriptions.
   struct Events: Sendable {
     /// Called with a decrypted packet that is forwarded, the side that sent it, and the time.
     var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
@@ -90,15 +101,15 @@ package actor RelayedCalls {
   /// The time limits for a call to connect, and for a failed leg to recover.
   private let limits: (connecting: Duration, failed: Duration)
   private let standIn: (any FarEndStandIn)?
-  private let events: Events
-  private var calls: [Call] = []
+  let events: Events
+  private(set) var calls: [Call] = []
   private var count = 0
   private var faults: [RelayFault] = []
 
   /// The maximum number of calls in a take: higher peer numbers belong to observed ends.
   static let countMaximum = 5000
   /// The maximum number of username fragments to remember per end.
-  private static let fragmentsMaximum = 1000
+  static let fragmentsMaximum = 1000
 
   init(
     session: Session, near: PeerConfiguration, far: PeerConfiguration, maximum: Int,
@@ -144,16 +155,13 @@ package actor RelayedCalls {
       return (shown.description.sdp, call.legs)
     }
     call.channel = channel
-    call.said[side] = said
-    if call.fragments[side, default: []].count < RelayedCalls.fragmentsMaximum {
-      call.fragments[side, default: []].formUnion(said.fragments)
-    }
+    call.record(said, from: side)
     let description = SessionDescription(type: type, sdp: sdp)
     let (forwarded, text) = replaced(document, type, from: side, in: call)
     call.path.learn(forwarded)
     events.description(call.legs.number, forwarded, text ?? sdp, side)
     if side == .near, type == .answer {
-      // The leg may be connected as soon as it has the answer.
+      // Notify the stand-in first: the leg may be connected as soon as it has the answer.
       standIn?.observe(answer: document, in: call.legs.number)
       standIn?.settle(isDTLSClient: document.firstSetup == .passive, in: call.legs.number)
     }
@@ -197,7 +205,7 @@ package actor RelayedCalls {
 
   /// Returns the original of a description that a side received and sends back unchanged.
   ///
-  /// On another channel it is no echo, but an offer to another client of the relay.
+  /// On another channel it is not an echo, but an offer to another client of the relay.
   private func echoed(
     _ sdp: String, from side: RelaySide, on channel: Channel
   ) -> (text: String, legs: RelayLegs)? {
@@ -209,7 +217,7 @@ package actor RelayedCalls {
     return nil
   }
 
-  /// Returns a description's call, which it may begin, and its type.
+  /// Returns the call that a description belongs to, or begins, and the description's type.
   private func call(
     for said: Said, _ type: SDPType?, from side: RelaySide, on channel: Channel
   ) throws(SignalingRefusal) -> (Call, SDPType) {
@@ -286,38 +294,17 @@ package actor RelayedCalls {
     return calls.last { $0.channel == channel } ?? calls.last
   }
 
-  /// Adds the candidates in a trickle ICE fragment (RFC 8840, RFC 9725 section 4.3) from one side,
-  /// and returns the fragment to forward to the other side.
-  package func pass(
-    fragment text: String, from side: RelaySide
-  ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
-    let fragment = TrickleFragment(text)
-    guard let name = fragment.usernameFragment,
-      let call = calls.last(where: { $0.fragments[side]?.contains(name) == true })
-    else {
-      throw SignalingRefusal(
-        "a fragment of a description names credentials that no description had: the relay passes "
-          + "ICE restarts as offers, not as fragments")
-    }
-    for candidate in fragment.candidates {
-      _ = await pass(candidate, from: side, on: call.channel)
-    }
-    guard let shown = call.shown[side.other],
-      let document = try? SDPDocument(parsing: shown.description.sdp)
-    else { throw SignalingRefusal("candidates arrived before their description") }
-    return (fragment.text(for: document), call.legs)
-  }
-
   // MARK: Beginning and end
 
   private func begin(on channel: Channel) throws(SignalingRefusal) -> Call {
     calls.removeAll { $0.legs.near.connectionState == .closed }
     guard calls.count < maximum else {
-      throw SignalingRefusal("\(maximum) calls go through the relay already; try again later")
+      throw SignalingRefusal(
+        "the relay already has its maximum of \(maximum) calls; try again later")
     }
     guard count < RelayedCalls.countMaximum else {
       throw SignalingRefusal(
-        "the take has \(count) calls, and no more fit into it: begin another recording")
+        "the take has \(count) calls and cannot hold more: begin another recording")
     }
     count += 1
     let (number, seen, path, clock) = (count, events.packet, RelayPath(), session.clock)
@@ -401,7 +388,7 @@ package actor RelayedCalls {
   }
 
   /// Waits until a call's previous messages are processed, which keeps them in order.
-  private func enter(_ call: Call) async {
+  func enter(_ call: Call) async {
     guard call.isBusy else {
       call.isBusy = true
       return
@@ -409,66 +396,11 @@ package actor RelayedCalls {
     await withCheckedContinuation { call.waiting.append($0) }
   }
 
-  private func leave(_ call: Call) {
+  func leave(_ call: Call) {
     guard !call.waiting.isEmpty else {
       call.isBusy = false
       return
     }
     call.waiting.removeFirst().resume()
-  }
-}
-
-// MARK: - TrickleFragment
-
-/// A fragment of a description with candidates (RFC 8840 section 9).
-struct TrickleFragment {
-  private(set) var usernameFragment: String?
-  private(set) var candidates: [CandidateInit] = []
-  /// Each section's `m=` line and MID.
-  private var sections: [(line: Substring, mid: String?)] = []
-  private var isComplete = false
-
-  private static let candidatesMaximum = 200
-
-  init(_ text: String) {
-    for line in text.split(whereSeparator: \.isNewline) {
-      if line.hasPrefix("m=") {
-        sections.append((line, nil))
-      } else if line.hasPrefix("a=ice-ufrag:") {
-        usernameFragment = usernameFragment ?? String(line.dropFirst("a=ice-ufrag:".count))
-      } else if line.hasPrefix("a=mid:") {
-        let mid = String(line.dropFirst("a=mid:".count))
-        if sections.isEmpty { sections.append(("", nil)) }
-        sections[sections.count - 1].mid = mid
-      } else if line.hasPrefix("a=candidate:"), candidates.count < Self.candidatesMaximum {
-        candidates.append(
-          CandidateInit(
-            candidate: String(line.dropFirst(2)), sdpMid: sections.last?.mid,
-            sdpMLineIndex: sections.last?.mid == nil ? 0 : nil))
-      } else if line.hasPrefix("a=end-of-candidates") {
-        isComplete = true
-        candidates.append(
-          CandidateInit(
-            candidate: "", sdpMid: sections.last?.mid,
-            sdpMLineIndex: sections.last?.mid == nil ? 0 : nil))
-      }
-    }
-  }
-
-  /// Returns the fragment with a description's credentials and candidates in place of its own.
-  func text(for document: SDPDocument) -> String {
-    let first = document.sections.first { $0.iceUsernameFragment != nil }
-    var lines = [
-      "a=ice-ufrag:\(first?.iceUsernameFragment ?? document.iceUsernameFragment ?? "")",
-      "a=ice-pwd:\(first?.icePassword ?? document.icePassword ?? "")",
-    ]
-    for (line, mid) in sections {
-      if !line.isEmpty { lines.append(String(line)) }
-      if let mid { lines.append("a=mid:\(mid)") }
-      let section = document.sections.first { $0.mid == mid } ?? first
-      lines += section?.candidates.map { "a=\($0)" } ?? []
-      if isComplete { lines.append("a=end-of-candidates") }
-    }
-    return lines.joined(separator: "\r\n") + "\r\n"
   }
 }

@@ -17,7 +17,7 @@ struct JSONStringScanner {
     var path: String
     /// Identifies the object that contains the string.
     var object: Int
-    /// The other string and number members of that object.
+    /// The string and number members of that object by name, except values of 300 bytes or more.
     var siblings: [String: String] = [:]
   }
 
@@ -182,7 +182,7 @@ package struct SDPRules: Hashable, Sendable {
   package init(parsing text: String) throws(SignalingRefusal) {
     guard let json = try? JSONValue(parsing: text), case .list(let list) = json else {
       throw SignalingRefusal(
-        "the rules are a list in JSON, as in [{\"description\": \"body.sdp\"}]")
+        "the rules must be a JSON list, as in [{\"description\": \"body.sdp\"}]")
     }
     guard list.count <= SDPRules.rulesMaximum else {
       throw SignalingRefusal("there are more than \(SDPRules.rulesMaximum) rules")
@@ -206,13 +206,13 @@ package struct SDPRules: Hashable, Sendable {
       let place = description ?? candidate, !place.isEmpty
     else {
       throw SignalingRefusal(
-        "rule \(number) names the place of a description or of a candidate, and one of them")
+        "rule \(number) must name the place of either a description or a candidate")
     }
     var encoding: Rule.Encoding?
     if let text = entry["encoding"]?.text {
       encoding = Rule.Encoding(rawValue: text)
       guard encoding != nil else {
-        throw SignalingRefusal("rule \(number): the encoding is base64 or text")
+        throw SignalingRefusal("rule \(number): the encoding must be base64 or text")
       }
     }
     return Rule(

@@ -12,7 +12,7 @@ package enum SignalingPart: Hashable, Sendable {
   case fragment(String)
 }
 
-/// The replacement for a part.
+/// The text that replaces a part in the forwarded message.
 package struct SignalingReplacement: Hashable, Sendable {
   package var text: String
   /// The ICE username fragment for a candidate; nil leaves the message's own.
@@ -27,7 +27,7 @@ package struct SignalingReplacement: Hashable, Sendable {
 /// Replaces the descriptions and candidates in a signaling message of any protocol, and leaves
 /// every other byte unchanged.
 ///
-/// It searches JSON, including JSON in strings, forms, event streams, and entire bodies
+/// It searches JSON (also JSON inside strings), forms, event streams, and entire bodies
 /// (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules name further places
 /// and encodings. Signaling that is recognised but cannot be replaced is refused.
 package struct SignalingText {
@@ -95,8 +95,8 @@ package struct SignalingText {
   ) async throws(SignalingRefusal) -> String? {
     guard text.utf8.count <= SignalingText.descriptionMaximum else {
       throw SignalingRefusal(
-        "a description of \(text.utf8.count) bytes is longer than the "
-          + "\(SignalingText.descriptionMaximum) of a relay")
+        "a description of \(text.utf8.count) bytes exceeds the relay's limit of "
+          + "\(SignalingText.descriptionMaximum)")
     }
     count += 1
     return try await replace(.description(type, text))?.text
@@ -217,7 +217,7 @@ package struct SignalingText {
     return new
   }
 
-  /// Replaces a string whose place a rule names.
+  /// Replaces a string that a rule selects by its path.
   private mutating func named(
     _ string: JSONStringScanner.Found, _ value: String, by rule: SDPRules.Rule
   ) async throws(SignalingRefusal) -> SignalingReplacement? {
@@ -282,8 +282,8 @@ package enum SignalingObstacle {
     let text = String(decoding: bytes, as: UTF8.self)
     guard text.contains("a=ice-ufrag:") || text.contains("candidate:") && text.contains(" typ ")
     else { return nil }
-    return "signaling in a binary form, such as protobuf, cannot be replaced; configure the "
-      + "application to signal in JSON"
+    return "signaling in a binary format, such as protobuf, cannot be replaced; configure the "
+      + "application to use JSON"
   }
 }
 

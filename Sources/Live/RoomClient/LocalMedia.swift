@@ -20,9 +20,9 @@ public final class LocalMedia: Sendable {
 
   /// The options passed to the initialiser.
   public let options: LocalMediaOptions
-  /// The local video, if any.
+  /// The local video; nil if the options exclude video.
   public let video: LocalVideo?
-  /// The local audio, if any.
+  /// The local audio; nil if the options exclude audio.
   public let audio: LocalAudio?
   private let state: Mutex<State>
   private let orientation: DeviceOrientation
@@ -32,15 +32,15 @@ public final class LocalMedia: Sendable {
 
   /// Creates local media with a capturer and an audio source.
   /// - Parameters:
-  ///   - capturer: the video source; nil creates the options' own.
+  ///   - capturer: the video source; nil to create the one that the options describe.
   ///   - orientation: the device's orientation, if the options refer to it.
   ///   - permissions: checked before a camera starts; nil for none.
   ///   - cameras: creates a camera's capturer; nil for the system's cameras.
-  ///   - audio: the audio source; nil for the file if the media comes from one, or else the
-  ///     microphone of the room's audio session, or whatever the application delivers to
+  ///   - audio: the audio source; nil for the sound of the file if the media comes from one, or
+  ///     else the microphone of the room's audio session, or whatever the application delivers to
   ///     `audio.source`.
   ///   - program: the ffmpeg that reads cameras and files.
-  /// - Throws: `RoomError` 1201 if there is no such capturer.
+  /// - Throws: `RoomError` 1201 if the capturer that the options describe cannot be created.
   public init(
     options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
     orientation: DeviceOrientation = DeviceOrientation(), permissions: CameraPermissions? = nil,
@@ -190,7 +190,7 @@ public final class LocalMedia: Sendable {
       ?? "the capturer did not start"
   }
 
-  /// Stops capturing.
+  /// Stops the capturer; sources that have none keep running.
   public func stop() async { endCapturing() }
 
   /// Stops capturing, and returns once capturing has stopped.

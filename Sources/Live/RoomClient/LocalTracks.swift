@@ -37,7 +37,7 @@ public final class LocalVideo: Sendable {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Whether to capture 1280x720, from the next start on.
+  /// Whether to capture 1280x720; a change takes effect when capturing next starts.
   public var hd: Bool {
     get { isHD.withLock { $0 } }
     set { isHD.withLock { $0 = newValue } }

@@ -302,7 +302,7 @@ public final class RenderView: VideoRenderer {
     id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
-  /// Sets the frame size from the next frame on.
+  /// Receives the size of the frames that follow.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
   /// Shows a frame; nil clears the view.
   public func renderFrame(_ frame: VideoFrame?) {

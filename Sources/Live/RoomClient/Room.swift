@@ -99,7 +99,7 @@ public final class Room: Sendable {
   /// Joins the room with an identifier.
   /// - Parameter roomId: in Retake's own rooms 1 to 32 letters, digits and hyphens, or else error
   ///   1301.
-  /// - Throws: `RoomError`; the room is over then.
+  /// - Throws: `RoomError` if joining fails, which ends the room.
   public func connect(roomId: String) async throws(RoomError) {
     try await call(.connect(join(roomId)))
   }
@@ -137,7 +137,7 @@ public final class Room: Sendable {
   /// Publishes local media and starts its capturer, once the room is joined.
   /// - Throws: `RoomError` 1201 or 1202 if the capturer does not start or is missing, 1441 if the
   ///   microphone may not be used or the service refuses the media, 1901 to 1903 if the room is
-  ///   over, has the media already, or does not support it.
+  ///   over, already has the media, or does not support it.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
     let parts = media.parts
@@ -222,7 +222,7 @@ public final class Room: Sendable {
 
   // MARK: Audio and messages
 
-  /// Mutes or unmutes everything received; individual audio keeps its setting.
+  /// Mutes or unmutes all received audio, independently of the setting of each `RemoteAudio`.
   public func setMuted(_ isMuted: Bool) { driver.post(.setMuted(isMuted)) }
 
   /// Returns the levels of participants being played, from 0 to 100, by identifier.
@@ -297,7 +297,7 @@ final class RoomAudience: Sendable {
   }
 
   private let state: Mutex<State>
-  /// How many updates wait for a slow reader at most; beyond that the oldest are dropped.
+  /// The maximum number of updates buffered for a slow reader; beyond it, the oldest are dropped.
   private static let maximum = 4_096
 
   init(_ delegate: (any RoomDelegate)?) { state = Mutex(State(delegate: delegate)) }
@@ -339,10 +339,10 @@ final class WeakRoom: Sendable {
 
 // MARK: - Calls without waiting
 
-// Calls that do not wait, for products whose methods return at once.
+// Calls that do not wait, for products whose methods must not block.
 //
 // Immediate refusals are thrown. Later results are passed to the closure, nil on success; the
-// closure must return at once and not call the room.
+// closure must neither block nor call the room.
 extension Room {
   /// Signs in with a token, and requests another before it expires.
   package func beginSigningIn(

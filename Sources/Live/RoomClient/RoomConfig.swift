@@ -3,7 +3,7 @@ public import Peer
 public import Room
 import Signaling
 
-/// A room's configuration.
+/// How a client takes part in a room: its name and role, limits, time-outs and connections.
 public struct RoomConfig: Hashable, Sendable {
   /// The initial number of videos that can be received.
   public var videoReceiverInitialCount = 9
@@ -113,7 +113,7 @@ public struct RoomServer: Hashable, Sendable {
       sora: configuration)
   }
 
-  /// Creates a service by its protocol's name.
+  /// Creates a service from the name of its protocol.
   package init(
     _ name: String, _ urls: [String], _ options: [String: String], checksRoomID: Bool = false,
     needsToken: Bool = false, join: RoomJoin? = nil, sora: SoraConfiguration? = nil
@@ -234,7 +234,9 @@ public struct ServiceAuthenticator: Authenticator {
   public func token() async throws(RoomError) -> RoomToken {
     let parts = serviceSecret.split(separator: ":", maxSplits: 1)
     guard !serviceId.isEmpty, parts.count == 2 else {
-      throw RoomError(.signInIncomplete, "a service has an identifier, and a secret as key:secret")
+      throw RoomError(
+        .signInIncomplete,
+        "a service needs an identifier, and a secret as key:secret")
     }
     let question = Question(
       serviceId: serviceId, key: String(parts[0]), secret: String(parts[1]))

@@ -18,7 +18,7 @@ final class RoomDriver: Sendable {
     var lastCall: UInt32 = 0
     var waiting: [UInt32: @Sendable (RoomReply) -> Void] = [:]
     var links: [ConnectionID: RoomLink] = [:]
-    /// All connections created, in order.
+    /// The first 1,000 connections created, in order.
     var made: [PeerConnection] = []
     var isOver = false
   }
@@ -33,7 +33,7 @@ final class RoomDriver: Sendable {
   let sources: LocalSources
   /// The connections' base configuration.
   private let base: PeerConfiguration
-  /// Receives all news, serially; must return at once.
+  /// Receives what the driver reports, on any thread; must not block.
   private let listener: @Sendable (RoomNews) -> Void
   /// The session whose loudspeaker plays received audio, if any.
   private let audio: AudioSession?
@@ -62,15 +62,14 @@ final class RoomDriver: Sendable {
     for link in state.withLock({ $0.links.values.map(\.self) }) { link.post(.request(.close)) }
   }
 
-  /// Calls the room and returns its reply.
+  /// Passes a call to the room's machine and waits for the reply.
   func call(_ call: RoomCall) async -> RoomReply {
     await withCheckedContinuation { continuation in
       self.call(call) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Calls the room and passes its reply to a closure, which must return at once and not call the
-  /// room.
+  /// Calls the room and passes its reply to a closure, which must neither block nor call the room.
   private func call(_ call: RoomCall, _ answered: @escaping @Sendable (RoomReply) -> Void) {
     state.withLock { state in
       state.lastCall &+= 1
@@ -79,10 +78,10 @@ final class RoomDriver: Sendable {
     }
   }
 
-  /// Calls the room without waiting, for methods that return at once.
-  /// - Parameter answered: receives the error, nil on success; must return at once and not call the
+  /// Calls the room without waiting, for methods that must not block.
+  /// - Parameter answered: receives the error, nil on success; must neither block nor call the
   ///   room.
-  /// - Throws: `RoomError` for an immediate refusal; `answered` is not called then.
+  /// - Throws: `RoomError` for an immediate refusal, in which case `answered` is not called.
   func begin(
     _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -108,7 +107,7 @@ final class RoomDriver: Sendable {
 
   func link(_ id: ConnectionID) -> RoomLink? { state.withLock { $0.links[id] } }
 
-  /// The connections created, in order; after very many, only the first.
+  /// The connections created, in order: at most the first 1,000.
   var connections: [PeerConnection] { state.withLock { $0.made } }
   private static let madeMaximum = 1_000
 
@@ -226,7 +225,7 @@ private final class BegunCall: Sendable {
   }
 }
 
-/// A driver's news about its room.
+/// What a driver reports about its room: events, and requests to the application.
 enum RoomNews: Sendable {
   case event(RoomEvent)
   /// A participant's name, before the participant is reported present.
@@ -291,11 +290,14 @@ final class RoomTransports: Sendable {
   ) {
     switch request {
     case .open(let url, let subprotocols, let headers):
-      let task = Task { [weak self] in
-        await self?.run(url, subprotocols, headers, id, tell)
-        self?.entries.withLock { $0[id] = nil }
+      // The task removes its entry, so it must not end before there is one.
+      entries.withLock { entries in
+        entries[id] = Entry(
+          task: Task { [weak self] in
+            await self?.run(url, subprotocols, headers, id, tell)
+            self?.entries.withLock { $0[id] = nil }
+          })
       }
-      entries.withLock { $0[id, default: Entry()].task = task }
     case .send(let frame): socket(id)?.post(frame)
     case .close(let code, let reason):
       guard let socket = socket(id) else {
@@ -321,7 +323,17 @@ final class RoomTransports: Sendable {
       tell(.failed(error.reason))
       return
     }
-    entries.withLock { $0[id, default: Entry()].socket = socket }
+    // The attempt may have been cancelled just when it succeeded.
+    let isWanted = entries.withLock { entries in
+      guard !Task.isCancelled, entries[id] != nil else { return false }
+      entries[id]?.socket = socket
+      return true
+    }
+    guard isWanted else {
+      socket.post(close: .normal)
+      tell(.failed("the connection was cancelled"))
+      return
+    }
     tell(.opened(subprotocol: socket.subprotocol))
     while let frame = await socket.receive() { tell(.frame(frame)) }
     let closure = await socket.closed()

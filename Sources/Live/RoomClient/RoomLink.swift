@@ -17,7 +17,7 @@ final class RoomLink: Sendable {
   let role: ConnectionRole
   private let sources: LocalSources
   private let report: @Sendable (RoomConnectionReport) -> Void
-  /// Reports news that the room's machine does not handle.
+  /// Reports streams and errors, which the room's machine does not handle.
   private let tell: @Sendable (RoomNews) -> Void
   private let audio: AudioSession?
   private let reportsStreams: Bool
@@ -77,7 +77,7 @@ final class RoomLink: Sendable {
     if let events = events.withLock({ $0 }) {
       Task {
         for await event in events { continuation.yield(.event(event)) }
-        // The connection is over, no matter which peer closed it.
+        // The connection has ended, no matter which peer closed it.
         continuation.finish()
       }
     }
@@ -116,7 +116,8 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Plays received audio, if there is an audio session.
+  /// Plays received audio unless the link only sends; returns nil without an audio session, or if
+  /// the loudspeaker fails, which is reported.
   private func openLoudspeaker() -> AudioAttachment? {
     guard let audio, role != .up else { return nil }
     do throws(AudioSessionError) {
@@ -152,8 +153,8 @@ final class RoomLink: Sendable {
 
   /// Enables or disables a transceiver's playback.
   ///
-  /// A voice whose sender states no level is judged for slots by its samples, which requires that
-  /// it be enabled: it stays enabled and is left out when mixing.
+  /// If the sender states no levels, they are measured from the voice's samples. That requires
+  /// playback, so in that case a voice without a slot stays enabled and is left out when mixing.
   private func setEnabled(_ transceiver: UInt32) {
     let isEnabled = state.withLock { state in
       !state.muted.contains(transceiver)
@@ -162,7 +163,7 @@ final class RoomLink: Sendable {
     connection.receivedTrack(on: transceiver)?.isEnabled = isEnabled
   }
 
-  /// Returns whether a transceiver has no slot.
+  /// Returns whether a transceiver's audio is silenced because it has no slot.
   func isSilenced(_ transceiver: UInt32) -> Bool {
     state.withLock { $0.silenced.contains(transceiver) }
   }
@@ -190,7 +191,7 @@ final class RoomLink: Sendable {
       }
       try await reportReceiving()
     case .addCandidate(let candidate):
-      // An invalid candidate is not a failure: others may work.
+      // An invalid candidate does not end the connection: other candidates may work.
       do throws(PeerError) {
         try await connection.addICECandidate(candidate)
       } catch {

@@ -15,13 +15,13 @@ final class RoomModel: Sendable {
     /// Published media by number.
     var videos: [MediaID: RemoteVideo] = [:]
     var audios: [MediaID: RemoteAudio] = [:]
-    /// The transceivers that receive media.
+    /// The transceivers that receive media, by the media's number.
     var places: [MediaID: (connection: ConnectionID, transceiver: UInt32)] = [:]
     var local: [LocalMedia] = []
     var authenticator: (any Authenticator)?
     var share: (any ScreenSharing)?
     var closure: RoomClosure?
-    /// Published media to report once it is received.
+    /// Media that was published but is reported only once it is received.
     var held: Set<MediaID> = []
   }
 
@@ -83,7 +83,7 @@ final class RoomModel: Sendable {
     for part in media.parts { part.belong(to: nil) }
   }
 
-  /// Closes the microphones after the room is over.
+  /// Closes the microphones once the room has ended.
   func closeMicrophones() {
     for media in state.withLock({ $0.local }) { media.audio?.closeMicrophone() }
   }
@@ -97,7 +97,7 @@ final class RoomModel: Sendable {
 
   // MARK: Room events
 
-  /// Handles a room's news; returns updates for the application.
+  /// Handles what a driver reports; returns updates for the application.
   ///
   /// Called during the room's step, so nothing here may call the room.
   func handle(_ news: RoomNews) -> [RoomUpdate] {
@@ -294,7 +294,8 @@ final class RoomModel: Sendable {
     if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
   }
 
-  /// Looks up an update's track before the update is reported.
+  /// Does what has to precede an update's report: looks up its track, sets the audio mode, or
+  /// closes the microphones.
   func prepare(_ update: RoomUpdate) {
     switch update {
     case .remoteVideoPublished(_, let video), .remoteVideoSubscribed(_, let video):
@@ -302,7 +303,8 @@ final class RoomModel: Sendable {
     case .remoteAudioPublished(_, let audio), .remoteAudioSubscribed(_, let audio):
       connectTrack(MediaID(UInt32(audio.id)))
     case .connected where holdsPublished:
-      // Before reporting, as the service's SDK does, because a listener may set another mode.
+      // Set the audio mode before reporting, as the service's SDK does, because a listener may set
+      // another mode.
       for media in state.withLock({ $0.local }) { media.audio?.roomIsThere() }
     case .disconnected: closeMicrophones()
     default: break

@@ -7,7 +7,7 @@ public enum RoomUpdate: Sendable {
   case connecting(progress: Float)
   /// The room was joined; lists the participants, the local one first.
   case connected(participantIDs: [String])
-  /// The room is over.
+  /// The room has ended.
   ///
   /// Always the last update.
   case disconnected(DisconnectReason)
@@ -65,7 +65,7 @@ public enum RoomUpdate: Sendable {
 
 /// A service's closing message.
 public struct RoomClosure: Hashable, Sendable {
-  /// Why the room is over.
+  /// Why the room ended.
   public var reason: DisconnectReason
   /// The service's code, such as a close frame's (RFC 6455 section 7.4), if any.
   public var code: Int?
@@ -73,7 +73,7 @@ public struct RoomClosure: Hashable, Sendable {
   public var message: String
 }
 
-/// The reason that a room is over.
+/// Why a room ended.
 public enum DisconnectReason: String, Hashable, Sendable {
   /// This client left, or an error ended the room.
   case disconnected
@@ -104,7 +104,7 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onConnecting progress: Float)
   /// Reports that the room was joined; lists the participants, the local one first.
   func room(_ room: Room, onConnected participantIDs: [String])
-  /// Reports that the room is over.
+  /// Reports that the room has ended.
   ///
   /// Always the last event.
   func room(_ room: Room, onDisconnected reason: DisconnectReason)

@@ -14,7 +14,7 @@ public enum SoraCloseEvent: Sendable {
 
 /// Handlers for a Sora channel's events, named as in Sora's own SDK; nil handlers are not called.
 ///
-/// They are called serially, on no particular thread.
+/// They are called on no particular thread, and serially except for `onChangeAudioRoute`.
 public final class MediaChannelHandlers: Sendable {
   private struct State {
     var onConnect: (@Sendable (RoomError?) -> Void)?
@@ -40,7 +40,7 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
   }
-  /// Called when the channel is over, unless joining it failed.
+  /// Called when the channel has ended, unless joining it failed.
   public var onDisconnect: (@Sendable (SoraCloseEvent) -> Void)? {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
@@ -61,7 +61,7 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onReceiveSignaling } }
     set { state.withLock { $0.onReceiveSignaling = newValue } }
   }
-  /// Called with its label when a data channel for messages opens.
+  /// Called when a data channel for messages opens, with the channel's label.
   public var onDataChannel: (@Sendable (_ label: String) -> Void)? {
     get { state.withLock { $0.onDataChannel } }
     set { state.withLock { $0.onDataChannel = newValue } }

@@ -25,8 +25,8 @@ struct ClearPackets: Sendable {
   let span: ClosedRange<Int64>
   private let sights: [Sight]
 
-  /// How far before and after a packet others are decrypted along with it, in nanoseconds, for
-  /// further requests.
+  /// How far around a requested packet others are decrypted too, in nanoseconds, because requests
+  /// for them are likely to follow.
   private static let margin: Int64 = 2_000_000_000
   private static let byteMaximum = 64 << 20
 
@@ -92,7 +92,7 @@ final class FileWork: Sendable {
     limit = waitingMaximum
   }
 
-  /// Runs work once a thread is free; returns nil if too much is waiting already.
+  /// Runs work once a thread is free; returns nil if too much is already waiting.
   func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value? {
     await withCheckedContinuation { continuation in
       let isAdded = add { continuation.resume(returning: work()) }

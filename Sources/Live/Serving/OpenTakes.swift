@@ -51,10 +51,10 @@ actor OpenTakes {
   private static let sessionMaximum = 16
   private static let listMaximum = 8
 
-  /// The longest series that is sent at once; longer ones are first drawn from their overview.
+  /// The longest series that is sent in one piece; longer ones are first drawn from their overview.
   private let shortMaximum: Int
 
-  /// Checks that every path exists.
+  /// Creates the state for takes and folders after checking that every path is one.
   init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
     throws(TapeError)
   {
@@ -80,7 +80,7 @@ actor OpenTakes {
     _ body: @escaping @Sendable () throws(TapeError) -> Value
   ) async throws(Refusal) -> Value {
     let result = await work.run { Result { () throws(TapeError) in try body() } }
-    guard let result else { throw Refusal("too much is asked at once; try again in a moment") }
+    guard let result else { throw Refusal("too many requests are running; try again in a moment") }
     return try value(of: result)
   }
 
@@ -143,7 +143,7 @@ actor OpenTakes {
       first.reading, columns[..<earlyCount], media: first.media, session: sessionCount, path)
   }
 
-  /// Returns the values left out of the first answer, once.
+  /// Returns the values left out of the first answer; later calls return nothing.
   func late(_ number: Int) throws(Refusal) -> [UInt8] {
     let place = try place(of: number)
     defer { sessions[place].late = [] }
@@ -152,7 +152,7 @@ actor OpenTakes {
 
   private func place(of session: Int) throws(Refusal) -> Int {
     guard let place = sessions.firstIndex(where: { $0.number == session }) else {
-      throw Refusal("this page was left too long ago; load it again", isUnknown: true)
+      throw Refusal("this page was inactive for too long; load it again", isUnknown: true)
     }
     return place
   }
@@ -217,7 +217,7 @@ actor OpenTakes {
       try PageMedia(place, connection)
     }
     guard let found else {
-      throw Refusal("the take keeps no media of this track", isUnknown: true)
+      throw Refusal("the take has no stored media of this track", isUnknown: true)
     }
     return found
   }
@@ -286,7 +286,7 @@ actor OpenTakes {
       try PagePackets.Place(row: row, connection)
     }
     guard let place else {
-      throw Refusal("there is no packet of row \(row)", isUnknown: true)
+      throw Refusal("there is no packet with row \(row)", isUnknown: true)
     }
     if clearPackets?.path != path || clearPackets?.span.contains(place.at) != true {
       clearPackets = try await reading { () throws(TapeError) in
@@ -314,7 +314,7 @@ actor OpenTakes {
     switch await queryWork.run({ queries.answer(sql, take: path, as: form, since: begin) }) {
     case .rows(let text): return text
     case .failed(let reason): throw Refusal(reason)
-    case nil: throw Refusal("too many queries wait for others; try again in a moment")
+    case nil: throw Refusal("too many queries are waiting; try again in a moment")
     }
   }
 }

@@ -21,7 +21,7 @@ struct QueryProcess: Sendable {
   var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
     DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
   }
-  /// The minimum time left when a query starts; otherwise it is refused.
+  /// The time in seconds that must be left when a query starts; with less, the query is refused.
   var leastSeconds = 3.0
 
   /// A query's outcome.
@@ -44,10 +44,10 @@ struct QueryProcess: Sendable {
   ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
     guard left >= leastSeconds else {
-      return .failed("other queries take all the time; try again when they have ended")
+      return .failed("other queries use all the time; try again when they have ended")
     }
     guard sql.utf8.count <= Self.queryBytes, !sql.utf8.contains(0) else {
-      return .failed("the query is longer than \(Self.queryBytes) bytes, or has a zero in it")
+      return .failed("the query is longer than \(Self.queryBytes) bytes, or contains a NUL")
     }
     guard let tool else {
       return .failed("this server cannot answer queries: the path of the program retake is unknown")
@@ -82,7 +82,7 @@ struct QueryProcess: Sendable {
       return .failed("the query took longer than \(Int(seconds)) s")
     }
     guard let status = ending.status, !text.isEmpty else {
-      return .failed("the query needs more memory than it may have")
+      return .failed("the query needs more memory than the limit for queries")
     }
     return status == 0 ? .rows(text) : .failed(text)
   }
@@ -90,7 +90,7 @@ struct QueryProcess: Sendable {
 
 // MARK: - AnswerQuery
 
-/// Answers a page's query in a process of its own, under limits on memory and time that end it.
+/// Answers a page's query in a separate process, which ends if it exceeds its memory or time limit.
 package struct AnswerQuery {
   let take: String
 
@@ -142,7 +142,8 @@ package struct AnswerQuery {
   }
 
   private func answer(_ sql: String, _ form: Form) throws(TapeError) -> String {
-    // In memory, where the limit applies: nothing is written beside the take.
+    // Keep temporary data in memory, where the memory limit applies, so that no files are written
+    // beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {

@@ -14,7 +14,7 @@ struct ServedTakes: Sendable {
   /// second.
   static let liveSeconds = 5.0
 
-  /// Checks that every path exists.
+  /// Stores the paths after checking that every path is a folder or a take.
   init(paths: [String]) throws(TapeError) {
     self.paths = paths
     for path in paths where !Self.isFolder(path) {
@@ -30,7 +30,7 @@ struct ServedTakes: Sendable {
     FileBytes.kind(of: path) == .folder
   }
 
-  /// The only take, if there is nothing to choose.
+  /// The take, if the server was started with a single one; nil if there is a choice.
   var only: String? { paths.count == 1 && !Self.isFolder(paths[0]) ? paths[0] : nil }
 
   var list: TakeList { TakeList(present: paths, limit: Self.maximum) }

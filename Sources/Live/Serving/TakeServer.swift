@@ -46,7 +46,7 @@ struct OpenRoutes: Sendable {
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     let isPost = ["/sql", "/csv"].contains(request.path)
     guard request.method == (isPost ? "POST" : "GET") || request.method == "HEAD" else {
-      return .refusal(405, "\(request.path.prefix(100)) takes \(isPost ? "POST" : "GET")")
+      return .refusal(405, "\(request.path.prefix(100)) supports only \(isPost ? "POST" : "GET")")
     }
     do throws(OpenTakes.Refusal) {
       return try await answer(request)
@@ -114,7 +114,7 @@ struct OpenRoutes: Sendable {
     throws(OpenTakes.Refusal) -> Number
   {
     guard let value = request.query(name).flatMap({ Number($0) }) else {
-      throw OpenTakes.Refusal("\(request.path) wants a number as \(name)")
+      throw OpenTakes.Refusal("\(request.path) needs a number as \(name)")
     }
     return value
   }

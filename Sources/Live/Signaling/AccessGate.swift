@@ -15,7 +15,8 @@ public struct AccessRules: Sendable {
   public var origins: [String] = []
   /// The token for requests; nil creates one.
   ///
-  /// Every request needs it if other machines can reach the server; on loopback only some do.
+  /// Every request needs a token that is given here, and a created one if other machines can reach
+  /// the server; on loopback, only some requests need a created one.
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token as well.
   package var wantsToken = false
@@ -43,7 +44,7 @@ struct AccessGate {
   /// The state that all of a server's connections share.
   struct Keeper {
     var rules: AccessRules
-    /// The name passed for listening.
+    /// The host name or address that the server was told to listen on.
     var listenedName: String
     /// The token to use if the rules have none.
     var spareToken: BearerToken
@@ -94,14 +95,14 @@ struct AccessGate {
     let hosts = request.headers.filter { $0.name.lowercased() == "host" }
     // RFC 9112 section 3.2 requires exactly one Host field.
     guard hosts.count == 1, let host = hosts.first?.value, let authority = Authority(host) else {
-      return Verdict(refusal: .refusal(400, "the request needs one Host field"))
+      return Verdict(refusal: .refusal(400, "the request must have exactly one Host field"))
     }
     guard authority.name.isLoopback || names.contains(authority.name) else {
       return Verdict(
         refusal: .refusal(
           421,
-          "this server is not called \(authority.name.text.prefix(100)); it is started with "
-            + "--allow-host to answer under that name"))
+          "this server does not answer to the name \(authority.name.text.prefix(100)); start it "
+            + "with --allow-host to allow that name"))
     }
     if let refusal = originRefusal(of: request, authority) { return Verdict(refusal: refusal) }
     let given = secret(of: request)
@@ -135,7 +136,8 @@ struct AccessGate {
 
   // MARK: Cookies
 
-  /// Returns a request's secret: a bearer token, or else the cookie of the server's page.
+  /// Returns a request's secret: a bearer token, or else the query's if that is allowed, or else
+  /// the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
     if keeper.rules.readsTokenFromQuery,
@@ -190,11 +192,12 @@ struct AccessGate {
       guard !isOwn(origin, authority), !isAllowed(origin) else { return nil }
       return .refusal(
         403,
-        "pages of \(origin.prefix(100)) may not call this server; it is started with "
-          + "--allow-origin to let them")
+        "pages of \(origin.prefix(100)) may not call this server; start it with --allow-origin to "
+          + "allow them")
     }
     // A simple request from another site's page has no Origin, but current browsers state the site
-    // (Fetch Metadata). Such a request may do no more than follow a link to the page.
+    // (Fetch Metadata). Such a request may do no more than follow a link to the page or load a
+    // script that `scriptPaths` names.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
       !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request)),
       !(request.header("Sec-Fetch-Dest") == "script" && isScript(request))
@@ -221,7 +224,7 @@ struct AccessGate {
   /// protocol).
   func fields(for request: HTTPRequest) -> [(name: String, value: String)] {
     guard !keeper.rules.origins.isEmpty else { return [] }
-    // The response depends on the requester.
+    // The response depends on the Origin field.
     var fields = [(name: "Vary", value: "Origin")]
     guard let origin = request.header("Origin"), isAllowed(origin) else { return fields }
     fields.append(("Access-Control-Allow-Origin", origin))
@@ -344,7 +347,7 @@ public struct BearerToken: Hashable, Sendable {
     let sentence =
       given == nil
       ? "this server requires a bearer token; give it as --token or as Authorization: Bearer TOKEN"
-      : "the bearer token is not the one of this server"
+      : "the bearer token is not this server's"
     var response = HTTPResponse.problem(401, sentence)
     let code = given == nil ? "" : ", error=\"invalid_token\""
     response.headers.append(("WWW-Authenticate", "Bearer realm=\"retake\"" + code))
@@ -354,7 +357,7 @@ public struct BearerToken: Hashable, Sendable {
 
 extension Collection<UInt8> {
   /// Compares in a time that does not depend on where the bytes differ.
-  fileprivate func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
+  package func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
     guard count == other.count else { return false }
     return zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
@@ -373,7 +376,7 @@ final class GuessLimit: Sendable {
   /// How many clients' guesses are counted separately.
   private static let clientsMaximum = 1_000
 
-  /// When each client's delayed guesses have been worked off.
+  /// For each client, the time until which its guesses so far would last at one per `interval`.
   private let turns = Mutex<[String: ContinuousClock.Instant]>([:])
 
   /// Returns whether a client has too many delayed guesses; false for nil.
@@ -396,7 +399,8 @@ final class GuessLimit: Sendable {
       }
       let turn = max(turns[name] ?? now, now) + GuessLimit.interval
       let delay = GuessLimit.delay(until: turn, from: now)
-      // The turn stays one step beyond the limit until time passes.
+      // Guesses beyond the limit do not move the turn, so that the client does not wait even
+      // longer.
       if delay > GuessLimit.longestDelay + GuessLimit.interval { return nil }
       turns[name] = turn
       return delay > GuessLimit.longestDelay ? nil : max(.zero, delay)

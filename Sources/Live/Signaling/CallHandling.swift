@@ -9,7 +9,7 @@ public struct CallDescription: Hashable, Sendable, Codable {
   /// The description's type, `offer` or `answer`.
   public var type: String
 
-  /// Creates a call's description.
+  /// Creates a description with the identifier of its call.
   public init(id: String, sdp: String, type: String) {
     self.id = id
     self.sdp = sdp
@@ -19,7 +19,7 @@ public struct CallDescription: Hashable, Sendable, Codable {
 
 /// A refused request about a call.
 public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kind of refusal.
+  /// Why a request is refused, and which status the response has.
   public enum Kind: Hashable, Sendable {
     /// The request is malformed or its description is not acceptable: status 400.
     case badRequest
@@ -56,7 +56,7 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Changes that a local offer makes in a running call.
 public struct OfferChanges: Hashable, Sendable {
-  /// Whether to restart ICE.
+  /// Whether to restart ICE, with new credentials and candidates.
   public var restartsICE: Bool
   /// The kinds of media to add: `audio` or `video`, once per track.
   public var additions: [String]
@@ -139,7 +139,7 @@ public protocol CallHandling: Sendable {
 extension CallHandling {
   /// Refuses the request: there are no takes.
   public func page(call id: String) async throws(CallRefusal) -> String {
-    throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
+    throw CallRefusal(.unknownCall, "there is no take of call \(id.prefix(100))")
   }
 }
 

@@ -20,7 +20,7 @@ public struct HTTPClient: Sendable {
     try await send("GET", url)
   }
 
-  /// Posts JSON.
+  /// Sends JSON with POST, as `application/json`.
   public func post(_ url: String, json: String) async throws(HTTPError) -> HTTPResponse {
     try await send("POST", url, body: Array(json.utf8), type: "application/json")
   }
@@ -102,7 +102,7 @@ struct HTTPTarget: Sendable {
     let schemes = names.map { $0 + "://" }
     guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
       throw HTTPError(
-        reason: "\(url): only \(schemes.joined(separator: " and ")) URLs can be called")
+        reason: "\(url): only \(schemes.joined(separator: " and ")) URLs are supported")
     }
     isSecure = scheme != schemes.first
     // A fragment is not sent, and control characters would end the request line.

@@ -123,7 +123,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     guard memory.reserve(part.readableBytes) else {
-      refuse(503, "the bodies of other requests take all the memory for them; try again", context)
+      refuse(503, "the bodies of other requests use all the memory; try again", context)
       return
     }
     reservedBytes += part.readableBytes
@@ -167,7 +167,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private func admitted(_ response: HTTPResponse) -> HTTPResponse {
     guard memory.reserve(response.body.count, isAnswer: true) else {
       var refusal = HTTPResponse.refusal(
-        503, "other answers wait to be read, and take all the memory for them; try again")
+        503, "unread answers to other requests use all the memory; try again")
       refusal.headers.append(("Retry-After", "5"))
       return refusal
     }
@@ -321,7 +321,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The request then arrives as a plain request and is answered.
+    // A request that could not be upgraded arrives afterwards as a plain request, and is answered.
     if error is NIOWebSocketUpgradeError { return }
     guard error is HTTPParserError else {
       context.close(promise: nil)
@@ -380,8 +380,8 @@ final class HTTPMemory: Sendable {
   init(maximum: Int) { self.maximum = maximum }
 
   /// Reserves bytes; returns false if there is no room.
-  /// - Parameter isAnswer: whether small reservations always pass, and large ones if little else is
-  ///   reserved.
+  /// - Parameter isAnswer: whether the bytes belong to a response; if so, small reservations always
+  ///   pass, and large ones pass if little else is reserved.
   func reserve(_ count: Int, isAnswer: Bool = false) -> Bool {
     used.withLock { used in
       let isFree = isAnswer && (count <= HTTPMemory.smallBytes || used <= HTTPMemory.smallBytes)

@@ -12,10 +12,11 @@ public struct HTTPRequest: Sendable {
   public var headers: [(name: String, value: String)]
   /// The body, at most as long as the server's limit.
   public var body: [UInt8]
-  /// Whether the request has the server's token, as a bearer token or in its page's cookie.
+  /// Whether the request has the server's token: as a bearer token, in its page's cookie, or in the
+  /// query if the rules allow that.
   package var isAuthorized = false
 
-  /// Creates a request for tests of handlers.
+  /// Creates a request, splitting its target into path and query items.
   public init(
     method: String, target: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = []
@@ -64,7 +65,7 @@ public struct HTTPResponse: Sendable {
     HTTPResponse(status: status, json: encodedJSON(["error": sentence]))
   }
 
-  /// The body as text.
+  /// The body as UTF-8 text; invalid bytes are replaced.
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 

@@ -13,7 +13,7 @@ public final class HTTPServer: Sendable {
   /// Responds to a request; runs outside the network threads.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
-  /// A server's limits.
+  /// Limits that keep clients from exhausting the server.
   public struct Limits: Sendable {
     /// The longest body in bytes; longer bodies get status 413.
     public var bodyBytes = 1 << 20
@@ -29,7 +29,8 @@ public final class HTTPServer: Sendable {
     public var bodySeconds: Int64 = 30
     /// The time limit for the next request on a connection, in seconds.
     public var idleSeconds: Int64 = 60
-    /// The time limit for reading 256 KiB of a response, or the rest of it, in seconds.
+    /// The time limit within which a client must accept each 256 KiB of a response, or its last
+    /// part, in seconds.
     public var sendSeconds: Int64 = 60
     /// How many bytes of requests and responses all connections may hold; beyond that the status is
     /// 503.
@@ -155,17 +156,7 @@ public final class HTTPServer: Sendable {
   }
 
   /// Stops listening and closes all connections; responses in progress have two seconds.
-  public func shutdown() async {
-    try? await channel.close().get()
-    for connection in connections.closeAll() {
-      let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
-        connection.close(promise: nil)
-      }
-      connection.triggerUserOutboundEvent(HTTPExchange.Farewell(), promise: nil)
-      try? await connection.closeFuture.get()
-      limit.cancel()
-    }
-  }
+  public func shutdown() async { await connections.shutdown(channel) }
 }
 
 /// A failed HTTP exchange, with one sentence that says why.
@@ -201,7 +192,7 @@ extension NIOCore.SocketAddress {
 
 // MARK: - OpenConnections
 
-/// A server's connections, to limit and close them.
+/// A server's open connections, whose number is limited.
 ///
 /// If there are too many, the one that has waited longest for its client is closed: a client that
 /// opens hundreds and sends nothing loses its own and does not block other clients.
@@ -289,12 +280,22 @@ final class OpenConnections: Sendable {
     }
   }
 
-  /// Accepts no more connections and returns the open ones.
-  func closeAll() -> [any Channel] {
-    state.withLock { state in
+  /// Stops listening and closes all connections; responses in progress have two seconds.
+  func shutdown(_ listener: any Channel) async {
+    try? await listener.close().get()
+    let open = state.withLock { state in
       state.isClosed = true
       return state.entries.values.map(\.channel)
     }
+    // All have the same two seconds, however many they are.
+    for connection in open {
+      let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
+        connection.close(promise: nil)
+      }
+      connection.closeFuture.whenComplete { _ in limit.cancel() }
+      connection.triggerUserOutboundEvent(HTTPExchange.Farewell(), promise: nil)
+    }
+    for connection in open { try? await connection.closeFuture.get() }
   }
 }
 
@@ -332,7 +333,8 @@ final class AcceptRest: ChannelInboundHandler {
 }
 
 extension ServerBootstrap {
-  /// Returns a server of small messages, which pauses when no further connection can be accepted.
+  /// Creates a bootstrap for a server of small messages, which pauses while no further connection
+  /// can be accepted.
   static func accepting(_ notice: @escaping @Sendable (String) -> Void) -> ServerBootstrap {
     ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 512)

@@ -10,7 +10,7 @@ public struct SessionClient: Sendable {
   private let token: BearerToken?
   private let http: HTTPClient
 
-  /// Creates a client for an endpoint.
+  /// Creates a client for an endpoint, without sending a request.
   public init(
     _ kind: SessionProtocol, endpoint: String, token: BearerToken? = nil,
     http: HTTPClient = HTTPClient()
@@ -31,7 +31,7 @@ public struct SessionClient: Sendable {
     public var description: String
     /// Whether the server offers instead of answering (WHEP only).
     public var isCounterOffer = false
-    /// The server's ICE servers.
+    /// The STUN and TURN servers that the response names; empty if it names none.
     public var iceServers: [LinkedICEServer] = []
   }
 

@@ -55,7 +55,7 @@ package struct SessionRoutes: Sendable {
     if request.method == "OPTIONS" { return options(place) }
     guard place.methods.contains(request.method) else {
       var response = HTTPResponse.problem(
-        405, "\(request.path) takes \(place.methods.joined(separator: " or "))")
+        405, "\(request.path) supports \(place.methods.joined(separator: " or "))")
       response.headers.append(("Allow", (place.methods + ["OPTIONS"]).joined(separator: ", ")))
       return response
     }
@@ -92,7 +92,7 @@ package struct SessionRoutes: Sendable {
       return refusal
     }
     guard request.accepts(SessionRoutes.descriptionType) else {
-      return .problem(406, "an answer is \(SessionRoutes.descriptionType), which Accept excludes")
+      return .problem(406, "the answer is \(SessionRoutes.descriptionType), which Accept excludes")
     }
     let offer = try text(of: request)
     guard !offer.isEmpty else { throw CallRefusal(.badRequest, "the offer is empty") }

@@ -4,7 +4,7 @@ import SDP
 /// The HTTP interface of `retake record serve`: plain JSON, so that any peer can be scripted.
 ///
 ///     GET    /           the page
-///     POST   /offer      {sdp, type}, or also the id      → {id, sdp, type}
+///     POST   /offer      {sdp, type}, optionally the id   → {id, sdp, type}
 ///     POST   /mkoffer    nothing, or {id, iceRestart,
 ///                        add, stop, directions}           → {id, sdp, type}
 ///     POST   /answer     {id, sdp, type}                  → {}
@@ -17,11 +17,12 @@ import SDP
 ///     /whip, /whep       as in `SessionRoutes`
 ///
 /// A call's identifier cannot be guessed: a client that has it may read, change and end the call.
-/// Requests about all calls need the server's token.
+/// Requests about all calls need the server's token; without it, `/calls` lists none.
 ///
 /// An offer with a running call's id changes that call.
 ///
-/// Refusals are JSON objects whose `error` is one sentence.
+/// Refusals are JSON objects whose `error` is one sentence; those of WHIP and WHEP, and those for a
+/// missing token, are problem details (RFC 9457).
 public struct SignalingRoutes: Sendable {
   private let calls: any CallHandling
   private let page: String
@@ -39,7 +40,7 @@ public struct SignalingRoutes: Sendable {
     self.sessions = sessions
   }
 
-  /// Responds to a request.
+  /// Responds to a request about calls or sessions; any other path gets status 404.
   public func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let response = await sessions?.respond(to: request) { return response }
     let methods = methods(of: request.path)
@@ -49,7 +50,7 @@ public struct SignalingRoutes: Sendable {
     let method = request.method == "HEAD" ? "GET" : request.method
     guard methods.contains(method) || method == "OPTIONS" else {
       var response = HTTPResponse.refusal(
-        405, "\(request.path) takes \(methods.joined(separator: " or "))")
+        405, "\(request.path) supports \(methods.joined(separator: " or "))")
       response.headers.append(("Allow", methods.joined(separator: ", ")))
       return response
     }
@@ -81,7 +82,7 @@ public struct SignalingRoutes: Sendable {
       return HTTPResponse(json: try await calls.stats(call: id))
     case "/page":
       guard let id = request.query("id") else {
-        throw CallRefusal(.badRequest, "/page wants the id of a call, as in /page?id=ID")
+        throw CallRefusal(.badRequest, "/page needs the id of a call, as in /page?id=ID")
       }
       return HTTPResponse(page: try await calls.page(call: id))
     case "/calls":
@@ -117,13 +118,13 @@ public struct SignalingRoutes: Sendable {
     return HTTPResponse(json: "{}")
   }
 
-  /// Refuses a request about all calls that lacks the server's token; nil if it has the token.
+  /// Returns the refusal of a request about all calls; nil if the request has the server's token.
   private func refusal(of request: HTTPRequest) -> HTTPResponse? {
     guard !request.isAuthorized else { return nil }
     var response = HTTPResponse.problem(
       401,
-      "\(request.path) of all calls wants the token in the address that the recorder prints, as "
-        + "Authorization: Bearer TOKEN; \(request.path)?id=ID is about one call")
+      "\(request.path) for all calls needs the token from the address that the recorder prints, as "
+        + "Authorization: Bearer TOKEN; \(request.path)?id=ID is for one call")
     response.headers.append(("WWW-Authenticate", "Bearer realm=\"retake\""))
     return response
   }
@@ -134,7 +135,7 @@ public struct SignalingRoutes: Sendable {
       OfferBody.self, of: request, "{id, iceRestart, add, stop, directions}, or nothing")
     if let id = body.id { return try await calls.makeOffer(call: id, changing: body.changes) }
     guard body.changes == OfferChanges() else {
-      throw CallRefusal(.badRequest, "/mkoffer needs the id of the call that shall change")
+      throw CallRefusal(.badRequest, "/mkoffer needs the id of the call to change")
     }
     return try await calls.makeOffer()
   }
@@ -143,7 +144,7 @@ public struct SignalingRoutes: Sendable {
     throws(CallRefusal) -> Body
   {
     guard let body = decodedJSON(type, from: request.body) else {
-      throw CallRefusal(.badRequest, "\(request.path) wants a JSON object \(shape)")
+      throw CallRefusal(.badRequest, "\(request.path) needs a JSON object \(shape)")
     }
     return body
   }
@@ -164,7 +165,7 @@ extension HTTPResponse {
       ))
   }
 
-  /// Adds a delay after which to retry, if that helps (RFC 9110 section 10.2.3).
+  /// Adds a Retry-After field if a retry may succeed (RFC 9110 section 10.2.3).
   func retrying(_ refusal: CallRefusal) -> HTTPResponse {
     var response = self
     if refusal.kind == .busy { response.headers.append(("Retry-After", "5")) }
@@ -210,7 +211,7 @@ private struct DescriptionBody: Decodable {
   /// Refuses a description of another type; many clients state no type.
   func check(type wanted: String) throws(CallRefusal) {
     if let type, type != wanted {
-      throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
+      throw CallRefusal(.badRequest, "the type is \(type.prefix(20)), but \(wanted) is expected")
     }
     if sdp.isEmpty { throw CallRefusal(.badRequest, "the sdp is empty") }
     try CallRefusal.check(length: sdp)
@@ -253,10 +254,10 @@ private struct ByeBody: Decodable {
   var id: String
 }
 
-/// The page with which browsers call: HTML, style and JavaScript in one file that loads nothing.
+/// The page from which browsers call: HTML, style and JavaScript in one file that loads nothing.
 ///
 /// Scripts use `window.retake`: `await retake.call({seconds: 5})` returns `{connected, states,
-/// stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}` (or
+/// stats, ...}`. `#auto` or `?auto` calls immediately. With `{offerer: 'retake'}` (or
 /// `?offerer=retake`) the server offers and the browser answers.
 public let callPage =
   String(cString: cfiles_call_html())

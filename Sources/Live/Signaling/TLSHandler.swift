@@ -23,7 +23,7 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    // HTTP may start once the handshake is complete.
+    // Start the handshake; HTTP starts once it is complete.
     advance(context)
   }
 

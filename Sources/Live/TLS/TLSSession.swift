@@ -16,8 +16,9 @@ package enum TLSRole {
   /// Connects to a server by its name or address, which its certificate must contain (RFC 9110
   /// section 4.3.4).
   ///
-  /// Trusted authorities are the system's, which `SSL_CERT_FILE` replaces as for every program with
-  /// OpenSSL, or those in a file. The protocol, if any, is offered by its ALPN name (RFC 7301).
+  /// The trusted authorities are those in the file, or else the system's, which `SSL_CERT_FILE`
+  /// replaces as in every program that uses OpenSSL. The protocol, if any, is offered by its ALPN
+  /// name (RFC 7301).
   case client(host: String, authorities: String?, protocol: String?)
   case server(TLSIdentity)
 }
@@ -50,7 +51,7 @@ package final class TLSSession {
   package init(_ role: TLSRole) throws(TLSError) {
     ERR_clear_error()
     guard let context = SSL_CTX_new(TLS_method()) else {
-      throw TLSError(reason: "OpenSSL cannot make a TLS context")
+      throw TLSError(reason: "OpenSSL cannot create a TLS context")
     }
     guard let session = SSL_new(context), let input = BIO_new(BIO_s_mem()),
       let output = BIO_new(BIO_s_mem())
@@ -90,17 +91,17 @@ package final class TLSSession {
     var name = Array(host.utf8CString)
     SSL_ctrl(handle, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), &name)
     guard SSL_set1_host(handle, host) == 1 else {
-      throw TLSError(reason: "\(host) cannot be a name in a certificate")
+      throw TLSError(reason: "\(host) is not a valid host name for a certificate")
     }
   }
 
   private func prepare(_ identity: TLSIdentity) throws(TLSError) {
     guard SSL_use_certificate_chain_file(handle, identity.certificate) == 1 else {
-      throw TLSError(reason: "\(identity.certificate) holds no certificate in PEM")
+      throw TLSError(reason: "\(identity.certificate) contains no PEM certificate")
     }
     guard SSL_use_PrivateKey_file(handle, identity.key, SSL_FILETYPE_PEM) == 1 else {
       throw TLSError(
-        reason: "\(identity.key) holds no private key in PEM for \(identity.certificate)")
+        reason: "\(identity.key) contains no PEM private key for \(identity.certificate)")
     }
     SSL_set_accept_state(handle)
   }
@@ -139,7 +140,7 @@ package final class TLSSession {
     return .failed
   }
 
-  /// Encrypts bytes; returns false if the connection is not established.
+  /// Encrypts bytes; returns false if the connection is not established or is broken.
   package func write(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return true }
     ERR_clear_error()
@@ -154,7 +155,7 @@ package final class TLSSession {
     SSL_shutdown(handle)
   }
 
-  /// Returns and removes the bytes for the socket.
+  /// Removes and returns the bytes to write to the socket.
   package func drainOutput() -> [UInt8] {
     let waiting = BIO_ctrl_pending(output)
     guard waiting > 0 else { return [] }

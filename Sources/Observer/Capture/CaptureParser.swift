@@ -9,9 +9,9 @@ import Wire
 ///     parser.append(bytes)
 ///     while let record = try parser.next() { ... parser.bytes(frame.bytes) ... }
 ///
-/// Ranges in a record are valid until the next `append`. After an error, the parser throws it
-/// again. Damage after good records is not an error: the damaged record and what it hides are
-/// counted, and reading continues with the next recognizable record.
+/// Ranges in a record are valid until the next `append`. After an error, each call throws the same
+/// error again. Damage after good records is not an error: reading continues with the next
+/// recognizable record, and the damage and the bytes skipped because of it are counted.
 package struct CaptureParser: Sendable {
   /// The maximum length of a frame or block in bytes; longer ones count as damage.
   static let lengthMaximum = 16 << 20
@@ -84,7 +84,7 @@ package struct CaptureParser: Sendable {
     String(decoding: buffer[range], as: UTF8.self)
   }
 
-  /// The number of bytes in an incomplete record; at the end of a file, it was cut off.
+  /// The number of bytes in an incomplete record; a file that ends with it was cut off.
   package var waitingCount: Int { buffer.count - start }
 
   /// The number of records with times outside of 1823 to 2116; always 0 in pcap.
@@ -151,7 +151,7 @@ package struct CaptureParser: Sendable {
     switch format {
     case .pcap(let pcap): return try pcap.next(in: bytes, at: &start, offset: discarded)
     case .pcapng(var pcapng):
-      // Moved out during the change, so that its arrays are not copied.
+      // The format is moved out while it changes, so that its arrays are not copied.
       format = nil
       defer { format = .pcapng(pcapng) }
       return try pcapng.next(in: bytes, at: &start, offset: discarded)
@@ -301,7 +301,7 @@ struct PcapFormat: Sendable {
   /// Nanoseconds per unit of the fraction.
   private let unit: Int64
   private let recordLength: Int
-  /// The maximum frame length in bytes: the header's snap length, or what networks carry if that is
+  /// The maximum frame length in bytes: the header's snap length, or `usualMaximum` if that is
   /// larger.
   private let lengthMaximum: Int
   private static let usualMaximum = 262_144
@@ -395,7 +395,7 @@ package enum CaptureError: Error, Hashable, Sendable {
 }
 
 extension CaptureError: CustomStringConvertible {
-  /// One sentence, without the file's name.
+  /// The error in one sentence, without the file's name.
   package var description: String {
     switch self {
     case .notACapture: "it is neither a pcap nor a pcapng file"

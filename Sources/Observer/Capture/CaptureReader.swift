@@ -28,11 +28,11 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// Whether the capture contains only the beginning of it (snap length).
+  /// Whether the capture contains only the beginning of the datagram (snap length).
   package var isTruncated = false
   /// Whether offload had merged the datagram with others.
   package var wasJoined = false
-  /// The ECN field of the IP header; for a fragmented datagram, that of the last fragment.
+  /// The ECN field of the IP header; for a fragmented datagram, that of its fragments together.
   package var ecn = ECNMark.notCapable
 }
 
@@ -63,9 +63,9 @@ package enum CaptureEvent: Hashable, Sendable {
 ///     reader.append(chunk)
 ///     while let event = try reader.next() { ... reader.bytes(datagram.payload) ... }
 ///
-/// Any bytes are safe: damage to the file is an error with its offset, and malformed frames are
-/// counted and skipped. Checksums are ignored, because offload leaves them empty in sent packets,
-/// and damaged packets fail their authentication.
+/// Any bytes are safe: damage is an error with its offset if it precedes the first good record, and
+/// is otherwise counted and skipped, as malformed frames are. Checksums are ignored, because
+/// offload leaves them empty in sent packets, and damaged packets fail their authentication.
 package struct CaptureReader: Sendable {
   /// The maximum depth of nested tunnels.
   static let tunnelsMaximum = 8
@@ -110,7 +110,7 @@ package struct CaptureReader: Sendable {
   /// The number of bytes in an incomplete record at the end of the file.
   package var waitingCount: Int { parser.waitingCount }
 
-  /// Whether the format can contain secrets, which pcap cannot.
+  /// Whether the file can contain secrets, as pcapng can and pcap cannot.
   package var mayBringKeys: Bool { parser.isPcapng }
 
   package var isRecognised: Bool { parser.isRecognised }
@@ -198,9 +198,11 @@ package struct CaptureReader: Sendable {
       return readTransport(header, payload, place.part(header.payload), now, tunnels)
     }
     guard let whole = fragments.add(header, payload, at: now, &counters) else { return }
-    let place = PayloadPlace.assembled(assembled.count..<assembled.count + whole.count)
-    assembled += whole
-    readTransport(header, whole.span.bytes, place, now, tunnels)
+    let place = PayloadPlace.assembled(assembled.count..<assembled.count + whole.bytes.count)
+    assembled += whole.bytes
+    var joined = header
+    joined.ecn = whole.ecn
+    readTransport(joined, whole.bytes.span.bytes, place, now, tunnels)
   }
 
   private mutating func readTransport(
@@ -337,7 +339,8 @@ package struct CaptureCounters: Hashable, Sendable {
   package var fragments: UInt64 = 0
   /// Datagrams reassembled from fragments.
   package var reassembled: UInt64 = 0
-  /// Fragments of datagrams that stayed incomplete, overlapped, or exceeded the limits.
+  /// Fragments that were repeated or malformed, or whose datagrams stayed incomplete, had
+  /// overlapping parts, or were too long or too many.
   package var fragmentsDropped: UInt64 = 0
   /// Packets captured more than once: on another interface, or on a mirror port.
   package var duplicates: UInt64 = 0

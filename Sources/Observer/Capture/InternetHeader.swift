@@ -43,7 +43,7 @@ struct InternetHeader {
     guard range.count >= 20 else { return nil }
     let headerLength = Int(bytes.byte(at: start) & 15) * 4
     guard headerLength >= 20, headerLength <= range.count else { return nil }
-    // Segmentation offload may leave the length empty; the frame's length then counts.
+    // Segmentation offload may leave the length empty; the frame then determines it.
     let stated = Int(bytes.uint16(at: start + 2))
     let length = stated == 0 ? range.count : stated
     guard length >= headerLength else { return nil }
@@ -66,8 +66,8 @@ struct InternetHeader {
     }
   }
 
-  /// Returns whether the bytes can only be an IP packet: the lengths match, and in IPv4 the
-  /// checksum too.
+  /// Returns whether the bytes can only be an IP packet: in IPv4 the header's checksum is right, in
+  /// IPv6 the length.
   ///
   /// Ethernet pads frames shorter than 60 bytes.
   static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {
@@ -166,6 +166,7 @@ struct FragmentStore: Sendable {
     var pieces: [(offset: Int, bytes: [UInt8])] = []
     var received = 0
     var total: Int?
+    var ecn: ECNMark
 
     enum Outcome {
       case added
@@ -194,7 +195,15 @@ struct FragmentStore: Sendable {
       pieces.insert((begin, [UInt8](payload)), at: after)
       received += payload.byteCount
       total = newTotal
+      join(header.ecn)
       return .added
+    }
+
+    /// A router that marked one fragment marked the datagram; otherwise fragments that differ say
+    /// nothing (RFC 3168 section 5.3).
+    private mutating func join(_ mark: ECNMark) {
+      guard mark != ecn, ecn != .congestionExperienced else { return }
+      ecn = mark == .congestionExperienced ? mark : .notCapable
     }
 
     /// Returns the index of the first fragment at or after an offset.
@@ -214,15 +223,15 @@ struct FragmentStore: Sendable {
   private var waiting: [Datagram] = []
   private var held = 0
 
-  /// The number of buffered bytes.
   var heldBytes: Int { held }
 
   init() {}
 
-  /// Adds a fragment; returns the payload if the datagram is now complete.
+  /// Adds a fragment; returns the payload and its ECN mark if the datagram is complete, otherwise
+  /// nil.
   mutating func add(
     _ header: InternetHeader, _ payload: RawSpan, at now: Int64, _ counters: inout CaptureCounters
-  ) -> [UInt8]? {
+  ) -> (bytes: [UInt8], ecn: ECNMark)? {
     counters.fragments += 1
     while let first = waiting.first, now - first.began > Self.patience {
       drop(0, &counters)
@@ -238,7 +247,7 @@ struct FragmentStore: Sendable {
       source: header.source, destination: header.destination,
       identification: header.identification, transport: header.transport)
     var index = waiting.firstIndex { $0.key == key } ?? waiting.count
-    if index == waiting.count { waiting.append(Datagram(key: key, began: now)) }
+    if index == waiting.count { waiting.append(Datagram(key: key, began: now, ecn: header.ecn)) }
     switch waiting[index].add(header, payload) {
     case .again:
       counters.fragmentsDropped += 1
@@ -254,7 +263,8 @@ struct FragmentStore: Sendable {
     if waiting[index].received == waiting[index].total {
       counters.reassembled += 1
       held -= waiting[index].received
-      return waiting.remove(at: index).pieces.flatMap(\.bytes)
+      let whole = waiting.remove(at: index)
+      return (whole.pieces.flatMap(\.bytes), whole.ecn)
     }
     while waiting.count > Self.datagramsMaximum || held > Self.bytesMaximum {
       drop(0, &counters)
@@ -285,7 +295,7 @@ extension RawSpan {
     return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
-  /// Returns the first offset in a range at which a byte occurs.
+  /// Returns the first offset in a range at which a byte occurs; nil if it does not occur.
   @inline(__always)
   func place(of byte: UInt8, from begin: Int, to end: Int) -> Int? {
     var place = begin

@@ -50,7 +50,7 @@ enum LinkLayer {
     case .packetFilterLog: packetFilterLog(frame, range)
     case .ppp, .pppInHDLC: serial(frame, range, depth)
     case .pppWithDirection: serial(frame, range.dropFirst(1), depth)
-    // The direction replaces the address.
+    // A direction byte replaces the address.
     case .pppOfDaemon: PointToPoint.content(frame, range.dropFirst(2), depth + 1)
     case .pppoe: PointToPoint.session(frame, range, depth + 1)
     case .ciscoHDLC: typed(frame, range, typeAt: 2, bodyAt: 4, depth)
@@ -78,7 +78,7 @@ enum LinkLayer {
       depth)
   }
 
-  /// Parses what follows an EtherType, or the length in its place (802.3).
+  /// Parses the bytes after an EtherType, or after the length in its place (802.3).
   static func content(of frame: RawSpan, in range: Range<Int>, type: UInt16, _ depth: Int)
     -> Content
   {
@@ -128,7 +128,7 @@ enum LinkLayer {
     case 0xaaaa03:
       guard range.count >= 8 else { return .malformed }
       let organization = frame.uint32(at: range.lowerBound + 2) & 0xff_ffff
-      // RFC 1042, and how bridges translate it (802.1H).
+      // The codes of RFC 1042 and of its translation by bridges (802.1H) precede an EtherType.
       guard organization == 0 || organization == 0xf8 else { return .unread(.logicalLink) }
       let type = frame.uint16(at: range.lowerBound + 6)
       guard type > 1500 else { return .unread(.etherType(type)) }
@@ -207,7 +207,7 @@ enum PointToPoint {
     switch number {
     case 0x21, 0x57: return .ip(rest)
     case 0x281, 0x283: return LabelStack.content(frame, rest, depth + 1)
-    // Bridging: flags and the type of network, which is Ethernet (RFC 3518 section 4.2).
+    // Bridging has flags and a type, 1 for Ethernet, before the frame (RFC 3518 section 4.2).
     case 0x31 where rest.count >= 2 && frame.byte(at: rest.lowerBound + 1) == 1:
       return LinkLayer.ethernet(frame, rest.dropFirst(2), depth + 1)
     default: return .unread(.pointToPoint(number))
@@ -215,7 +215,7 @@ enum PointToPoint {
   }
 }
 
-/// MPLS (RFC 3032): labels, then whatever both ends of the path agreed on.
+/// MPLS (RFC 3032): labels, followed by a payload of any protocol.
 enum LabelStack {
   private static let labelsMaximum = 16
 
@@ -232,8 +232,9 @@ enum LabelStack {
 
   /// Parses the payload, which has no type field.
   ///
-  /// IP begins with its version (RFC 4928 section 3), a pseudowire with a control word whose first
-  /// four bits are zero (RFC 4385 section 3), or with an Ethernet address, which may have any bits.
+  /// IP begins with its version (RFC 4928 section 3). A pseudowire begins with a control word whose
+  /// first four bits are zero (RFC 4385 section 3), or directly with an Ethernet address, which may
+  /// have any bits.
   private static func payload(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {

@@ -25,13 +25,13 @@ enum OffloadSplit {
   }
 
   /// Returns the size of merged RTP packets if the first two belong to one stream and have
-  /// consecutive numbers: 48 bits must match.
+  /// consecutive numbers: 48 bits must match; nil otherwise.
   private static func packetSize(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     let count = payload.byteCount
     let first = payload.byte(at: 0) & 0xc0
     let number = payload.uint16(at: 2)
     let source = unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt32.self)
-    // The SSRC is in bytes 9 to 12.
+    // The SSRC is at offset 8, and a packet has at least 13 bytes.
     var from = 21
     while let found = payload.place(of: payload.byte(at: 8), from: from, to: count - 3) {
       let size = found - 8
@@ -46,13 +46,14 @@ enum OffloadSplit {
     return nil
   }
 
-  /// Returns the size of an RTP or RTCP packet followed by a packet from another stream.
+  /// Returns the size of an RTP or RTCP packet followed by a packet from another stream; nil if
+  /// there is none.
   private static func sizeBeforeStream(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     sources.place(in: payload, from: 13) { isChain(payload, $0, sources) }
   }
 
-  /// Returns whether a payload consists of datagrams of the given size: each but the first is the
-  /// next packet of its stream, or the last one is a message of another kind.
+  /// Returns whether a payload consists of datagrams of the given size: each one after the first
+  /// must continue a stream, except that the last may be a message of another kind.
   private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
     let first = payload.byte(at: 0) & 0xc0
     let source = payload.uint32(at: 8)
@@ -71,8 +72,9 @@ enum OffloadSplit {
     return true
   }
 
-  /// Returns the size of merged STUN messages: each states its length, and must be the last or be
-  /// followed by another.
+  /// Returns the common size of merged STUN messages; nil if the payload is anything else.
+  ///
+  /// The last message may be shorter or a packet of another kind.
   private static func messageSize(_ payload: RawSpan) -> Int? {
     let size = 20 + Int(payload.uint16(at: 2))
     guard size < payload.byteCount else { return nil }
@@ -94,7 +96,8 @@ enum OffloadSplit {
 
   // MARK: Last message of another kind
 
-  /// Returns the size of an RTP or RTCP packet followed by one shorter message of another kind.
+  /// Returns the size of an RTP or RTCP packet followed by one shorter message of another kind; nil
+  /// if there is none.
   private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
     let count = payload.byteCount
     // RTCP after RTCP is a compound (RFC 3550 section 6.1).
@@ -113,9 +116,11 @@ enum OffloadSplit {
     return nil
   }
 
-  /// Returns whether DTLS 1.2, STUN or an RTP packet with header extensions may begin at one of
-  /// eight offsets: by the version in the second and third byte, by two bytes of the magic cookie
-  /// from the fifth on, or by the extension profile.
+  /// Returns whether a DTLS 1.2 record, a STUN message or an RTP packet with header extensions may
+  /// begin at one of eight offsets.
+  ///
+  /// It looks for the DTLS version in the second and third byte, for two bytes of the magic cookie
+  /// from the fifth byte on, and for the extension profile.
   private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
     let version =
       payload.eight(from: place + 1, holding: 0xfe) & payload.eight(from: place + 2, holding: 0xfd)
@@ -172,7 +177,6 @@ enum OffloadSplit {
     return place == end && elements > 0
   }
 
-  /// Returns whether the rest of a payload may be an RTP packet.
   private static func isRTP(_ payload: RawSpan, _ offset: Int) -> Bool {
     guard payload.byteCount - offset >= 12 else { return false }
     let kind = DatagramClass(first: payload.byte(at: offset), second: payload.byte(at: offset + 1))
@@ -189,7 +193,8 @@ enum OffloadSplit {
     place >= 24 && payload.uint32(at: place) & 0xfffe_0000 == 0x8000_0000
   }
 
-  /// Returns the size of DTLS datagrams followed by an RTP, RTCP or STUN message.
+  /// Returns the size of DTLS datagrams followed by an RTP, RTCP or STUN message; nil if there are
+  /// none.
   private static func recordsSize(_ payload: RawSpan) -> Int? {
     let end = endOfRecords(payload, 0)
     let rest = payload.byteCount - end
@@ -231,7 +236,7 @@ struct FlowSources {
   /// The maximum number of sources; further ones are probably spoofed, and replace the earlier ones
   /// in turn.
   private static let sourcesMaximum = 8
-  /// The maximum number of packets that may be missing between two captured packets of a source.
+  /// Fewer packets than this may be missing between two captured packets of a source.
   private static let missedMaximum: UInt16 = 64
 
   private var followed: [Source] = []
@@ -265,14 +270,14 @@ struct FlowSources {
   }
 
   /// Returns the first offset that `accepts` allows and at which a packet continues a known source
-  /// other than the first packet's.
+  /// other than the first packet's; nil if there is none.
   func place(
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {
     var first: Int?
     for source in followed where source.ssrc != payload.uint32(at: 8) {
       let byte = UInt8(truncatingIfNeeded: source.ssrc >> 24)
-      // The SSRC is in bytes 9 to 12.
+      // The SSRC is at offset 8.
       var from = begin + 8
       while let found = payload.place(
         of: byte, from: from, to: (first ?? payload.byteCount) - 3)
@@ -330,12 +335,11 @@ struct FlowTable {
 /// Detects packets that were captured more than once: on `any`, on a mirror port, or on several
 /// interfaces that they passed.
 ///
-/// Duplicates have the same addresses, identification and contents; fields that hops and links
-/// change (hop limit, tags) are ignored, and so are checksums, because a system captures its own
-/// packets without them if its network card computes them. If IP has no identification, only
-/// packets within two milliseconds are duplicates, since an application may send the same bytes
-/// again. RTP packets are numbered, so an identical one within ten milliseconds was captured twice,
-/// on one interface or on two.
+/// Duplicates have the same addresses, identification and contents. Fields that hops and links
+/// change (hop limit, tags) are ignored. So are checksums, which a system's own packets lack if its
+/// network card computes them. If IP has no identification, only packets within two milliseconds
+/// are duplicates, since an application may send the same bytes again. RTP packets are numbered, so
+/// an identical one within ten milliseconds was captured twice, on one interface or on two.
 struct DuplicateFilter: Sendable {
   /// The number of places in the hash table, where a newer packet may replace an older one.
   private static let places = 1 << 14
@@ -368,7 +372,8 @@ struct DuplicateFilter: Sendable {
     return false
   }
 
-  /// Returns the checksum's range in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
+  /// Returns the checksum's range in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1);
+  /// nil for other contents.
   private static func checksum(of header: InternetHeader) -> Range<Int>? {
     guard header.fragmentOffset == 0 else { return nil }
     switch TransportProtocol(rawValue: header.transport) {

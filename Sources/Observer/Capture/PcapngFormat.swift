@@ -63,7 +63,6 @@ struct PcapngFormat: Sendable {
   private var reported: UInt64 = 0
   private static let reportedMaximum = UInt64(Int64.max)
 
-  /// The number of records with times outside of 1823 to 2116.
   var recordsOutsideOfTime: UInt64 { times.outside }
 
   /// Returns the next record at or after an offset; nil if its block is incomplete.
@@ -110,8 +109,10 @@ struct PcapngFormat: Sendable {
   /// The maximum block length that the search after damage accepts, in bytes.
   private static let soughtMaximum = 1 << 20
 
-  /// Advances to the next plausible block, one of a known type with equal lengths at both ends, or
-  /// to the end of the bytes; returns whether it found one.
+  /// Advances to the next plausible block, to one that may be incomplete, or to the end of the
+  /// bytes; returns whether it found a complete one.
+  ///
+  /// A plausible block has a known type and equal lengths at both ends.
   func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
     while bytes.byteCount - start >= 12 {
       if mayBegin(in: bytes, at: start) {
@@ -135,7 +136,8 @@ struct PcapngFormat: Sendable {
     return length >= 16 && length % 4 == 0 && length <= Self.soughtMaximum
   }
 
-  /// Returns the frames lost since the last report; the sum of all reports fits into an Int64.
+  /// Returns the frames lost since the last report, or nil if there are none; the sum of all
+  /// reports fits into an Int64.
   private mutating func nextDropReport() -> UInt64? {
     let lost = min(dropped, Self.reportedMaximum - reported)
     dropped = 0
@@ -143,7 +145,7 @@ struct PcapngFormat: Sendable {
     return lost > 0 ? lost : nil
   }
 
-  /// Begins a section (section 4.1), which may change the byte order.
+  /// Reads the byte order of a section (section 4.1), which may differ from the previous section's.
   private mutating func readByteOrder(_ bytes: RawSpan, at start: Int, _ offset: Int)
     throws(CaptureError)
   {
@@ -208,7 +210,7 @@ struct PcapngFormat: Sendable {
     interfaces.append(interface)
   }
 
-  /// Parses an Enhanced Packet Block (section 4.3).
+  /// Parses an Enhanced Packet Block (section 4.3); nil if the interface has decrypted copies.
   private mutating func enhancedPacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord?
   {
@@ -383,8 +385,8 @@ extension RawSpan {
 /// All capture times pass through here. pcapng allows any date (even years of twelve digits),
 /// damaged files contain random ones, and takes use 64-bit nanoseconds since 1970. A record outside
 /// of `range` is timed from the previous record; if that one was outside too, their distance is
-/// kept. A capture from the year 2500 thus keeps its order and distances, and its take begins in
-/// 1970. Such records are counted.
+/// kept. A capture from the year 2500 thus keeps its order and distances, but its take begins in
+/// 1970; such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.
   static let range = -(Int64(1) << 62)...(Int64(1) << 62) - 1

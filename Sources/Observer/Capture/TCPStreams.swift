@@ -6,7 +6,7 @@ import Wire
 /// continues after a gap of known length.
 struct TCPStreams: Sendable {
   static let streamsMaximum = 4096
-  /// The limits of waiting bytes, per stream and in total.
+  /// Limits on waiting bytes, per stream and in total.
   static let waitingMaximum = 256 << 10
   static let heldMaximum = 16 << 20
   private static let patience: Int64 = 3_000_000_000

@@ -5,7 +5,7 @@ enum Tunnel {
   /// The IP protocol numbers of tunnels.
   static let protocols: Set<UInt8> = [4, 41, 47, 94, 97, 137]
 
-  /// Returns the contents of an IP payload whose protocol is a tunnel; nil for others.
+  /// Returns the contents of an IP payload whose protocol is a tunnel; nil for other protocols.
   static func content(of payload: RawSpan, protocol number: UInt8) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     switch number {
@@ -47,7 +47,7 @@ enum Tunnel {
 
   /// Returns the contents if they parse as the announced packet; nil otherwise.
   ///
-  /// - Parameter isCertain: whether lengths and checksum must prove the packet.
+  /// - Parameter isCertain: whether the checksum (IPv4) or the length (IPv6) must prove the packet.
   static func checked(
     _ content: LinkLayer.Content, _ payload: RawSpan, isCertain: Bool = false
   ) -> LinkLayer.Content? {
@@ -60,7 +60,7 @@ enum Tunnel {
       return isPacket ? content : nil
     case .several(let parts):
       return parts.allSatisfy { checked($0, payload, isCertain: isCertain) != nil } ? content : nil
-    // ARP in a virtual network, for example.
+    // A virtual network also carries other protocols, such as ARP.
     case .unread(let layer): return layer.isNamed && !isCertain ? content : nil
     case .malformed: return nil
     }
@@ -119,10 +119,10 @@ enum GenericRouting {
   }
 }
 
-/// Virtual networks over UDP.
+/// Parses virtual networks over UDP: VXLAN and GENEVE.
 enum NetworkOverlay {
   /// Parses VXLAN (RFC 7348), including group policy and the generic extension
-  /// (draft-ietf-nvo3-vxlan-gpe).
+  /// (draft-ietf-nvo3-vxlan-gpe); nil if the payload is not VXLAN.
   static func extensible(_ payload: RawSpan, isAnyPort: Bool) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     guard range.count >= 8, payload.byte(at: 7) == 0 else { return nil }
@@ -144,7 +144,8 @@ enum NetworkOverlay {
     }
   }
 
-  /// Parses GENEVE (RFC 8926), whose option length counts 32-bit words.
+  /// Parses GENEVE (RFC 8926), whose option length counts 32-bit words; nil if the payload is not
+  /// GENEVE.
   static func generic(_ payload: RawSpan) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     guard range.count >= 8, payload.byte(at: 0) & 0xc0 == 0, payload.byte(at: 1) & 0x3f == 0,
@@ -165,7 +166,7 @@ enum MobileCore {
 
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
-    // Version 1 of GTP (not GTP'), and no reserved bit set.
+    // The header must have version 1 of GTP (not GTP') and no reserved bit set.
     guard range.count >= 8, payload.byte(at: 0) & 0xf8 == 0x30,
       payload.byte(at: 1) == userPacket
     else { return nil }
@@ -197,7 +198,7 @@ enum MobileCore {
 enum LayerTwoTunnel {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     let flags = payload.uint16(at: 0)
-    // Version 2, not a control message, and no reserved bit set.
+    // The header must have version 2 and no reserved bit set, and not be that of a control message.
     guard flags & 0x8000 == 0, flags & 0x34ff == 2 else { return nil }
     var length = 2
     var end = payload.byteCount
@@ -222,7 +223,7 @@ enum LayerTwoTunnel {
 /// Frames with tags from MikroTik's sniffer (TZSP).
 enum MirroredFrame {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
-    // Version 1, a received frame.
+    // The header must have version 1 and type 0, a received frame.
     guard payload.uint16(at: 0) == 0x0100 else { return nil }
     let links: [UInt16: LinkType] = [
       1: .ethernet, 18: .wireless, 119: .wirelessPrism, 127: .wirelessAVS,

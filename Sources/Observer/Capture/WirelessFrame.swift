@@ -2,7 +2,7 @@ import Wire
 
 /// 802.11 frames (IEEE 802.11-2020 section 9.2), and the headers before them.
 enum WirelessFrame {
-  /// Finds the contents of an 802.11 frame.
+  /// Finds the contents of an 802.11 frame, after any header that the capturing system added.
   static func content(_ frame: RawSpan, _ range: Range<Int>, _ type: LinkType, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -42,12 +42,12 @@ enum WirelessFrame {
     let present = frame.byte(at: header.lowerBound + 4)
     var flags: UInt8 = 0
     if present & 2 != 0 {
-      // A time of eight bytes, aligned to eight, precedes the flags.
+      // A time of eight bytes, aligned to eight bytes, precedes the flags.
       var offset = 4 + 4 * words
       if present & 1 != 0 { offset = (offset + 7) & ~7 + 8 }
       if offset < header.count { flags = frame.byte(at: header.lowerBound + offset) }
     }
-    // The checksum is wrong; the sender repeats the frame.
+    // The flag marks a wrong checksum; the sender repeats such a frame.
     guard flags & 0x40 == 0 else { return .malformed }
     var body = range.dropFirst(length)
     if flags & 0x10 != 0 { body = body.dropLast(4) }
@@ -67,14 +67,15 @@ enum WirelessFrame {
 
   /// Parses a frame starting at its control field.
   ///
-  /// - Parameter isPadded: whether the header is padded to a multiple of four, as some cards do.
+  /// - Parameter isPadded: whether the header is padded to a multiple of four bytes, as some cards
+  ///   do.
   private static func data(
     _ frame: RawSpan, _ range: Range<Int>, _ depth: Int, isPadded: Bool = false
   ) -> LinkLayer.Content {
     guard range.count >= 2 else { return .malformed }
     let (kind, flags) = (frame.byte(at: range.lowerBound), frame.byte(at: range.lowerBound + 1))
     guard kind & 3 == 0 else { return .malformed }
-    // Data, excluding subtypes without data.
+    // Only data frames are parsed, excluding subtypes without data.
     guard kind & 0x0c == 0x08, kind & 0x40 == 0 else { return .unread(.wirelessControl) }
     let hasQuality = kind & 0x80 != 0
     var length = 24
@@ -104,7 +105,7 @@ enum WirelessFrame {
     return head.count >= 8 && frame.uint32(at: head.lowerBound) == 0xaaaa_0300
   }
 
-  /// Parses several packets in one frame (A-MSDU, section 9.3.2.2), each aligned to four.
+  /// Parses several packets in one frame (A-MSDU, section 9.3.2.2), each aligned to four bytes.
   private static func aggregate(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -285,10 +286,11 @@ package enum UnreadLayer: Hashable, Sendable {
 package struct UnreadLayers: Hashable, Sendable {
   /// Each layer with its number of packets, in order of first appearance.
   package private(set) var counts: [(layer: UnreadLayer, packets: UInt64)] = []
-  /// Packets in layers beyond the limit: a damaged capture may have 65,536 different ones.
+  /// Packets in layers that are not counted separately: a damaged capture may have 65,536 different
+  /// ones.
   package private(set) var further: UInt64 = 0
 
-  /// The maximum number of distinct layers.
+  /// The maximum number of layers that are counted separately.
   private static let layersMaximum = 32
 
   mutating func count(_ layer: UnreadLayer) {

@@ -170,8 +170,8 @@ struct UnifiedRecord: Sendable {
   /// Returns whether a record with this first byte has this format.
   static func matches(_ first: UInt8) -> Bool { first & 0xe0 == 0x20 }
 
-  /// Reads the record at an offset and advances; returns nil if it cannot be parsed: only the ends
-  /// know the length of connection ids.
+  /// Reads the record at an offset and advances; returns nil if it is malformed or has a connection
+  /// id, whose length only the ends know.
   static func read(_ bytes: RawSpan, at offset: inout Int) -> UnifiedRecord? {
     guard offset < bytes.byteCount else { return nil }
     let first = bytes.byte(at: offset)
@@ -219,7 +219,8 @@ struct EpochProtection: Sendable {
     return (type, text)
   }
 
-  /// Encrypts a text with type and padding under a decrypted record's number.
+  /// Encrypts a text that includes its type and padding, under a decrypted record's number; nil if
+  /// OpenSSL fails.
   func seal(_ text: [UInt8], _ opened: Opened, number range: Range<Int>) -> [UInt8]? {
     guard
       let made = cipher.seal(
@@ -355,7 +356,8 @@ package struct RecordResealing: Sendable {
 }
 
 extension LoggedSecrets {
-  /// Returns both sides' SRTP keys with salts of a DTLS 1.3 association (RFC 5764 section 4.2).
+  /// Returns both sides' SRTP keys with salts of a DTLS 1.3 association (RFC 5764 section 4.2); nil
+  /// if the profile is not supported or a secret is missing.
   package func srtpKeys(
     _ profile: SRTPProfile, _ suite: CipherSuite
   ) -> (client: [UInt8], server: [UInt8])? {

@@ -8,7 +8,7 @@ package struct DTLSFacts: Hashable, Sendable {
   package var client: Int
   package var clientRandom: [UInt8]
   package var serverRandom: [UInt8]?
-  /// As on the wire: 0xFEFD for 1.2, 0xFEFC for 1.3.
+  /// The version as on the wire: 0xFEFD for 1.2, 0xFEFC for 1.3; nil until it is seen.
   package var version: UInt16?
   package var cipherSuite: CipherSuite?
   /// The profiles that the client offers, in order of preference.
@@ -32,7 +32,7 @@ package struct DTLSFacts: Hashable, Sendable {
 /// supported; most of a 1.3 handshake (RFC 9147) is encrypted, and the logged secrets decrypt it.
 /// Datagrams may be lost, duplicated and reordered.
 package struct DTLSFollower: Sendable {
-  /// A change in what is known about the association, or data and alerts that it carried.
+  /// A new fact about the association, or data and alerts that it carried.
   package enum Event: Hashable, Sendable {
     /// The association began, or a fact about it became known.
     case facts(DTLSFacts)
@@ -53,7 +53,7 @@ package struct DTLSFollower: Sendable {
     static let applicationData: UInt8 = 23
   }
 
-  /// The limits of protected records that wait for keys: their number and bytes.
+  /// Limits on protected records that wait for keys: their number and bytes.
   private static let waitingMaximum = 512
   private static let waitingBytesMaximum = 1 << 20
 
@@ -213,18 +213,23 @@ package struct DTLSFollower: Sendable {
     if let known = facts?.clientRandom, let hello = DTLSFollower.firstClientHello(text),
       hello != known
     {
-      let dropped = droppedRecords
+      let earlier = self
       self = DTLSFollower()
-      droppedRecords = dropped
+      (sealedRecords, droppedRecords) = (earlier.sealedRecords, earlier.droppedRecords)
+      openedRecords = earlier.openedRecords
+      // Records that still waited for the earlier association's keys can no longer be opened.
+      lostData = earlier.unopenedData
     }
     for message in assemblers[end].add(text.span.bytes) {
       read(message, from: end, log, &events)
     }
   }
 
-  /// Returns the random of a ClientHello that begins an association, complete or fragmented.
+  /// Returns the random of a ClientHello that begins an association, complete or fragmented; nil
+  /// for other messages.
   private static func firstClientHello(_ text: [UInt8]) -> [UInt8]? {
-    // Type, length, sequence number, fragment offset and length; then version and random.
+    // The header consists of type, length, sequence number, fragment offset and fragment length;
+    // the version and the random follow it.
     guard text.count >= 12 + 34, text[0] == 1, text[4] == 0, text[5] == 0,
       text[6..<9].allSatisfy({ $0 == 0 })
     else { return nil }
@@ -301,7 +306,8 @@ package struct DTLSFollower: Sendable {
     events.append(.srtpKeys(profile, pair))
   }
 
-  /// Returns both ends' SRTP keys with salts, if the log has the secrets (RFC 5764 section 4.2).
+  /// Returns both ends' SRTP keys with salts, or nil if the log lacks the secrets (RFC 5764 section
+  /// 4.2).
   ///
   /// If the server's choice was not seen, try each of `offeredProfiles`.
   package func srtpKeys(_ profile: SRTPProfile, _ log: NSSKeyLog) -> [[UInt8]]? {
@@ -329,7 +335,8 @@ package struct ClientHelloReader: Sendable {
 
   package init() {}
 
-  /// Reads the client's next datagram; returns nil until its ClientHello is complete.
+  /// Reads the client's next datagram; returns whether the ClientHello offers SRTP, or nil until it
+  /// is complete.
   package mutating func offersSRTP(_ datagram: RawSpan) -> Bool? {
     var offset = 0
     while let record = DTLSRecord.read(datagram, at: &offset) {

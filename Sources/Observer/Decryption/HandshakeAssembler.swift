@@ -186,7 +186,8 @@ struct Hello: Sendable {
       var value = ByteReader(try list.span(Int(try list.uint16())))
       switch type {
       case Extension.useSRTP:
-        // A list of profiles, then an MKI, which WebRTC leaves empty (RFC 5764 section 4.1.1).
+        // The value is a list of profiles and an MKI, which WebRTC leaves empty (RFC 5764 section
+        // 4.1.1).
         var profiles = ByteReader(try value.span(Int(try value.uint16())))
         while profiles.remaining >= 2 {
           self.profiles.append(SRTPProfile(rawValue: try profiles.uint16()))

@@ -27,7 +27,7 @@ package struct LoggedSecrets: Hashable, Sendable {
     entries.first { $0.label == label }?.secret
   }
 
-  /// Adds a secret; returns false if it is known or over the limit.
+  /// Adds a secret; returns false if it is already known or there are too many.
   mutating func add(_ label: SecretLabel, _ secret: [UInt8]) -> Bool {
     guard self[label] == nil, entries.count < Self.entriesMaximum else { return false }
     entries.append((label, secret))
@@ -53,7 +53,7 @@ package struct NSSKeyLog: Sendable {
   private var waiting: [UInt8] = []
   private var isPassingOver = false
 
-  /// The number of lines that are invalid or over the limits.
+  /// The number of lines that are invalid or too long, or that belong to too many associations.
   package private(set) var refusedLines = 0
 
   package init() {}
@@ -61,7 +61,7 @@ package struct NSSKeyLog: Sendable {
   /// The number of associations with secrets.
   package var count: Int { known.count }
 
-  /// Returns the secrets of the association with this client random.
+  /// Returns the secrets of the association with this client random; nil if there are none.
   package func secrets(of clientRandom: [UInt8]) -> LoggedSecrets? { known[clientRandom] }
 
   /// Adds bytes of the log; returns the client randoms that have new secrets.
@@ -81,7 +81,8 @@ package struct NSSKeyLog: Sendable {
     return news
   }
 
-  /// Parses the last line even if it is not terminated.
+  /// Parses the last line even if it is not terminated; returns the client randoms that have new
+  /// secrets.
   package mutating func finish() -> [[UInt8]] {
     var news: [[UInt8]] = []
     endLine(&news)
@@ -167,7 +168,7 @@ extension SRTPKey {
     var identifier: [UInt8] = []
     if let bar = rest.firstIndex(of: "|") {
       guard let found = SRTPKey.identifier(rest[rest.index(after: bar)...]) else {
-        throw SRTPKeyError(reason: "after | a key's identifier has the form MKI:LENGTH, as in 1:4")
+        throw SRTPKeyError(reason: "a key's identifier after | has the form MKI:LENGTH, as in 1:4")
       }
       identifier = found
       rest = rest[..<bar]
@@ -177,7 +178,7 @@ extension SRTPKey {
       let name = String(rest[..<colon])
       guard let suite = SRTPSuite(rawValue: name) else {
         let names = SRTPSuite.allCases.map(\.rawValue).joined(separator: ", ")
-        throw SRTPKeyError(reason: "\(name) is none of \(names)")
+        throw SRTPKeyError(reason: "\(name) is not one of \(names)")
       }
       suites = [suite]
       rest = rest[rest.index(after: colon)...]
@@ -189,7 +190,8 @@ extension SRTPKey {
     self.init(scope: scope, suites: found.suites, bytes: found.bytes, identifier: identifier)
   }
 
-  /// Parses `MKI:LENGTH` into the bytes that packets contain (RFC 4568 section 6.1).
+  /// Parses `MKI:LENGTH` into the bytes that packets contain (RFC 4568 section 6.1); nil if it is
+  /// malformed.
   fileprivate static func identifier(_ text: Substring) -> [UInt8]? {
     guard let colon = text.firstIndex(of: ":"), let value = UInt64(text[..<colon]),
       let length = Int(text[text.index(after: colon)...]), (1...128).contains(length)

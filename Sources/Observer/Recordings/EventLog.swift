@@ -6,16 +6,15 @@ import Wire
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
     var log = EventLog(file)
-    let began = max(0, min(log.beganUnixMilliseconds, 4_000_000_000_000))
-    let beganMilliseconds = log.beganMilliseconds
     log.readPackets { packet in
-      let milliseconds = beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
-      let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
       add(
-        packet.bytes, at: (began + distance) * 1_000_000 + packet.microseconds * 1000,
+        packet.bytes, at: packet.unixMilliseconds * 1_000_000 + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
-    if log.isVersion1 { notes.append("it contains no date: the take begins in 1970") }
+    if !log.hasDate { notes.append("it contains no date: the take begins in 1970") }
+    if log.logCount > 1 {
+      notes.append("it contains \(log.logCount) logs, one after another, in one take")
+    }
     if log.hasNoExtensionIDs {
       notes.append("it contains no header extension ids: the import assigns them")
     }
@@ -31,9 +30,10 @@ extension PacketRecording {
 }
 
 /// Parses the messages of an event log, and returns its packets one by one.
-struct EventLog {
+package struct EventLog {
   struct Packet {
-    var milliseconds: Int64
+    /// The Unix time; without a date, the time since the log's beginning.
+    var unixMilliseconds: Int64
     /// The microseconds within the millisecond, from 0 to 999.
     var microseconds: Int64 = 0
     var isOutgoing: Bool
@@ -45,12 +45,16 @@ struct EventLog {
 
   private let file: [UInt8]
   private var packetCount = 0
-  private(set) var beganMilliseconds: Int64?
-  private(set) var beganUnixMilliseconds: Int64 = 0
+  /// The time at which the current log began, by its own clock and as Unix time.
+  private var beganMilliseconds: Int64?
+  private var beganUnixMilliseconds: Int64 = 0
+  /// Whether the file states a date.
+  private(set) var hasDate = false
+  /// The number of logs in the file, one after another.
+  private(set) var logCount = 1
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
-  private(set) var isVersion1 = false
-  /// Other events by name with their number, in order of first appearance.
+  /// The number of other events by name, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [
@@ -61,45 +65,90 @@ struct EventLog {
     34: "minimum delay",
   ]
 
-  /// Reads the time at which the log began, which may be after its first packets.
+  /// Determines when the log began; the event that states it may follow the first packets.
   init(_ file: [UInt8]) {
     self.file = file
     var reader = ProtobufReader(file[...])
+    var first: Int64?
     while let field = reader.next() {
       guard case .bytes(let body) = field.value else { continue }
       switch field.number {
       case 1:
         guard let time = ProtobufMessage(body).integer(1) else { continue }
-        beganMilliseconds = min(beganMilliseconds ?? time / 1000, time / 1000)
-      case 16:
-        let begin = ProtobufMessage(body)
-        beganMilliseconds = beganMilliseconds ?? begin.integer(1)
-        if beganUnixMilliseconds == 0 { beganUnixMilliseconds = begin.integer(3) ?? 0 }
+        first = min(first ?? time / 1000, time / 1000)
+      case 16 where !hasDate: begin(ProtobufMessage(body))
+      case 2...5: first = first ?? ProtobufMessage(body).integer(1)
       default: break
       }
     }
+    beganMilliseconds = beganMilliseconds ?? first
     damagedBytes = reader.rest
+  }
+
+  private mutating func begin(_ event: ProtobufMessage) {
+    beganMilliseconds = event.integer(1) ?? beganMilliseconds
+    beganUnixMilliseconds = max(0, min(event.integer(3) ?? 0, 4_000_000_000_000))
+    hasDate = hasDate || beganUnixMilliseconds > 0
+  }
+
+  /// Converts a time of the current log's clock to Unix time.
+  private func unixMilliseconds(_ time: Int64) -> Int64 {
+    let passed = beganMilliseconds.map { time &- $0 } ?? 0
+    return beganUnixMilliseconds + max(-86_400_000_000, min(passed, 86_400_000_000))
   }
 
   /// Reads the events, and emits the packets among them.
   mutating func readPackets(_ emit: Sink) {
     var reader = ProtobufReader(file[...])
+    var logs = 0
     while packetCount < Self.packetsMaximum, let field = reader.next() {
       guard case .bytes(let body) = field.value else { continue }
       switch field.number {
       case 1: readEvent(ProtobufMessage(body), emit)
       case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3, emit)
       case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5, emit)
+      case 16:
+        // Another log follows, perhaps from a process with another clock.
+        begin(ProtobufMessage(body))
+        logs += 1
+        logCount = logs
       default: if let what = Self.otherNames[field.number] { count(what) }
       }
     }
   }
 
-  /// The maximum number of packets in all: libwebrtc's logs have at most 250 MB.
+  /// The maximum number of packets in total: libwebrtc's logs have at most 250 MB.
   private static let packetsMaximum = 10_000_000
-  /// The maximum number of packets in one batch, whose values are decoded at once: libwebrtc writes
-  /// a batch every few seconds, or after some 10,000 events.
+  /// The maximum number of packets in one batch, whose values are decoded together: libwebrtc
+  /// writes a batch every few seconds, or after some 10,000 events.
   private static let batchMaximum: Int64 = 200_000
+
+  // MARK: Detection
+
+  /// The fields of an event stream (rtc_event_log2.proto).
+  private static let fields: Set<Int> = Set(2...7).union(16...34).union(101...104)
+
+  /// Returns whether a file begins with version 2 events.
+  ///
+  /// Those are the event that begins a log, or at least some events whose first field is their
+  /// time.
+  static func beginsLikeVersion2(_ head: [UInt8]) -> Bool {
+    var reader = ProtobufReader(head[...])
+    var events = 0
+    while events < 4, let field = reader.next() {
+      guard case .bytes(let body) = field.value, fields.contains(field.number),
+        body.first == 0x08
+      else { return false }
+      if field.number == 16 { return true }
+      events += 1
+    }
+    return events >= 4 || (events > 1 && reader.rest == 0)
+  }
+
+  /// Returns whether a file begins with the first event of version 3.
+  package static func beginsLikeVersion3(_ head: [UInt8]) -> Bool {
+    head.starts(with: [0x80, 0xd6, 0x80, 0x25])
+  }
 
   // MARK: Version 1
 
@@ -124,7 +173,6 @@ struct EventLog {
   ]
 
   private mutating func readEvent(_ event: ProtobufMessage, _ emit: Sink) {
-    isVersion1 = true
     guard let time = event.integer(1), let kind = event.integer(2) else { return }
     let body = ProtobufMessage(event.bytes(kind == 3 ? 3 : 4) ?? [])
     let bytes: ArraySlice<UInt8>?
@@ -140,7 +188,7 @@ struct EventLog {
     packetCount += 1
     emit(
       Packet(
-        milliseconds: time / 1000, microseconds: max(0, time % 1000),
+        unixMilliseconds: unixMilliseconds(time / 1000), microseconds: max(0, time % 1000),
         isOutgoing: isIncoming == 0, bytes: Array(bytes),
         length: max(bytes.count, min(length, 65_000))))
   }
@@ -155,13 +203,13 @@ struct EventLog {
 
   // MARK: Packets
 
-  /// Reads a batch of packets: the first one's fields, deltas in fields from 101 on, and their
-  /// number.
+  /// Reads a batch of packets: the first packet's fields, the number of further packets, and their
+  /// deltas in fields from 101 on.
   private mutating func readPackets(
     _ message: ProtobufMessage, isOutgoing: Bool, _ emit: Sink
   ) {
     // The log may state any number of packets, but sequence numbers differ from packet to packet,
-    // so each takes at least one bit of delta.
+    // so each packet needs at least one bit of delta.
     let room = min(Int64((message.bytes(104)?.count ?? 0) * 8), Self.batchMaximum)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
@@ -214,8 +262,8 @@ struct EventLog {
       packetCount += 1
       emit(
         Packet(
-          milliseconds: times[place] ?? time, isOutgoing: isOutgoing, bytes: head.bytes,
-          length: max(length, head.bytes.count)))
+          unixMilliseconds: unixMilliseconds(times[place] ?? time), isOutgoing: isOutgoing,
+          bytes: head.bytes, length: max(length, head.bytes.count)))
     }
   }
 
@@ -232,7 +280,10 @@ struct EventLog {
     for (place, blob) in blobs.enumerated() where blob.count >= 4 {
       let at = place < times.count ? times[place].map { Int64(bitPattern: $0) } ?? time : time
       packetCount += 1
-      emit(Packet(milliseconds: at, isOutgoing: isOutgoing, bytes: Array(blob), length: blob.count))
+      emit(
+        Packet(
+          unixMilliseconds: unixMilliseconds(at), isOutgoing: isOutgoing, bytes: Array(blob),
+          length: blob.count))
     }
   }
 }
@@ -289,7 +340,7 @@ struct ProtobufReader {
   }
 }
 
-/// A message's fields by number; the last one counts if a number repeats.
+/// A message's fields by number; if a number repeats, its last field counts.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 
@@ -337,7 +388,7 @@ struct DeltaReader {
     return nil
   }
 
-  /// Returns the base value and those that follow; nil from the first damaged delta on.
+  /// Returns the base value and those that the deltas yield; nil from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
@@ -391,7 +442,7 @@ struct DeltaReader {
     }
   }
 
-  /// Returns blobs that are preceded by all their lengths.
+  /// Returns the blobs in bytes that start with the lengths of all blobs.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

@@ -5,8 +5,9 @@ import Wire
 extension PacketRecording {
   // MARK: Janus
 
-  /// Reads a Janus recording: a JSON header, then frames with times relative to the first; before
-  /// 2015, there was no header and no times.
+  /// Reads a Janus recording: a JSON header, then frames with times relative to the first.
+  ///
+  /// Recordings from before 2015 have neither header nor times.
   mutating func readJanus(_ file: [UInt8]) {
     file.starts(with: Array("MJR".utf8)) ? readNewJanus(file) : readOldJanus(file)
   }
@@ -19,9 +20,7 @@ extension PacketRecording {
         parsing: String(decoding: file[10..<(10 + length)], as: UTF8.self))
     else { return notes.append("its header is damaged, so nothing can be read") }
     let kind = head["t"]?.text ?? ""
-    guard kind == "a" || kind == "v" else {
-      return notes.append("it contains data, not RTP")
-    }
+    guard kind != "d" else { return notes.append("it contains data, not RTP") }
     // The time in microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
     let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
@@ -31,19 +30,41 @@ extension PacketRecording {
       let offset = file[(head + 4)..<(head + 8)].reduce(0) { $0 << 8 | Int64($1) }
       recording.add(shared: body, at: began + offset * 1_000_000, isOutgoing: true)
     }
-    describe(
-      kind == "a" ? "audio" : "video", head["c"]?.text, format: head["f"]?.text,
-      extensions: (head["x"]?.members ?? []).compactMap { member in
-        member.value.text.map { (member.name, $0) }
-      })
-    if head["e"]?.flag == true {
+    let extensions = (head["x"]?.members ?? []).compactMap { member in
+      member.value.text.map { (member.name, $0) }
+    }
+    let stated: MediaKind? = kind == "a" ? .audio : kind == "v" ? .video : nil
+    let isEncrypted = head["e"]?.flag == true
+    if !isEncrypted, describeContradiction(stated, head["c"]?.text, extensions) { return }
+    if let stated {
+      describe(stated.rawValue, head["c"]?.text, format: head["f"]?.text, extensions: extensions)
+    }
+    if isEncrypted {
       notes.append("its payloads are end-to-end encrypted and cannot be decoded")
     }
   }
 
-  /// Calls a closure with the place of each frame's body, and skips damage up to the next frame.
+  /// Describes the packets by their contents if these contradict the header; returns whether they
+  /// do.
+  private mutating func describeContradiction(
+    _ stated: MediaKind?, _ codec: String?, _ extensions: [(String, String)]
+  ) -> Bool {
+    let codec = codec?.lowercased()
+    guard let shown = evidence().contradiction(of: stated, codec) else { return false }
+    let words = [stated?.rawValue, codec].compactMap { $0 }.joined(separator: " ")
+    notes.append(
+      "its header says \(words.isEmpty ? "neither audio nor video" : words), but its packets are "
+        + "\(shown.kind.rawValue)\(shown.codec.map { " \($0)" } ?? ""), as which they are read")
+    if let codec = shown.codec {
+      describe(shown.kind.rawValue, codec, format: nil, extensions: extensions)
+    }
+    return true
+  }
+
+  /// Calls a closure with the range of each frame's body, and skips damage up to the next frame.
   ///
-  /// A frame is a mark, the rest of a head of ten bytes, which ends with the length, and the body.
+  /// A frame is a head of ten bytes, which begins with a mark and ends with the body's length, and
+  /// the body.
   private mutating func eachFrame(
     of file: [UInt8], from start: Int, mark: [UInt8],
     _ body: (_ recording: inout Self, _ place: Range<Int>) -> Void
@@ -63,7 +84,7 @@ extension PacketRecording {
         place = found.upperBound
         continue
       }
-      // The next frame is one that another follows, or that ends the file.
+      // After damage, a frame counts only if another frame or the end of the file follows it.
       var next = place + 1
       while next < file.count {
         if file[next] == mark[0], let found = frame(at: next),
@@ -81,33 +102,53 @@ extension PacketRecording {
   }
 
   private mutating func readOldJanus(_ file: [UInt8]) {
-    let mark = Array("MEETECHO".utf8)
-    var kind = ""
-    var first: (time: UInt32, last: UInt32, ticks: Int64)?
     share(file)
-    eachFrame(of: file, from: 0, mark: mark) { recording, body in
+    var kind = MediaKind.video
+    readOldFrames(file, &kind)
+    let stated = kind
+    // Media times depend on the kind, so the packets are read again if the header is wrong.
+    if let shown = evidence().contradiction(of: stated, nil)?.kind, shown != stated {
+      removePackets()
+      kind = shown
+      readOldFrames(file, &kind, isFixed: true)
+    }
+    let codec = stated == .audio ? "opus" : "vp8"
+    if !describeContradiction(stated, codec, []) {
+      describe(stated.rawValue, codec, format: nil, extensions: [])
+    }
+    notes.append(
+      "it contains neither arrival times nor a date: media times are used instead")
+  }
+
+  /// Reads frames without arrival times, which are derived from RTP timestamps.
+  ///
+  /// - Parameter isFixed: whether the kind is known; otherwise the file's first record states it.
+  private mutating func readOldFrames(
+    _ file: [UInt8], _ kind: inout MediaKind, isFixed: Bool = false
+  ) {
+    var clock: (last: UInt32, ticks: Int64)?
+    var shown = kind
+    eachFrame(of: file, from: 0, mark: Array("MEETECHO".utf8)) { recording, body in
       if body.count == 5 {
-        kind = String(decoding: file[body], as: UTF8.self)
+        if !isFixed { shown = file[body].elementsEqual("audio".utf8) ? .audio : .video }
         return
       }
       guard body.count >= 12 else { return }
-      // Without arrival times, RTP timestamps are used.
       let time = file[(body.lowerBound + 4)..<(body.lowerBound + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }
-      var clock = first ?? (time, time, 0)
-      clock.ticks += Int64(Int32(bitPattern: time &- clock.last))
-      clock.last = time
-      first = clock
-      let rate: Int64 = kind == "audio" ? 48_000 : 90_000
+      let before = clock ?? (time, 0)
+      let ticks = before.ticks + Int64(Int32(bitPattern: time &- before.last))
+      clock = (time, ticks)
+      // Timestamps may jump by hours with each packet.
+      let rate: Int64 = shown == .audio ? 48_000 : 90_000
+      let seconds = min(max(0, ticks) / rate, 4_000_000_000)
       recording.add(
-        shared: body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
+        shared: body,
+        at: seconds * 1_000_000_000 + max(0, ticks) % rate * 1_000_000_000 / rate,
+        isOutgoing: true)
     }
-    describe(
-      kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
-      extensions: [])
-    notes.append(
-      "it contains neither arrival times nor a date: media times are used instead")
+    kind = shown
   }
 
   /// Adds a description of the first packet's stream.
@@ -135,15 +176,18 @@ extension PacketRecording {
 
   mutating func readRTPDump(_ file: [UInt8]) {
     guard let end = file.prefix(200).firstIndex(of: UInt8(ascii: "\n")) else { return }
+    let headLength = Self.dumpHeadLength(of: file[(end + 1)...])
     var reader = file[(end + 1)...]
     func number(_ count: Int) -> UInt32 {
       let value = reader.prefix(count).reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
       reader = reader.dropFirst(count)
       return value
     }
-    guard reader.count >= 16 else { return }
-    let began = Int64(number(4)) * 1_000_000_000 + Int64(number(4)) * 1000
-    reader = reader.dropFirst(8)
+    guard reader.count >= headLength else { return }
+    let seconds = number(4)
+    if headLength > 16 { reader = reader.dropFirst(4) }
+    let began = Int64(seconds) * 1_000_000_000 + Int64(number(4)) * 1000
+    reader = reader.dropFirst(headLength - (headLength > 16 ? 12 : 8))
     share(file)
     var before: UInt32?
     var milliseconds: Int64 = 0
@@ -155,6 +199,7 @@ extension PacketRecording {
       // The offset overflows after 49 days, and may go back.
       if let before {
         milliseconds += Int64(Int32(bitPattern: offset &- before))
+        milliseconds = max(-Self.longest, min(milliseconds, Self.longest))
       } else {
         milliseconds = Int64(offset)
       }
@@ -168,9 +213,25 @@ extension PacketRecording {
     if began == 0 { notes.append("it contains no date") }
   }
 
+  /// The longest recording in milliseconds: a century, so that no sum of offsets overflows.
+  private static let longest: Int64 = 3_155_760_000_000
+
+  /// Returns the length of the binary head (`RD_hdr_t`): 16 bytes, or 24 where rtptools before 1.21
+  /// wrote a time of two 64-bit numbers.
+  private static func dumpHeadLength(of rest: ArraySlice<UInt8>) -> Int {
+    func isPacket(at offset: Int) -> Bool {
+      let record = rest.dropFirst(offset)
+      guard record.count >= 12 else { return false }
+      let start = record.startIndex
+      let stored = Int(record[start]) << 8 | Int(record[start + 1])
+      return stored >= 12 && stored <= record.count && record[start + 8] >> 6 == 2
+    }
+    return !isPacket(at: 16) && isPacket(at: 24) ? 24 : 16
+  }
+
   // MARK: rtpproxy
 
-  /// Reads rtpproxy's records, which follow one another.
+  /// Reads an rtpproxy recording, which is a sequence of records.
   mutating func readProxy(_ file: [UInt8]) {
     var place = 0
     share(file)
@@ -195,22 +256,27 @@ extension PacketRecording {
     for line in file.split(separator: UInt8(ascii: "\n")) {
       guard let parsed = Self.dumpLine(line) else { continue }
       // The lines have no date: a much earlier time means the next day.
-      if parsed.time + midnight < last - 43_200_000_000_000 { midnight += 86_400_000_000_000 }
+      let isNextDay = parsed.time + midnight < last - 43_200_000_000_000
+      if isNextDay, midnight < Self.longest * 1_000_000 { midnight += 86_400_000_000_000 }
       last = max(last, parsed.time + midnight)
       add(parsed.bytes, at: parsed.time + midnight, isOutgoing: parsed.isOutgoing)
     }
     notes.append("its lines have no date: the take begins in 1970")
   }
 
+  /// Returns whether one of a text's first lines is an RTP or RTCP packet, by its version, 2.
+  static func hasDumpLine(_ head: [UInt8]) -> Bool {
+    head.split(separator: UInt8(ascii: "\n"), maxSplits: 100).prefix(100).contains { line in
+      dumpLine(line).map { $0.bytes.count >= 8 && $0.bytes[0] >> 6 == 2 } ?? false
+    }
+  }
+
   private static func dumpLine(_ line: ArraySlice<UInt8>) -> (
     isOutgoing: Bool, time: Int64, bytes: [UInt8]
   )? {
     let text = String(decoding: line, as: UTF8.self)
-    guard text.contains("RTP_DUMP") || text.contains("RTCP_DUMP") || text.contains(" 000000 ")
-    else {
-      return nil
-    }
-    let words = text.split { $0 == " " || $0 == "\t" || $0 == "\r" }
+    guard text.contains(" 0000"), !text.contains("SCTP_PACKET") else { return nil }
+    let words = text.split { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "|" }
     guard
       let start = words.indices.first(where: { place in
         (words[place] == "I" || words[place] == "O") && place + 2 < words.count
@@ -225,7 +291,7 @@ extension PacketRecording {
     return bytes.count >= 4 ? (words[start] == "O", time, bytes) : nil
   }
 
-  /// Parses `12:34:56.789` as nanoseconds since midnight.
+  /// Parses `12:34:56.789` as nanoseconds since midnight; nil for other texts.
   private static func clockTime(_ text: Substring) -> Int64? {
     let parts = text.split(separator: ":")
     guard parts.count == 3, let hours = Int64(parts[0]), let minutes = Int64(parts[1]),
@@ -236,9 +302,11 @@ extension PacketRecording {
   }
 }
 
-/// A packet's head in an rtpproxy recording (`struct pkt_hdr_adhoc`), in the recording machine's
-/// byte order, which is taken to be little-endian: the source address in 20 bytes, the Unix time in
-/// seconds as a double, and the packet length in two bytes, without gaps.
+/// The head before each packet in an rtpproxy recording (`struct pkt_hdr_adhoc`).
+///
+/// It has the source address in 20 bytes, the Unix time in seconds as a double, and the packet
+/// length in two bytes, without gaps. Its byte order is that of the recording machine, which is
+/// assumed to be little-endian.
 struct ProxyRecord {
   private(set) var unixNanoseconds: Int64
   private(set) var packet: Range<Int>

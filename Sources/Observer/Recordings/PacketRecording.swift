@@ -1,3 +1,4 @@
+import RTP
 import Wire
 
 /// RTP and RTCP stored without the network around them, as in server recordings and browser logs.
@@ -17,21 +18,20 @@ package struct PacketRecording: Sendable {
     /// rtpproxy recordings without `-P`: packets, each preceded by its source address.
     case rtpproxy
 
-    /// Detects a file's format; fails if it is none of these.
+    /// Detects a file's format; fails if the format is unknown.
     package init?(head: [UInt8]) {
       func begins(_ text: String) -> Bool { head.starts(with: Array(text.utf8)) }
       if begins("MJR0") || begins("MEETECHO") {
         self = .mjr
-      } else if begins("#!rtpplay1.0 ") {
+      } else if begins("#!rtpplay1.0") || begins("#!RTPencode1.0") {
         self = .rtpdump
-      } else if head.starts(with: [0x82, 0x01]), head.count > 4, head[3] == 0x08 {
-        // BeginLogEvent, whose first field is its time.
-        self = .eventlog
-      } else if EventLog.beginsLikeVersion1(head) {
+      } else if EventLog.beginsLikeVersion1(head) || EventLog.beginsLikeVersion2(head) {
         self = .eventlog
       } else if ProxyRecord.areAt(theBeginOf: head) {
         self = .rtpproxy
-      } else if String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("RTP_DUMP") {
+      } else if String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("RTP_DUMP")
+        || PacketRecording.hasDumpLine(Array(head.prefix(64 << 10)))
+      {
         self = .rtpdumptext
       } else {
         return nil
@@ -52,7 +52,7 @@ package struct PacketRecording: Sendable {
 
   struct Packet {
     var unixNanoseconds: Int64
-    /// The offset in `bytes` at which the packet's bytes begin, and their number.
+    /// The offset of the packet in `bytes`, and its length there.
     var start: Int
     var count: UInt16
     /// The length on the wire, if fewer bytes were stored.
@@ -91,7 +91,7 @@ package struct PacketRecording: Sendable {
 
   init(_ format: Format) { self.format = format }
 
-  /// Parses a file up to its end or the first damage.
+  /// Parses a file; `notes` states what is damaged or missing.
   package init(_ format: Format, _ file: [UInt8]) {
     self.init(format)
     switch format {
@@ -119,7 +119,7 @@ package struct PacketRecording: Sendable {
   /// Stores the whole file, so that packets in it need no copies.
   mutating func share(_ file: [UInt8]) { bytes = file }
 
-  /// Adds a packet of the shared file.
+  /// Adds a packet by its range in the shared file.
   mutating func add(
     shared place: Range<Int>, at unixNanoseconds: Int64, isOutgoing: Bool,
     originalLength: Int? = nil
@@ -149,6 +149,21 @@ package struct PacketRecording: Sendable {
   func firstBytes(_ count: Int) -> [UInt8]? {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }
+
+  /// Examines the payloads and timestamps of the first packet's stream.
+  func evidence() -> StreamEvidence {
+    var evidence = StreamEvidence()
+    guard let first = packets.first else { return evidence }
+    for packet in packets.prefix(StreamEvidence.packetsMaximum) {
+      evidence.add(
+        Array(bytes[packet.place]),
+        at: Instant(nanoseconds: packet.unixNanoseconds - first.unixNanoseconds))
+    }
+    return evidence
+  }
+
+  /// Removes all packets, to read them again in another way.
+  mutating func removePackets() { packets = [] }
 
   /// Adds the packets, descriptions and notes of another file of the same recording.
   package mutating func merge(_ other: PacketRecording) {
@@ -181,7 +196,7 @@ package struct PacketRecording: Sendable {
   static let remote: [UInt8] = [192, 0, 2, 2]
   static let port: UInt16 = 5004
 
-  /// Writes the packets as a pcap of raw IPv4 with nanoseconds, piece by piece.
+  /// Writes the packets piece by piece, as a pcap file of raw IPv4 with nanosecond timestamps.
   package func capture(_ emit: ([UInt8]) throws -> Void) rethrows {
     var piece = ByteWriter()
     piece.uint32((0xa1b2_3c4d as UInt32).byteSwapped)
@@ -208,9 +223,8 @@ package struct PacketRecording: Sendable {
     let whole = max(0, min(seconds, Int64(UInt32.max)))
     piece.uint32(UInt32(whole).byteSwapped)
     piece.uint32(UInt32(max(0, packet.unixNanoseconds % 1_000_000_000)).byteSwapped)
-    // Missing bytes are filled with zeros, so that sizes and rates match the wire; the announced
-    // length is one byte more, which marks the packet as truncated so that the zeros are not
-    // decoded.
+    // Missing bytes are filled with zeros, so that sizes and rates match the wire. The announced
+    // length is one byte more: this marks the packet as truncated, so the zeros are not decoded.
     let zeros = Int(packet.fill)
     let announced = Int(packet.count) + zeros + (zeros > 0 ? 1 : 0)
     let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : Int(packet.originalLength)))
@@ -235,8 +249,8 @@ package struct PacketRecording: Sendable {
     piece.zeros(zeros)
   }
 
-  /// Returns one description with the m-sections of all, because a later one of the same end would
-  /// replace the earlier.
+  /// Joins descriptions into one with all m-sections, because an end's later description would
+  /// replace its earlier one.
   private static func joined(_ descriptions: [String]) -> [String] {
     guard descriptions.count > 1, let first = descriptions.first else { return descriptions }
     let sections = descriptions.flatMap { text in
@@ -271,5 +285,41 @@ package struct PacketRecording: Sendable {
     lines += extensions.map { "a=extmap:\($0.id) \($0.uri)" }
     if let ssrc { lines.append("a=ssrc:\(ssrc) cname:recording") }
     return lines.joined(separator: "\r\n") + "\r\n"
+  }
+}
+
+// MARK: - StreamEvidence
+
+/// Determines from a recorded stream's packets whether the file describes the stream correctly.
+struct StreamEvidence {
+  /// The number of packets examined, which is enough for any judgement.
+  static let packetsMaximum = 2000
+
+  private var shapes = PayloadShapes()
+  private var clock = StreamClock()
+  private var ssrc: UInt32?
+
+  mutating func add(_ packet: [UInt8], at time: Instant) {
+    // The second byte of RTCP, read as RTP, is a payload type from 64 to 95 (RFC 5761 section 4).
+    guard let header = try? RTPHeader(parsing: packet.span.bytes),
+      !(64..<96).contains(header.payloadType),
+      header.ssrc == ssrc ?? header.ssrc
+    else { return }
+    ssrc = header.ssrc
+    shapes.add(header, packet.span.bytes, clock.add(header, at: time))
+  }
+
+  /// Returns the stream's actual kind, and its codec if the payloads reveal it, if the packets
+  /// contradict what the file states; nil if they do not.
+  func contradiction(of kind: MediaKind?, _ codec: String?) -> (kind: MediaKind, codec: String?)? {
+    if let shown = shapes.codec(isVideo: clock.isVideo), shown != "red" {
+      let shownKind = StaticPayloadTypes.kind(of: shown) ?? .audio
+      if shownKind != kind { return (shownKind, shown) }
+      // For video, only a key frame proves that the codec differs from the stated one.
+      return shown != codec && shown == shapes.startCode ? (shownKind, shown) : nil
+    }
+    guard let rate = clock.rate else { return nil }
+    let shownKind: MediaKind = rate == 90_000 ? .video : .audio
+    return shownKind == kind ? nil : (shownKind, nil)
   }
 }

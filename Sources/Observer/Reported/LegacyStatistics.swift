@@ -34,9 +34,20 @@ package enum LegacyStatistics {
       object.copy("ipAddress", to: "address")
       object.copy("transport", to: "protocol")
       object.copyNumber("portNumber", to: "port")
+      object.replace(
+        "candidateType",
+        [
+          ("local", "host"), ("stun", "srflx"), ("serverreflexive", "srflx"),
+          ("peerreflexive", "prflx"), ("relayed", "relay"),
+        ])
     case "ssrc": translateStream(&object, id)
     case "googCandidatePair": translatePair(&object)
-    case "candidate-pair": object.replace("state", [("inprogress", "in-progress")])
+    case "candidate-pair", "candidatepair":
+      // Firefox used the second name until 2017. Its state `cancelled` means that a check became
+      // needless because of another pair. That is not a failure, and webrtc-stats has no name for
+      // it, so the state is kept.
+      object.set("type", .text("candidate-pair"))
+      object.replace("state", [("inprogress", "in-progress")])
     case "inboundrtp", "outboundrtp":
       let isRemote = object.flag("isRemote") == true
       object.set(

@@ -1,9 +1,10 @@
 import Wire
 
-/// JSON as files really have it: cut off, with `NaN`, in several values or with other text around.
+/// Repairs JSON that is cut off, contains `NaN`, has several values in a row, or has other text
+/// around it.
 ///
-/// The values become valid JSON: several become a list, values that JSON does not have become null,
-/// and from the first damage on everything is left out.
+/// The result is valid JSON: several values become a list, values that JSON cannot express become
+/// null, and everything from the first damage on is left out.
 package struct RepairedJSON: Sendable {
   /// The values as one JSON value.
   package private(set) var text: [UInt8] = []
@@ -14,16 +15,16 @@ package struct RepairedJSON: Sendable {
   private var place = 0
   /// The brackets that close the open lists and objects.
   private var open: [UInt8] = []
-  /// How much of `text` is valid once these brackets close it.
+  /// The length of the part of `text` that is valid JSON once these brackets close it.
   private var valid = (length: 0, open: [UInt8]())
   private var valueCount = 0
 
   /// The maximum depth of lists and objects.
   private static let depthMaximum = 60
-  /// How far before the first value other text may reach, such as the fence around pasted code.
+  /// The maximum length of other text before the first value, such as the fence around pasted code.
   private static let leadMaximum = 4096
 
-  /// Repairs a text; fails if there is no list or object in it.
+  /// Repairs a text; fails if no list or object begins in its first 4 KiB.
   package init?(_ bytes: [UInt8]) {
     self.bytes = bytes
     text.reserveCapacity(bytes.count + 16)
@@ -69,7 +70,7 @@ package struct RepairedJSON: Sendable {
     while let byte = current, Self.isSpace(byte) { place += 1 }
   }
 
-  /// Copies a value with everything in it; returns false at damage.
+  /// Copies a value with everything in it; returns false if the text is damaged.
   private mutating func value() -> Bool {
     var needsValue = true
     repeat {
@@ -99,8 +100,8 @@ package struct RepairedJSON: Sendable {
     return true
   }
 
-  /// Moves on to the next item of the innermost list or object, past a member's name; returns
-  /// false at the end of the list or object, and nil at damage.
+  /// Moves on to the next item of the innermost list or object, skipping a member's name; returns
+  /// false at the end of the list or object, and nil if the text is damaged.
   private mutating func hasNext(isFirst: Bool) -> Bool? {
     guard let end = open.last else { return false }
     skipSpace()
@@ -130,7 +131,7 @@ package struct RepairedJSON: Sendable {
     return true
   }
 
-  /// Copies a string; control characters in it are escaped.
+  /// Copies a string, escaping control characters in it; returns false if the text is damaged.
   private mutating func string() -> Bool {
     text.append(UInt8(ascii: "\""))
     place += 1
@@ -164,6 +165,8 @@ package struct RepairedJSON: Sendable {
   }
 
   /// Copies a number, `true`, `false` or `null`; null replaces values that JSON cannot express.
+  ///
+  /// Returns false if the text is damaged.
   private mutating func word() -> Bool {
     let start = place
     while let byte = current, !Self.isSpace(byte), !",:]}[{\"".utf8.contains(byte) { place += 1 }

@@ -1,18 +1,28 @@
 package import Wire
 
 /// Parses files that are one JSON document: dumps of chrome://webrtc-internals of all versions,
-/// files of the 2016 rtcstats server, and pasted getStats reports.
+/// files of the 2016 rtcstats server, logs whose lines are in one array, and pasted getStats
+/// reports.
 package struct ReportedDocument: Sendable {
   /// The name of the document's format, for messages.
   package private(set) var format: String
-  /// The browser and machine, as the document describes them.
+  /// The browser and machine, as the document describes them; nil if it does not.
   package private(set) var head: JSONValue?
   /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []
   /// Whether report times were distributed evenly over the document's duration.
   package private(set) var hasSpreadTimes = false
+  /// Whether the document is an array of a log's lines.
+  package private(set) var isLog = false
+  /// The number of elements of a log that were skipped because they are not events.
+  package private(set) var strangeLines: UInt64 = 0
+  /// The number of a log's entries whose times have no known form.
+  package private(set) var unreadTimes: UInt64 = 0
+  /// How many milliseconds the writer's local time is ahead of Unix time, if entries have local
+  /// times.
+  private var zone: Double?
 
-  /// Parses a document; fails if it is none of these kinds.
+  /// Parses a document; fails if its kind is not supported.
   package init?(_ document: JSONValue) {
     format = ""
     // Only the first of several dumps in one file is read.
@@ -31,9 +41,16 @@ package struct ReportedDocument: Sendable {
         }
       }
     } else if let record = Self.record(document) {
-      // A part of a dump that somebody cut out.
+      // This part was cut out of a dump.
       format = "part of a dump of webrtc-internals"
       readConnection("connection", record)
+    } else if FirefoxReport.isOne(document) {
+      let reports = FirefoxReport.all(in: document)
+      (format, events) = ("report of about:webrtc", reports.flatMap(\.events))
+    } else if let format = Self.log(document) {
+      self.format = format.words
+      isLog = true
+      readLines(document.elements, format == .jitsi ? .jitsi : .rtcstats)
     } else {
       format = "getStats report"
       readReports(document, "connection", depth: 0)
@@ -51,7 +68,8 @@ package struct ReportedDocument: Sendable {
       + value.elements.enumerated().map { ("connection \($0 + 1)", $1) }
   }
 
-  /// Returns the record of one connection if a document is one, or one's log or series.
+  /// Returns a document as a connection's record: the record itself, or a record made of a lone log
+  /// or lone series; nil for other documents.
   private static func record(_ document: JSONValue) -> JSONValue? {
     if document["updateLog"] != nil { return document }
     if let first = document.members.first?.value, first["values"] != nil, first["type"] == nil {
@@ -61,6 +79,40 @@ package struct ReportedDocument: Sendable {
       first["value"] != nil, first["time"] != nil || first["timestamp"] != nil
     else { return nil }
     return .members(("updateLog", document))
+  }
+
+  /// Returns the format of an array of a log's lines; nil for other documents.
+  private static func log(_ document: JSONValue) -> ReportedFormat? {
+    // The array may begin with an object that describes the browser.
+    let lines = document.elements.prefix(12).map(\.elements).filter { !$0.isEmpty }
+    // Lines have at least three elements; `[id, object]` is an entry of a pasted getStats map.
+    guard !lines.isEmpty,
+      lines.allSatisfy({
+        $0.count > 2 && $0[0].identifier != nil && $0.last?.unixMilliseconds != nil
+      })
+    else { return nil }
+    let isNumbered = lines.contains { ReportedNames.methods[$0[0].identifier ?? ""] != nil }
+    let hasHead = document.elements.prefix(3).contains { $0["fileFormat"] != nil }
+    let areRelative = ReportedFormat.areRelative(lines.compactMap { $0.last?.number })
+    return isNumbered || hasHead || areRelative ? .rtcstats : .jitsi
+  }
+
+  private mutating func readLines(_ lines: [JSONValue], _ dialect: ReportedLines.Dialect) {
+    var reader = ReportedLines(dialect)
+    var found: [JSONValue] = []
+    var keys: [(connection: String?, milliseconds: Double?)] = []
+    for line in lines where line.text != "RTCStatsDump" {
+      guard let event = reader.event(of: line) else { continue }
+      found.append(line)
+      keys.append((event.connection, event.unixMilliseconds))
+      if dialect == .rtcstats { events.append(event) }
+    }
+    (head, strangeLines) = (reader.head, reader.strangeLines)
+    guard dialect == .jitsi else { return }
+    // Lines may be out of order. A report contains only the changes since the previous one, so the
+    // lines are read again in time order.
+    reader = ReportedLines(dialect)
+    events = ReportedEvent.order(&keys).compactMap { reader.event(of: found[$0]) }
   }
 
   private mutating func readHead(_ document: JSONValue) {
@@ -78,7 +130,7 @@ package struct ReportedDocument: Sendable {
     if let report = Self.report(value) {
       for part in Self.parts(of: report) {
         let times = part.objects.compactMap { object in
-          object.members?.first { $0.name == "timestamp" }.flatMap { Self.milliseconds($0.value) }
+          object.members?.first { $0.name == "timestamp" }?.value.unixMilliseconds
         }
         events.append(
           ReportedEvent(connection: name, unixMilliseconds: times.max(), content: .stats(part)))
@@ -90,7 +142,7 @@ package struct ReportedDocument: Sendable {
     for member in value.members { readReports(member.value, member.name, depth: depth + 1) }
   }
 
-  /// Splits objects into reports: an id that was there before begins the next one.
+  /// Splits objects into reports: an id that occurred before begins the next report.
   private static func parts(of report: ReportedStats) -> [ReportedStats] {
     var parts: [ReportedStats] = []
     var ids: Set<String> = []
@@ -103,14 +155,6 @@ package struct ReportedDocument: Sendable {
       parts[parts.count - 1].objects.append(object)
     }
     return parts
-  }
-
-  /// Parses an object's time: milliseconds, a date, or the microseconds of old libraries.
-  private static func milliseconds(_ timestamp: JSONValue) -> Double? {
-    guard let time = timestamp.number ?? timestamp.text.flatMap(SeriesReports.milliseconds) else {
-      return nil
-    }
-    return time > 1e14 ? time / 1000 : time
   }
 
   private static func report(_ value: JSONValue) -> ReportedStats? {
@@ -152,12 +196,12 @@ package struct ReportedDocument: Sendable {
   }
 
   private static func object(_ id: String, _ value: JSONValue) -> ReportedStats.Object {
-    ReportedStats.Object(id: id, members: value.members.filter { $0.name != "id" })
+    ReportedStats.Object(id: id, members: value.members.statisticsMembers)
   }
 
   // MARK: Logs
 
-  /// Reads getUserMedia calls: request and result in current dumps, log entries in those from 2016.
+  /// Reads getUserMedia calls: a request and its result in current dumps, a log entry in 2016's.
   private mutating func readDevices(_ value: JSONValue?) {
     for entry in value?.elements ?? [] {
       let name = entry["request_type"]?.text ?? "getUserMedia"
@@ -202,13 +246,18 @@ package struct ReportedDocument: Sendable {
   private mutating func readConnection(_ name: String, _ record: JSONValue) {
     var reports = SeriesReports(record["stats"])
     if reports.hasSpreadTimes { hasSpreadTimes = true }
-    var log = (record["updateLog"]?.elements ?? []).map { entry in
+    let entries = record["updateLog"]?.elements ?? []
+    var log = entries.map { entry in
       let type = entry["type"]?.text ?? ""
       return ReportedEvent(
         connection: name, unixMilliseconds: Self.time(of: entry),
         content: ReportedNames.content(type, Self.value(entry["value"], of: type)))
     }
-    if record["updateLog"]?.elements.first?["timestamp"] == nil {
+    unreadTimes += UInt64(
+      zip(entries, log).count {
+        $1.unixMilliseconds == nil && ($0["timestamp"] ?? $0["time"]) != nil
+      })
+    if entries.first.flatMap(Self.date)?.isLocal == true {
       moveFromLocalTime(&log, reports.reports.map(\.time))
     }
     let first =
@@ -220,7 +269,8 @@ package struct ReportedDocument: Sendable {
         content: .connection(
           configuration: .object(
             configuration.map { JSONValue.Member($0.name, Self.opened($0.value)) }))))
-    // Merges both in time order; a log entry precedes reports with an equal or missing time.
+    // Merges the log and the reports in time order; an entry precedes reports with an equal or
+    // missing time.
     for event in log {
       while let report = reports.next(before: event.unixMilliseconds) { add(report, name) }
       events.append(event)
@@ -228,17 +278,31 @@ package struct ReportedDocument: Sendable {
     while let report = reports.next(before: .infinity) { add(report, name) }
   }
 
-  /// Corrects an old log's times, which are in the user's local time, by the multiple of 15 minutes
-  /// that brings its last entry nearest to the statistics.
-  private func moveFromLocalTime(_ log: inout [ReportedEvent], _ reports: [Double]) {
-    guard let last = log.compactMap(\.unixMilliseconds).max(), let report = reports.last,
-      abs(last - report) < 86_400_000
-    else { return }
-    let zone = ((last - report) / 900_000).rounded() * 900_000
+  /// Corrects times in the writer's local time, perhaps without the day, by the multiple of 15
+  /// minutes that brings the last entry nearest to the statistics.
+  private mutating func moveFromLocalTime(_ log: inout [ReportedEvent], _ reports: [Double]) {
+    // A time of day that is hours before the previous one is on the next day.
+    var (last, days) = (0.0, 0.0)
+    for place in log.indices {
+      guard var time = log[place].unixMilliseconds else { continue }
+      let isOfDay = time < Self.dayMilliseconds
+      if isOfDay, time + days < last - Self.dayMilliseconds / 2 { days += Self.dayMilliseconds }
+      if isOfDay { time += days }
+      log[place].unixMilliseconds = time
+      last = time
+    }
+    if last > 0, let report = reports.last,
+      last < 2 * Self.dayMilliseconds || abs(last - report) < Self.dayMilliseconds
+    {
+      zone = ((last - report) / 900_000).rounded() * 900_000
+    }
+    guard let zone else { return }
     for place in log.indices {
       log[place].unixMilliseconds = log[place].unixMilliseconds.map { $0 - zone }
     }
   }
+
+  private static var dayMilliseconds: Double { 86_400_000 }
 
   private mutating func add(_ report: SeriesReports.Report, _ name: String) {
     events.append(
@@ -246,13 +310,18 @@ package struct ReportedDocument: Sendable {
         connection: name, unixMilliseconds: report.time, content: .stats(report.stats)))
   }
 
-  /// Parses milliseconds or a date: ISO 8601, or Chromium's older form in the user's locale.
+  /// Returns when an entry was logged: its Unix time, or else its date.
   private static func time(of entry: JSONValue) -> Double? {
-    if let time = entry["timestamp"]?.number { return time }
-    return entry["time"]?.text.flatMap(SeriesReports.milliseconds)
+    entry["timestamp"]?.unixMilliseconds ?? entry["time"]?.unixMilliseconds
   }
 
-  /// Parses a log entry's value: JSON in a string, or the older textual form.
+  /// Returns an entry's date, if it is written as one.
+  private static func date(of entry: JSONValue) -> ReportedDate? {
+    guard entry["timestamp"]?.number == nil else { return nil }
+    return (entry["timestamp"]?.text ?? entry["time"]?.text).flatMap { ReportedDate($0) }
+  }
+
+  /// Parses a log entry's value: JSON in a string, or the older textual form; nil if there is none.
   private static func value(_ value: JSONValue?, of type: String) -> JSONValue? {
     guard case .text(let text)? = value else { return value?.unlessNull }
     if text.isEmpty { return nil }
@@ -263,7 +332,7 @@ package struct ReportedDocument: Sendable {
     return opened(.text(text))
   }
 
-  /// Parses JSON inside a string.
+  /// Parses JSON inside a string; returns any other value unchanged.
   private static func opened(_ value: JSONValue) -> JSONValue {
     guard case .text(let text) = value,
       let inner = try? JSONValue(parsing: text, limits: ReportedLines.limits)
@@ -271,7 +340,7 @@ package struct ReportedDocument: Sendable {
     return inner
   }
 
-  /// Parses `type: offer, sdp: v=0...`.
+  /// Parses `type: offer, sdp: v=0...`; nil for other texts.
   private static func description(_ text: String) -> JSONValue? {
     guard text.hasPrefix("type: "), let comma = text.firstIndex(of: ","),
       let sdp = text.range(of: "sdp: ", after: comma)
@@ -280,7 +349,7 @@ package struct ReportedDocument: Sendable {
     return .members(("type", .text(String(type))), ("sdp", .text(String(text[sdp...]))))
   }
 
-  /// Parses `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`.
+  /// Parses `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`; nil for other texts.
   private static func candidate(_ text: String) -> JSONValue? {
     guard text.hasPrefix("sdpMid: "),
       let place = text.range(of: "candidate: ", after: text.startIndex)

@@ -109,7 +109,39 @@ package struct ReportedStats: Hashable, Sendable {
       guard case .object(let members) = member.value else {
         return member.value == .null ? Object(id: member.name, members: nil) : nil
       }
-      return Object(id: member.name, members: members.filter { $0.name != "id" })
+      return Object(id: member.name, members: members.statisticsMembers)
+    }
+  }
+}
+
+extension JSONValue {
+  /// The value as a Unix time in milliseconds: a number, also in a string, or a date; nil if it is
+  /// neither.
+  ///
+  /// No file says in which unit its times are. If a number falls into the years 2010 to 2059 as
+  /// seconds, microseconds or nanoseconds, it is converted from that unit. Any other number is
+  /// kept: it is in milliseconds, perhaps since a page was loaded or a machine started.
+  var unixMilliseconds: Double? {
+    let written = text.flatMap(Double.init).flatMap { $0.isFinite ? $0 : nil }
+    guard let number = number ?? written else { return text.flatMap(ReportedDate.milliseconds) }
+    let plausibleSeconds = 1_262_304_000.0..<2_840_140_800
+    for unitsPerSecond in [1, 1e6, 1e9] where plausibleSeconds.contains(number / unitsPerSecond) {
+      return number / unitsPerSecond * 1000
+    }
+    return number
+  }
+}
+
+extension [JSONValue.Member] {
+  /// A statistics object's members as a report keeps them: without the id, which is its key, and
+  /// with all times in milliseconds (webrtc-stats, `DOMHighResTimeStamp`).
+  var statisticsMembers: [JSONValue.Member] {
+    compactMap { member in
+      if member.name == "id" { return nil }
+      guard member.name == "timestamp" || member.name.hasSuffix("Timestamp"),
+        let time = member.value.unixMilliseconds, time != member.value.number
+      else { return member }
+      return JSONValue.Member(member.name, .number(time))
     }
   }
 }

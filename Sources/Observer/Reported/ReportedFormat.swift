@@ -13,7 +13,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   /// Firefox's about:webrtc page, saved.
   case aboutwebrtc
 
-  /// Detects a file's format; fails if it is none of these.
+  /// Detects a file's format; fails if the format is unknown.
   ///
   /// - Parameter head: the first bytes, at least a few hundred if the file has them.
   package init?(head: [UInt8]) {
@@ -23,6 +23,10 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
     if SavedPage.begins(head) {
       self = .aboutwebrtc
+      return
+    }
+    if let lines = LogUnwrapper.lines(atTheBeginOf: head) {
+      self = Self.ofLines(Array(lines.utf8)[...])
       return
     }
     var start = head.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
@@ -47,10 +51,10 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
         self = words.contains("\"type\"") ? .getstats : .internals
       }
     case UInt8(ascii: "["):
-      // A log line begins with a method name, getStats output with an object.
+      // A log line begins with a method's name or number, getStats output with an object.
       let next = start.dropFirst().drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
-      if next.first == UInt8(ascii: "\"") {
-        self = Self.hasRelativeTimes(start) ? .rtcstats : .jitsi
+      if next.first == UInt8(ascii: "\"") || next.prefix(3).contains(UInt8(ascii: ",")) {
+        self = Self.ofLines(start)
       } else {
         self = .getstats
       }
@@ -58,14 +62,33 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// Returns whether the first line has the time of day, and the others how much later they are: an
-  /// rtcstats dump without its head.
-  private static func hasRelativeTimes(_ text: ArraySlice<UInt8>) -> Bool {
-    let times = text.split(separator: 0x0a, maxSplits: 9).prefix(9).compactMap { line in
+  /// Returns the format of a log's lines, without the head that an rtcstats dump begins with.
+  private static func ofLines(_ text: ArraySlice<UInt8>) -> Self {
+    let lines = text.split(separator: 0x0a, maxSplits: 9).prefix(9)
+    if lines.contains(where: { $0.starts(with: Array("{".utf8)) }) {
+      let first = lines.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
+      if first.contains("\"fileFormat\"") { return .rtcstats }
+      if first.contains("\"statsSessionId\"") { return .jitsi }
+    }
+    let times = lines.compactMap { line in
       line.lastIndex(of: UInt8(ascii: ",")).flatMap { comma in
         Double(String(decoding: line[(comma + 1)...], as: UTF8.self).filter { $0 != "]" }.trimmed)
       }
     }
+    if areRelative(times) { return .rtcstats }
+    // Only rtcstats has numbers in place of names.
+    return lines.contains(where: { hasNumber(Array($0)) }) ? .rtcstats : .jitsi
+  }
+
+  private static func hasNumber(_ line: [UInt8]) -> Bool {
+    let method = line.dropFirst().prefix { $0 != UInt8(ascii: ",") }
+    let name = String(decoding: method, as: UTF8.self).filter { $0 != "\"" }.trimmed
+    return line.first == UInt8(ascii: "[") && ReportedNames.methods[name] != nil
+  }
+
+  /// Returns whether only the first of a log's times is a Unix time, in milliseconds, and each
+  /// other is the time since the line before it.
+  static func areRelative(_ times: [Double]) -> Bool {
     guard let first = times.first, first > 1e11, times.count > 1 else { return false }
     return times.dropFirst().allSatisfy { $0.magnitude < 1e9 }
   }

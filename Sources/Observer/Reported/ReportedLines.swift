@@ -6,14 +6,15 @@ package import Wire
 package struct ReportedLines: Sendable {
   /// The software that wrote the log.
   package enum Dialect: Hashable, Sendable {
-    /// rtcstats, file formats 2 and 3: times are relative to the previous line.
+    /// rtcstats, file formats 2 and 3: times are relative to the previous line, unless they are
+    /// dates.
     case rtcstats
     /// Jitsi clients: each line has an absolute time.
     case jitsi
   }
 
   package let dialect: Dialect
-  /// The description of the file in its first lines.
+  /// The description of the file in its first lines; nil if there is none.
   package private(set) var head: JSONValue?
   /// The number of lines skipped because they are not events.
   package private(set) var strangeLines: UInt64 = 0
@@ -31,13 +32,21 @@ package struct ReportedLines: Sendable {
     return limits
   }()
 
-  /// Parses a line; returns nil if it contains no event.
+  /// Parses a line; returns nil if it does not contain an event.
   package mutating func event(ofLine line: String) -> ReportedEvent? {
-    guard let value = try? JSONValue(parsing: line, limits: Self.limits) else {
+    // Lines that were cut out of an array have its commas.
+    let end = line.last { !$0.isWhitespace }
+    let text = end == "," ? String(line.trimmed.dropLast()) : line
+    guard let value = try? JSONValue(parsing: text, limits: Self.limits) else {
       let words = line.trimmed
       if !words.isEmpty, words != "RTCStatsDump" { strangeLines += 1 }
       return nil
     }
+    return event(of: value)
+  }
+
+  /// Parses a line's value; returns nil if it is not an event.
+  mutating func event(of value: JSONValue) -> ReportedEvent? {
     switch value {
     case .list(let items): return event(items)
     case .object: return event(ofObject: value)
@@ -47,13 +56,14 @@ package struct ReportedLines: Sendable {
     }
   }
 
-  /// Parses `[method, connection, value, ...extra, time]`.
+  /// Parses `[method, connection, value, ...extra, time]`; nil for other lists.
   private mutating func event(_ items: [JSONValue]) -> ReportedEvent? {
-    guard items.count >= 3, let key = items[0].identifier, let time = items.last?.number else {
+    guard items.count >= 3, let key = items[0].identifier,
+      let milliseconds = unixMilliseconds(of: items)
+    else {
       strangeLines += 1
       return nil
     }
-    let milliseconds = dialect == .rtcstats ? lastMilliseconds + time : time
     lastMilliseconds = milliseconds
     let method = dialect == .rtcstats ? ReportedNames.methods[key] ?? key : key
     let value = items.count > 3 ? items[2].unlessNull?.opened(ifStateOf: method) : nil
@@ -64,6 +74,16 @@ package struct ReportedLines: Sendable {
     return ReportedEvent(
       connection: connection, unixMilliseconds: milliseconds,
       content: content(method, connection, value), correlation: extra)
+  }
+
+  /// Returns when a line was logged.
+  private func unixMilliseconds(of items: [JSONValue]) -> Double? {
+    guard dialect == .rtcstats, let time = items.last?.number else {
+      return items.last?.unixMilliseconds
+    }
+    // Consecutive lines are never years apart, so two large times in a row are Unix times.
+    let isAbsolute = lastMilliseconds > 1e11 && time > 1e11
+    return isAbsolute ? items.last?.unixMilliseconds : lastMilliseconds + time
   }
 
   private mutating func content(
@@ -157,11 +177,11 @@ package struct ReportedLines: Sendable {
     return member
   }
 
-  /// Parses a report of Jitsi: changed members of all current objects, and 0 in place of the common
-  /// time.
+  /// Parses a Jitsi report, which has the changed members of all current objects, and 0 in place of
+  /// the common time.
   private func factoredStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(
-      map: value, form: .changedMembers, timestamp: value["timestamp"]?.number)
+      map: value, form: .changedMembers, timestamp: value["timestamp"]?.unixMilliseconds)
     for place in report.objects.indices {
       report.objects[place].members?.removeAll { $0.name == "timestamp" && $0.value.number == 0 }
     }
@@ -170,7 +190,8 @@ package struct ReportedLines: Sendable {
 
   // MARK: Object lines
 
-  /// Parses the head of a file, or an entry from a bridge, Jicofo or Jigasi.
+  /// Parses an entry from a bridge, Jicofo or Jigasi; keeps the head of a file and counts other
+  /// objects, returning nil for them.
   private mutating func event(ofObject value: JSONValue) -> ReportedEvent? {
     guard let type = value["type"]?.text, value["statsSessionId"] != nil else {
       if head == nil { head = value } else { strangeLines += 1 }
@@ -181,7 +202,8 @@ package struct ReportedLines: Sendable {
     {
       data = inner
     }
-    if let time = data?["timestamp"]?.number { lastMilliseconds = time }
+    let time = data?["timestamp"]?.unixMilliseconds ?? value["timestamp"]?.unixMilliseconds
+    if let time { lastMilliseconds = time }
     return ReportedEvent(
       connection: nil, unixMilliseconds: lastMilliseconds > 0 ? lastMilliseconds : nil,
       content: .event(name: type, detail: data))

@@ -11,7 +11,15 @@ package enum ReportedNames {
     "getDisplayMedia", "enumerateDevices", "applyConstraints", "stop", "updateIce", "peerIdentity",
   ]
 
-  /// What precedes states in Chromium's older logs, as in `ICEConnectionStateChecking`.
+  /// Returns whether a log's method belongs to the API, or is a method of rtcstats.
+  static func isKnown(_ method: String) -> Bool {
+    switch content(methods[method] ?? method, nil) {
+    case .event(let name, _): ["create", "getStats", "getstats"].contains(name) || name != method
+    default: true
+    }
+  }
+
+  /// The prefixes of states in Chromium's older logs, as in `ICEConnectionStateChecking`.
   package static let statePrefixes = [
     "SignalingState", "ICEConnectionState", "ICEGatheringState", "kIceConnection",
     "PeerConnectionState",

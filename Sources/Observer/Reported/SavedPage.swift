@@ -5,7 +5,8 @@ package import Wire
 /// The page marks each piece of text with its translation key (`data-l10n-id`), so the browser's
 /// language does not matter.
 package struct SavedPage {
-  /// The browser settings that differ from the default, according to the page.
+  /// The browser settings that differ from the default, according to the page; nil if there are
+  /// none.
   package private(set) var head: JSONValue?
   package private(set) var events: [ReportedEvent] = []
 
@@ -27,7 +28,7 @@ package struct SavedPage {
   private var cells: [String] = []
   private var section = ""
 
-  /// Returns whether a file begins like this page.
+  /// Returns whether a file begins like a saved `about:webrtc` page.
   package static func begins(_ head: [UInt8]) -> Bool {
     let start = head.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
     return start.first == UInt8(ascii: "<")
@@ -66,14 +67,14 @@ package struct SavedPage {
     let arguments = element["data-l10n-args"].flatMap { try? JSONValue(parsing: $0) }
     switch (element.name, short) {
     case (_, "connection-open"), (_, "connection-closed"):
-      saved = arguments?["now"]?.text.flatMap(SeriesReports.milliseconds)
+      saved = arguments?["now"]?.text.flatMap(ReportedDate.milliseconds)
       if short == "connection-closed" {
         add(.call(name: "close", arguments: nil), at: saved)
       }
     case ("h4", "local-sdp-heading"): side = "setLocalDescription"
     case ("h4", "remote-sdp-heading"): side = "setRemoteDescription"
     case (_, _) where short.hasSuffix("-heading"): section = String(short.dropLast(8))
-    case ("h5", "sdp-set-timestamp"): descriptionTime = arguments?["timestamp"]?.number
+    case ("h5", "sdp-set-timestamp"): descriptionTime = arguments?["timestamp"]?.unixMilliseconds
     case ("th", _): columns.append(short)
     case (_, "type-local"), (_, "type-remote"), (_, "decoder-label"), (_, "encoder-label"):
       label = short
@@ -96,7 +97,7 @@ package struct SavedPage {
     }
     switch element.name {
     case "h5":
-      // `audio/opus - SSRC 3146584612`
+      // The heading has the form `audio/opus - SSRC 3146584612`.
       guard words.count >= 4, words[words.count - 2] == "SSRC", let ssrc = Int64(words.last ?? "")
       else { return }
       isConfiguration = false
@@ -191,7 +192,7 @@ package struct SavedPage {
     }
   }
 
-  /// The codec and frame counts of a stream whose object is still to come.
+  /// The codec and frame counts of a stream whose object does not exist yet.
   private var codecMembers: [JSONValue.Member] = []
 
   private mutating func readMeasure(_ text: String, _ words: [Substring]) {
@@ -284,7 +285,7 @@ package struct SavedPage {
     }
   }
 
-  /// Adds the candidate in `192.0.2.1:33611/udp(host)`; returns its id.
+  /// Adds the candidate in `192.0.2.1:33611/udp(host)`; returns its id; nil for other texts.
   private mutating func addCandidate(_ text: String, _ type: String) -> String? {
     let word = text.split(separator: " ").first ?? ""
     let halves = word.split(separator: "/", maxSplits: 1)

@@ -17,18 +17,18 @@ package struct ScriptUnit: Hashable, Sendable {
     package var unixMilliseconds: Double
     package var mid: String
     package var isVideo: Bool
-    /// In lower case, as in `vp8`.
+    /// The codec in lower case, as in `vp8`.
     package var codec: String
     package var ssrc: UInt32
     package var rtpTime: UInt32
     package var isKey: Bool
-    /// In pixels; 0 if unknown.
+    /// The width in pixels; 0 if unknown, and for audio.
     package var width: Int
     package var height: Int
     package var bytes: [UInt8]
   }
 
-  /// Identifies the load of the page: 32 hexadecimal digits.
+  /// Identifies one load of the page: 32 hexadecimal digits.
   package var load: String
   package var number: UInt64
   package var content: Content
@@ -118,7 +118,8 @@ package struct ScriptUnit: Hashable, Sendable {
 }
 
 extension ScriptUnit.Frame {
-  /// Reads a frame's connection and facts, and takes its bytes from the rest of the message.
+  /// Reads a frame's connection and facts, and removes its bytes from the rest of the message;
+  /// fails if they are malformed.
   fileprivate init?(_ item: JSONValue, _ rest: inout ArraySlice<UInt8>) {
     let parts = item.elements
     guard parts.count == 2, let connection = parts[0].text else { return nil }

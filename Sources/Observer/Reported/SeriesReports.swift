@@ -2,8 +2,8 @@ import Wire
 
 /// Reconstructs reports from webrtc-internals, which stores a series of values per member.
 ///
-/// A series ends with the last report that contained its object and may begin later than others, so
-/// it is aligned with the end of the longest one.
+/// A series ends with the last report that contained its object, but may begin later than the
+/// object's other series, so all of an object's series are aligned at their ends.
 struct SeriesReports {
   struct Report {
     /// Unix time in milliseconds.
@@ -36,7 +36,7 @@ struct SeriesReports {
     /// The times of the object's samples; nil if the dump has none.
     var times: [Double]? {
       guard let series = series.first(where: { $0.name == "timestamp" }) else { return nil }
-      let times = series.values.compactMap(\.number)
+      let times = series.values.compactMap(\.unixMilliseconds)
       return times.count == series.values.count ? times : nil
     }
   }
@@ -74,14 +74,15 @@ struct SeriesReports {
       objects[place].series.append(Series(name: name, values: values))
       if values.count >= objects[place].count {
         objects[place].count = values.count
-        objects[place].start = member.value["startTime"]?.text.flatMap(milliseconds)
-        objects[place].end = member.value["endTime"]?.text.flatMap(milliseconds)
+        objects[place].start = member.value["startTime"]?.text.flatMap(ReportedDate.milliseconds)
+        objects[place].end = member.value["endTime"]?.text.flatMap(ReportedDate.milliseconds)
       }
     }
     return objects
   }
 
-  /// Splits `id-member` and `id-[computed/s]`; ids may contain hyphens as well.
+  /// Splits `id-member` and `id-[computed/s]`, where ids may contain hyphens too; nil for other
+  /// texts.
   private static func parts(of key: String) -> (id: String, name: String)? {
     let split = key.firstIndex(of: "[") ?? key.lastIndex(of: "-").map { key.index(after: $0) }
     guard let split, split > key.startIndex else { return nil }
@@ -95,8 +96,9 @@ struct SeriesReports {
     return (try? JSONValue(parsing: text, limits: ReportedLines.limits))?.elements ?? []
   }
 
-  /// Returns the report times: those of the object with the most samples, ignoring objects whose
-  /// times come from the remote peer's reports.
+  /// Returns the times of all reports, from the object with the most samples.
+  ///
+  /// Objects whose times come from the remote peer's reports are ignored.
   private static func times(_ objects: [Object]) -> (values: [Double], isSpread: Bool) {
     let own = objects.filter { !$0.type.hasPrefix("remote-") || $0.type == "remote-candidate" }
     let longest = own.max { $0.count < $1.count }
@@ -110,11 +112,11 @@ struct SeriesReports {
     )
   }
 
-  /// Assigns an object's samples to reports, aligned at its end.
+  /// Assigns an object's samples to reports, the last sample to the report at the object's end.
   private mutating func lay(_ object: Object) {
     guard object.count > 0 else { return }
     let end = object.end ?? reports[reports.count - 1].time
-    // The report nearest to the end; the dump's times and the samples' differ by milliseconds.
+    // Finds the nearest report, because the dump's times and the samples' differ by milliseconds.
     let last =
       reports.indices.min { abs(reports[$0].time - end) < abs(reports[$1].time - end) } ?? 0
     for sample in 0..<object.count {
@@ -126,45 +128,9 @@ struct SeriesReports {
         guard index >= 0, let value = series.values[index].unlessInvalid else { continue }
         members.append(JSONValue.Member(series.name, value))
       }
-      reports[place].stats.objects.append(ReportedStats.Object(id: object.id, members: members))
+      reports[place].stats.objects.append(
+        ReportedStats.Object(id: object.id, members: members.statisticsMembers))
     }
-  }
-
-  // MARK: Dates
-
-  /// Parses `2026-06-03T09:09:02.822Z`, or `08/11/2020, 10:58:45`, whose order of day and month
-  /// depends on the locale; nil for other texts.
-  static func milliseconds(_ text: String) -> Double? {
-    let parts = text.split { "-T:Z/, ".contains($0) }
-    guard parts.count >= 6, text.contains("T") || text.contains(", "),
-      let hour = Double(parts[3]), let minute = Double(parts[4]), let second = Double(parts[5])
-    else { return nil }
-    guard var year = Int64(parts[0]), var month = Int64(parts[1]), var day = Int64(parts[2]) else {
-      return nil
-    }
-    if text.contains("/") {
-      (day, year) = (year, day)
-      if month > 12 { (day, month) = (month, day) }
-    }
-    if text.hasSuffix("PM"), hour < 12 {
-      return milliseconds(year, month, day, hour + 12, minute, second)
-    }
-    return milliseconds(year, month, day, hour, minute, second)
-  }
-
-  /// Converts a Gregorian date, counting years from March so that leap days come last.
-  private static func milliseconds(
-    _ year: Int64, _ month: Int64, _ day: Int64, _ hour: Double, _ minute: Double, _ second: Double
-  ) -> Double? {
-    guard (1970...2200).contains(year), (1...12).contains(month), (1...31).contains(day) else {
-      return nil
-    }
-    let years = month > 2 ? year : year - 1
-    let monthFromMarch = (month + 9) % 12
-    let days =
-      years * 365 + years / 4 - years / 100 + years / 400 + (monthFromMarch * 153 + 2) / 5 + day
-      - 719_469
-    return Double(days) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000
   }
 }
 

@@ -21,11 +21,11 @@ struct RowDecoder: Decoder {
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-    throw refusal("a record has properties, and is not a list")
+    throw refusal("a record must have properties and cannot be a list")
   }
 
   func singleValueContainer() throws -> any SingleValueDecodingContainer {
-    throw refusal("a record has properties, and is not a single value")
+    throw refusal("a record must have properties and cannot be a single value")
   }
 
   private func refusal(_ reason: String) -> TakeError {

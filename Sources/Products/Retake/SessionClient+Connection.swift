@@ -59,7 +59,7 @@ extension SessionClient {
   private func gathered(_ connection: PeerConnection) async throws -> String {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
-      throw PeerError(name: "OperationError", message: "no local description was made")
+      throw PeerError(name: "OperationError", message: "no local description was created")
     }
     return description.sdp
   }

@@ -49,7 +49,7 @@ extension Take {
     }
   }
 
-  /// Returns all rows of a record type, ordered by step.
+  /// Returns all rows of a record type, in the order of its query.
   public func rows<Record: TakeRecord>(of type: Record.Type) throws(TakeError)
     -> TakeReader<Record>
   {
@@ -61,7 +61,7 @@ extension Take {
   }
 }
 
-/// A running query.
+/// Reads a query's rows one by one.
 private final class QuerySource {
   private let path: String
   private let statement: SQLiteStatement
@@ -134,7 +134,7 @@ public struct TakeRow: Hashable, Sendable {
     guard let index = columns.firstIndex(of: column), values.indices.contains(index) else {
       throw TakeError(
         path: path, place: "column \(column)",
-        reason: "there is none; the row has \(columns.joined(separator: ", "))")
+        reason: "it does not exist; the row has \(columns.joined(separator: ", "))")
     }
     return try value(at: index)
   }
@@ -144,12 +144,12 @@ public struct TakeRow: Hashable, Sendable {
     guard values.indices.contains(index) else {
       throw TakeError(
         path: path, place: "column \(index + 1)",
-        reason: "there is none; the row has \(values.count)")
+        reason: "it does not exist; the row has \(values.count)")
     }
     guard let field = Field(values[index]) else {
       throw TakeError(
         path: path, place: "column \(columns[index])",
-        reason: "it has \(values[index].kind), and not \(Field.kindOfValue)")
+        reason: "it has \(values[index].kind), not \(Field.kindOfValue)")
     }
     return field
   }
@@ -157,17 +157,17 @@ public struct TakeRow: Hashable, Sendable {
 
 // MARK: - TakeValue
 
-/// A value in a row.
+/// A value in a row, in one of SQLite's five storage classes.
 public enum TakeValue: Hashable, Sendable {
   /// SQL NULL.
   case null
-  /// An integer.
+  /// A signed integer of 64 bits (SQLite INTEGER).
   case integer(Int64)
-  /// A floating-point number.
+  /// A floating-point number of 64 bits (SQLite REAL).
   case real(Double)
-  /// A text.
+  /// Text (SQLite TEXT).
   case text(String)
-  /// Bytes.
+  /// Bytes (SQLite BLOB).
   case bytes([UInt8])
 
   init(_ value: Value) {

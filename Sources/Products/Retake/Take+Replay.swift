@@ -12,7 +12,7 @@ public enum ReplayMode: Hashable, Sendable {
   case exact
   /// Replaces the codecs by recorded frames, and compares everything except decoded media.
   case withoutCodecs
-  /// Uses recorded values in place of those from libraries that differ on this machine.
+  /// Uses recorded values wherever a library on this machine differs from the recorder's.
   case substitute
 }
 
@@ -41,7 +41,7 @@ public struct ReplayDivergence: Hashable, Sendable, CustomStringConvertible {
   public var description: String
 }
 
-/// A replay's result.
+/// The result of a replay: whether it differed from the recording, and where.
 public struct ReplayResult: Sendable, CustomStringConvertible {
   /// How a replay ended.
   public enum Outcome: Hashable, Sendable {
@@ -218,9 +218,9 @@ extension Take {
     }
   }
 
-  /// Writes the media that each received track displayed or played to one file per track.
+  /// Exports received media as it was shown or played: one file for each track and format.
   ///
-  /// This replays the take and decodes the selected peers' frames, if the take has them.
+  /// This replays the take and decodes the received frames, if the take has them.
   /// - Parameters:
   ///   - folder: the output folder; created if it does not exist.
   ///   - peer: the number of the peer to export; nil for all.

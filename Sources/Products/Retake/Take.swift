@@ -47,7 +47,7 @@ public struct Take: Sendable {
   public let peers: [Peer]
   /// How many steps there were when the take was opened.
   public let stepCount: Int
-  /// The last of these steps' time, which is the session's length.
+  /// The time of the last of these steps, which is the session's length.
   public let duration: Interval
   /// Whether the recording ended properly; false while it is running, and after the recorder was
   /// killed.
@@ -130,7 +130,7 @@ public struct TakeStep: Hashable, Sendable {
   public var number: Int
   /// The step's time since the take began.
   public var at: Instant
-  /// The machine's number.
+  /// The number of the machine that received the input.
   public var actor: UInt32
   /// The number of the machine's peer connection; nil if it has none.
   public var peer: UInt32?

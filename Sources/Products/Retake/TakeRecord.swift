@@ -121,7 +121,7 @@ public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var ssrc: UInt32
   /// The RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether the frame is a key frame.
+  /// Whether decoding can start at the frame.
   public var isKey: Bool
   /// The width in pixels; nil for audio.
   public var width: Int?

@@ -8,7 +8,7 @@ import Stats
 public struct Config: Sendable {
   /// The settings for local media.
   public var mediaOptions = LocalMediaOptions()
-  /// The initial number of video receivers.
+  /// The number of video receivers at the start; more are added when all are in use.
   public var videoReceiverInitialCount = 9
   /// The maximum number of received videos; subscribing to more is an error.
   public var videoReceiverMaximumCount = 20
@@ -29,11 +29,11 @@ public struct Config: Sendable {
 
 /// The source of local media's video frames.
 public enum CapturerType: Sendable {
-  /// A camera; without one, the options' file.
+  /// A camera, or the options' file if the machine has none.
   case camera
   /// Frames that the application supplies with `LocalMedia.sendVideoFrame(sampleBuffer:)`.
   case bypass
-  /// A file.
+  /// The options' file, in a loop.
   case file
 }
 
@@ -45,15 +45,15 @@ public enum AudioProcessingType: String, Sendable {
   case music
 }
 
-/// The source of camera frames' rotation.
+/// What determines the rotation of camera frames.
 ///
-/// The guide names only the first case; the others are those in Retake's own media.
+/// The guide names only the first case; the others come from Retake's own media.
 public enum CameraRotationType: String, Sendable {
   /// Frames are not rotated.
   case notAvailable
-  /// The device's orientation.
+  /// Frames follow the orientation of the device.
   case deviceOrientation
-  /// The orientation of the application's interface.
+  /// Frames follow the orientation of the application's interface.
   case appOrientation
 }
 
@@ -76,7 +76,7 @@ public enum VideoProfileType: String, Sendable {
 
 /// The reason that a room ended.
 ///
-/// The guide names only the type; the cases are those in Retake's own rooms.
+/// The guide names only the type; the cases come from Retake's own rooms.
 public enum DisconnectReason: String, Sendable {
   /// The local participant left, or an error ended the room.
   case disconnected
@@ -90,9 +90,9 @@ public enum DisconnectReason: String, Sendable {
 public struct LocalMediaOptions: Sendable {
   /// The source of video frames.
   public var source = CapturerType.camera
-  /// Whether there is audio.
+  /// Whether there is audio to capture and publish.
   public var hasAudio = true
-  /// Whether there is video.
+  /// Whether there is video to capture and publish.
   public var hasVideo = true
   /// Whether video is initially enabled.
   public var video = true

@@ -11,8 +11,8 @@ public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
 /// The API of the Kakao i Connect Live SDK for iOS, for Retake's own rooms.
 ///
-/// It is source-compatible with version 2.2.0, as far as that version's guide shows types, methods,
-/// callbacks and errors. It does not contact the service: rooms are those of a Retake server, such
+/// It is source-compatible with version 2.2.0 for the types, methods, callbacks and errors that the
+/// version's guide shows. It never contacts Kakao's service: rooms exist on a Retake server, such
 /// as `retake record serve --rooms`.
 ///
 /// Delegates and closures are called on `callbackQueue`, one at a time.
@@ -62,17 +62,17 @@ public enum ConnectLive {
 
   /// The serial queue on which delegates and closures are called.
   ///
-  /// Set it before creating the first room: to `.main` if the application's delegates run there.
+  /// Set it before creating the first room; use `.main` if delegates must run on the main thread.
   public static var callbackQueue: DispatchQueue {
     get { calls.queue }
     set { calls.queue = newValue }
   }
 
-  /// Sets the server for rooms created from now on.
+  /// Sets the server for rooms created from now on, and signs out.
   /// - Parameters:
-  ///   - rooms: `ws://host:port/rooms`; nil: the environment variable `RETAKE_ROOMS`, or the
-  ///     default of `retake record serve --rooms`.
-  ///   - tokens: the URL that issues tokens for signing in; nil: `/token` below the rooms.
+  ///   - rooms: `ws://host:port/rooms`; nil uses the environment variable `RETAKE_ROOMS` or, if
+  ///     that is not set, the default of `retake record serve --rooms`.
+  ///   - tokens: the URL that issues tokens for signing in; nil uses `/token` below `rooms`.
   public static func use(rooms: String?, tokens: String? = nil) {
     let named = rooms ?? ProcessInfo.processInfo.environment["RETAKE_ROOMS"]
     state.withLock { state in
@@ -97,7 +97,7 @@ public enum ConnectLive {
   /// Signs in with the application's credentials.
   /// - Parameters:
   ///   - serviceSecret: `key:secret`; for a secret alone, the service identifier is the key.
-  ///   - completion: code 0, or 1101 to 1105.
+  ///   - completion: receives code 0, or an error code from 1101 to 1105.
   public static func signIn(
     serviceId: String, serviceSecret: String, completion: @escaping ProvisionCallback
   ) {
@@ -151,7 +151,7 @@ public enum ConnectLive {
 
   // MARK: Media and rooms
 
-  /// Creates local media; nil if its capturer cannot be created.
+  /// Creates local media; returns nil if its capturer cannot be created.
   public static func createLocalMedia(options: LocalMediaOptions) -> (any LocalMedia)? {
     try? LocalMediaObject(options)
   }
@@ -162,7 +162,7 @@ public enum ConnectLive {
     Room(config, delegate)
   }
 
-  /// Creates the sharing end, in the process that captures the screen.
+  /// Creates the object that sends the screen, in the process that captures it.
   /// - Parameter appGroup: the name that the room used.
   /// - Throws: an error if the group's folder cannot be created.
   public static func createScreenShare(appGroup: String) throws -> ScreenShare {

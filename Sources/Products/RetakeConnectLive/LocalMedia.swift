@@ -5,7 +5,7 @@ public import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// Local media: captured, and sent once a room publishes it.
+/// Locally captured audio and video, sent once a room publishes it.
 public protocol LocalMedia: AnyObject, Sendable {
   /// The local video; without video, an object that has no effect.
   var video: any LocalVideo { get }
@@ -24,7 +24,7 @@ public protocol LocalMedia: AnyObject, Sendable {
   func start(completion: @escaping ((any Error)?) -> Void)
   /// Stops capturing.
   func stop()
-  /// Switches to another camera.
+  /// Switches to another camera; throws if it does not start.
   func switchCamera(position: AVCaptureDevice.Position, isMirror: Bool) async throws
   /// Switches to another camera; the closure receives the error, or nil on success.
   func switchCamera(
@@ -44,7 +44,7 @@ public protocol LocalVideo: AnyObject, Sendable {
   var extraValue: String { get set }
   /// The view that displays the video; empty if there is none.
   var viewId: String { get }
-  /// Whether 1280x720 is captured, from the next start on.
+  /// Whether the camera captures 1280x720; a change applies at the next start.
   var hd: Bool { get set }
   /// Displays the video in a view, replacing the video shown there.
   func attach(_ view: UIRenderView)
@@ -134,7 +134,7 @@ final class LocalMediaObject: LocalMedia {
   }
 }
 
-/// Wraps `RoomClient.LocalVideo`, or stands for missing video.
+/// Wraps `RoomClient.LocalVideo`; has no effect if the media has no video.
 final class LocalVideoObject: LocalVideo {
   private let core: RoomClient.LocalVideo?
 
@@ -159,7 +159,7 @@ final class LocalVideoObject: LocalVideo {
   func detach() { core?.detach() }
 }
 
-/// Wraps `RoomClient.LocalAudio`, or stands for missing audio.
+/// Wraps `RoomClient.LocalAudio`; has no effect if the media has no audio.
 final class LocalAudioObject: LocalAudio {
   private let core: RoomClient.LocalAudio?
 

@@ -137,7 +137,7 @@ final class RoomObjects: Sendable {
 
 /// Video that another participant publishes.
 public protocol RemoteVideo: AnyObject, Sendable {
-  /// The stream's number, with which to subscribe to it.
+  /// The stream's number, to pass to `subscribe`.
   var id: Int { get }
   /// The identifier of the participant who publishes the video.
   var owner: String { get }

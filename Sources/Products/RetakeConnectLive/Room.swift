@@ -27,7 +27,7 @@ public final class Room: Sendable {
   }
 
   private static let noRoom = RoomError(
-    .invalidState, "the system refuses a thread for the room; end others")
+    .invalidState, "the system cannot start another thread for the room; close other rooms")
 
   private func room() throws(RoomError) -> RoomClient.Room {
     guard let core else { throw Room.noRoom }
@@ -36,13 +36,13 @@ public final class Room: Sendable {
 
   // MARK: Connecting
 
-  /// Publishes local media in this room, at once or when the room is connected.
+  /// Publishes local media in this room immediately, or as soon as the room is connected.
   ///
   /// Later failures, such as a camera that does not start, are reported as room errors.
-  /// - Throws: an error if there is no media.
+  /// - Throws: an error if there is no media or no room.
   public func publish(_ media: (any LocalMedia)?) throws {
     guard let media = media as? LocalMediaObject, let core else {
-      throw RoomError(.invalidArgument, "there is no local media; createLocalMedia makes it")
+      throw RoomError(.invalidArgument, "there is no local media; create it with createLocalMedia")
     }
     objects.add(media)
     Task { [forwarder] in
@@ -160,7 +160,7 @@ public final class Room: Sendable {
 
   // MARK: Screen sharing
 
-  /// Requests the screen-sharing process, whose frames are published as another video.
+  /// Starts or awaits the screen-sharing process, and publishes its frames as another video.
   /// - Parameters:
   ///   - appGroup: the folder that both processes share: a path, or a name for a folder below the
   ///     user's own.
@@ -182,7 +182,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Stops sharing at once, without an event; sharing may start again after five seconds.
+  /// Stops sharing immediately, without an event; sharing may start again after five seconds.
   public func stopScreenShare(isLeftRoom: Bool) { core?.stopScreenShare(isLeftRoom: isLeftRoom) }
 
   /// Stops sharing; the misspelling occurs in the guide.
@@ -226,7 +226,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Makes a call that completes at once or later, exactly once.
+  /// Makes a call that completes exactly once, immediately or later.
   private func begin(
     _ answer: @escaping @Sendable (Result<Void, any Error>) -> Void,
     _ body: (@escaping @Sendable (RoomError?) -> Void) throws(RoomError) -> Void
@@ -286,7 +286,7 @@ public final class Room: Sendable {
         let id = state.last
         state.readers[id] = continuation
         continuation.onTermination = { [weak self] _ in
-          // Not within this call, which holds the lock.
+          // Deferred to a task, because `projectedValue` may still hold the lock here.
           Task { self?.state.withLock { $0.readers[id] = nil } }
         }
         continuation.yield(state.value)
@@ -299,10 +299,10 @@ public final class Room: Sendable {
 
 // For applications that handle only Foundation's errors.
 extension RoomError: LocalizedError, CustomNSError {
-  /// The error's message.
+  /// The message, which is also the `localizedDescription`.
   public var errorDescription: String? { message }
   /// The error codes' domain.
   public static var errorDomain: String { "Retake.RoomError" }
-  /// The error code.
+  /// The code's number, as `NSError` states it.
   public var errorCode: Int { code.rawValue }
 }

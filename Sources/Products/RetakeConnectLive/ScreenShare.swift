@@ -44,17 +44,17 @@ public enum ScreenShareData {
 
     fileprivate var text: String {
       switch self {
-      case .invalidData: "a picture of the screen cannot be sent"
+      case .invalidData: "a screen image cannot be sent"
       case .stopBroadcast: "the room has ended the sharing of the screen"
       case .meetingFinished: "the room was left"
-      case .broadcastFailed: "no room wants the screen"
+      case .broadcastFailed: "no room is waiting for the screen"
       case .broadcastClosed: "the room is gone"
       }
     }
   }
 }
 
-/// The sharing end, in the process that captures the screen.
+/// Sends the screen to a room, in the process that captures it.
 public final class ScreenShare: Sendable {
   private struct State {
     var completion: Handed<(ScreenShareData.ExtensionErrorCode, String) -> Void>?
@@ -135,8 +135,9 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// Returns the program with a path or with a name on `PATH`; without one, a program that is
-  /// started externally.
+  /// Returns the program at a path, or with a name on `PATH`.
+  ///
+  /// If no program has the name, the room waits for one that is started separately.
   static func program(_ name: String) -> ScreenShareProgram {
     if name.contains("/") { return ScreenShareProgram(executable: name) }
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []

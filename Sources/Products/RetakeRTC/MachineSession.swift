@@ -2,8 +2,10 @@ package import Dispatch
 package import Live
 import Synchronization
 
-/// Shared by the products for rooms: one session for all of a process's rooms, with the machine's
-/// microphone, loudspeaker and cameras.
+/// One session for all of a process's rooms, with the machine's microphone, loudspeaker and
+/// cameras.
+///
+/// The client SDKs for rooms share this type.
 package final class MachineSession: Sendable {
   private struct State {
     var session: Session?
@@ -11,6 +13,8 @@ package final class MachineSession: Sendable {
   }
 
   private let state = Mutex(State())
+  /// Held while a session is created, so that rooms that begin at once share it.
+  private let creation = Mutex(())
 
   package init() {}
 
@@ -30,19 +34,17 @@ package final class MachineSession: Sendable {
   /// Returns the session and its audio, creating both for the first room.
   /// - Throws: `SessionError` if no thread can be created.
   package func begin() throws(SessionError) -> (session: Session, audio: AudioSession?) {
-    let present = state.withLock { $0 }
-    if let session = present.session, present.audio != nil { return (session, present.audio) }
-    var options = Session.Options()
-    options.statsInterval = nil
-    let session: Session
-    if let known = present.session { session = known } else { session = try Session(options) }
-    let module = RTCAudioDeviceModule()
-    module.begin(in: session)
-    let audio = module.audioSession
-    return state.withLock { state in
-      // A concurrent caller may have created them.
-      if let session = state.session, state.audio != nil { return (session, state.audio) }
-      state = State(session: session, audio: audio)
+    try creation.withLock { _ throws(SessionError) in
+      let present = state.withLock { $0 }
+      if let session = present.session, present.audio != nil { return (session, present.audio) }
+      var options = Session.Options()
+      options.statsInterval = nil
+      let session: Session
+      if let known = present.session { session = known } else { session = try Session(options) }
+      let module = RTCAudioDeviceModule()
+      module.begin(in: session)
+      let audio = module.audioSession
+      state.withLock { $0 = State(session: session, audio: audio) }
       return (session, audio)
     }
   }
@@ -62,7 +64,8 @@ package final class MachineSession: Sendable {
 }
 
 extension AVCaptureDevice {
-  /// Returns the machine's camera at a position, or its replacement.
+  /// Returns the first camera at a position, of the machine's or those set in their place; nil if
+  /// there is none.
   package static func capturer(_ position: CameraPosition) -> (any VideoCapturer)? {
     let wanted: Position = position == .back ? .back : .front
     return all.first { $0.position == wanted }?.capturer

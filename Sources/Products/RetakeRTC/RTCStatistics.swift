@@ -31,7 +31,7 @@ public final class RTCStatistics: Sendable, CustomStringConvertible {
   }
 }
 
-/// A report on everything, or on one sender or receiver.
+/// A report on a whole connection, or on one sender or receiver.
 public final class RTCStatisticsReport: Sendable, CustomStringConvertible {
   /// The objects by their `id`.
   public let statistics: [String: RTCStatistics]
@@ -67,9 +67,8 @@ private func object(_ value: StatsValue) -> NSObject {
   }
 }
 
-// A connection's statistics.
 extension RTCPeerConnection {
-  /// Returns the current statistics of everything.
+  /// Returns the current statistics of the whole connection.
   public func statistics(
     completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
@@ -91,7 +90,7 @@ extension RTCPeerConnection {
     report(.receiver(transceiver: receiver.transceiver), completionHandler)
   }
 
-  /// Returns the current statistics of everything.
+  /// Returns the current statistics of the whole connection.
   public func statistics() async -> RTCStatisticsReport {
     await withCheckedContinuation { continuation in
       statistics { continuation.resume(returning: $0) }
@@ -120,9 +119,9 @@ public enum RTCStatsOutputLevel: Int, Sendable {
   case debug
 }
 
-/// One object from the statistics that preceded the standard, with its names from that time.
+/// One object from the statistics API that preceded the standard, with the names used there.
 ///
-/// It is derived from the standard objects, so it lacks values that they do not have.
+/// It is converted from standard objects, so values that they lack are missing here too.
 public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
   /// When the object was sampled, as Unix time in milliseconds.
   public let timestamp: Double
@@ -148,7 +147,7 @@ public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
 }
 
 extension RTCPeerConnection {
-  /// Returns the legacy statistics of everything or of one track.
+  /// Returns the legacy statistics of the whole connection or of one track.
   public func stats(
     for mediaStreamTrack: RTCMediaStreamTrack?, statsOutputLevel: RTCStatsOutputLevel,
     completionHandler: @escaping ([RTCLegacyStatsReport]) -> Void

@@ -215,7 +215,7 @@ public final class MediaChannelHandlers: Sendable {
     set { set(\.onReceiveSignaling, newValue) }
   }
 
-  /// Forwards a room's handlers to these.
+  /// Forwards the room's events to these handlers.
   func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
     core.onConnect = { channel.answer($0) }
     core.onAddStream = { [weak channel] stream in

@@ -52,7 +52,7 @@ public final class Sora: Sendable {
 
   /// The serial queue on which handlers are called.
   ///
-  /// Set it before the first channel: to `.main` if the application's objects live there.
+  /// Set it before creating the first channel; use `.main` if handlers must run on the main thread.
   public var callbackQueue: DispatchQueue {
     get { calls.queue }
     set { calls.queue = newValue }
@@ -84,11 +84,11 @@ public final class Sora: Sendable {
 
   // MARK: Audio
 
-  /// Changes the audio session's category, mode, options and port at once.
+  /// Changes the audio session's category, mode, options and port together.
   ///
   /// Call it once a channel is connected, since connecting sets category and mode again.
-  /// - Parameter options: replace the default options; the loudspeaker as output adds
-  ///   `defaultToSpeaker`.
+  /// - Parameter options: the options to set; `defaultToSpeaker` is added if the output is the
+  ///   loudspeaker.
   /// - Returns: the device's error, if any.
   public func setAudioMode(
     _ mode: AudioMode,

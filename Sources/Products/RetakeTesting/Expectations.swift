@@ -11,12 +11,12 @@ import Wire
 
 /// How a replay is compared with its take.
 public enum ReplayComparison: Sendable {
-  /// The comparison that the pin next to the take specifies (`call.pin.json`, written by
-  /// `retake pin`); exact if there is none.
+  /// Compares as specified by the pin next to the take (`call.pin.json`, written by `retake pin`),
+  /// or exactly if there is none.
   case asPinned
-  /// Every packet, state, frame, timer and random draw.
+  /// Compares every packet, state, frame, timer and random draw.
   case exact
-  /// The session's outcome, within the pin's tolerances or the default ones.
+  /// Compares the session's outcome, within the pin's tolerances or the default ones.
   case meaning
 }
 
@@ -101,17 +101,22 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
 ///   - peer: the number of the recorded receiver, which the page replaces; nil for the only peer
 ///     that received media.
 ///   - url: the page, which calls the server at `port`; nil for Retake's page.
+///   - upstream: the page's own server, as for `retake reenact --upstream`: the page reaches it at
+///     `port`, and receives the recorded packets in place of the server's media; nil if the page
+///     signals to Retake.
 ///   - jitterBufferTarget: the jitter buffer target that Retake's page sets, in milliseconds; nil
 ///     for the browser's own.
-///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`); 0 finds a free one.
+///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`) or relays to `upstream`;
+///     0 finds a free one.
 ///   - browser: the executable; nil for the first Chromium in PATH.
 ///   - out: the take to record of the call with the page; nil records nothing.
 ///   - expectations: as for `retake reenact --expect`.
 /// - Throws: `ReenactmentFailure` with a sentence for each expectation that does not hold, or with
 ///   the reason why the call could not be reenacted.
 public func expectReenactment(
-  _ path: String, peer: Int? = nil, page url: String? = nil, jitterBufferTarget: Int? = nil,
-  port: Int = 0, browser: String? = nil, recordingTo out: String? = nil, _ expectations: String...
+  _ path: String, peer: Int? = nil, page url: String? = nil, upstream: String? = nil,
+  jitterBufferTarget: Int? = nil, port: Int = 0, browser: String? = nil,
+  recordingTo out: String? = nil, _ expectations: String...
 ) async throws {
   func failure(_ sentence: String) -> ReenactmentFailure {
     ReenactmentFailure(path: path, sentences: [sentence])
@@ -122,11 +127,20 @@ public func expectReenactment(
     }
     return expectation
   }
+  if upstream != nil, url == nil {
+    throw failure("with a server of its own, the page has to be named as well")
+  }
   let objects: [JSONValue]
   do {
-    objects = try await statistics(
-      of: ReenactmentPlan(take: path, peer: peer.map { Int64($0) }), url, jitterBufferTarget, port,
-      try HeadlessBrowser.program(browser), out)
+    let plan = try ReenactmentPlan(take: path, peer: peer.map { Int64($0) })
+    let program = try HeadlessBrowser.program(browser)
+    let limit = Duration.seconds(30)
+    let stage =
+      if let url, let upstream {
+        try await relay(plan, to: upstream, for: url, port, out, limit)
+      } else { try await serve(plan, to: url, jitterBufferTarget, port, out, limit) }
+    let trial = BrowserTrial(program: program, page: stage.page, connectionLimit: limit)
+    objects = try await statistics(of: trial, stage)
   } catch let error as ReenactmentFailure {
     throw error
   } catch {
@@ -138,16 +152,23 @@ public func expectReenactment(
   }
 }
 
-/// Plays a plan to a page, and returns the statistics of its connections.
-private func statistics(
-  of plan: ReenactmentPlan, _ url: String?, _ jitterBufferTarget: Int?, _ port: Int,
-  _ program: String, _ out: String?
-) async throws -> [JSONValue] {
+/// The service that plays to a page, with the page's URL.
+private struct Stage {
+  var service: any Reenacting
+  var page: String
+  /// Ends the signaling and the take.
+  var end: @Sendable () async throws -> Void
+}
+
+/// Starts a service that plays to a page and does its own signaling.
+private func serve(
+  _ plan: ReenactmentPlan, to url: String?, _ jitterBufferTarget: Int?, _ port: Int,
+  _ out: String?, _ limit: Duration
+) async throws -> Stage {
   var options = Session.Options()
   options.takePath = out
   if let loopback = IPAddress("127.0.0.1") { options.bind = .addresses([loopback]) }
   let session = try Session(options)
-  let limit = Duration.seconds(30)
   let service = ReenactmentService(
     plan, in: session, configuration: PeerConfiguration(), repair: .asRecorded,
     connectionLimit: limit, takePath: out ?? "")
@@ -158,18 +179,46 @@ private func statistics(
     await routes.respond(to: $0)
   }
   let page = url ?? "\(server.url)/?\(WatchPage.query(jitterBufferTarget: jitterBufferTarget))"
-  let trial = BrowserTrial(program: program, page: page, connectionLimit: limit)
+  return Stage(service: service, page: page) {
+    await server.shutdown()
+    try await session.finish()
+  }
+}
+
+/// Plays in place of the media of a page's own server.
+private func relay(
+  _ plan: ReenactmentPlan, to upstream: String, for page: String, _ port: Int, _ out: String?,
+  _ limit: Duration
+) async throws -> Stage {
+  var options = Session.Options()
+  options.takePath = out
+  let session = try Session(options)
+  var proxied = ProxyServer.Settings(upstream: upstream)
+  proxied.port = port
+  if let origin = WatchPage.origin(of: page) { proxied.origins = [origin] }
+  do {
+    let relay = try await ReenactmentRelay(
+      plan, in: session, repair: .asRecorded, proxied: proxied, connectionLimit: limit,
+      notice: { _ in })
+    return Stage(service: relay.service, page: page) { try await relay.finish() }
+  } catch {
+    try await session.finish()
+    throw error
+  }
+}
+
+/// Plays to a page in a browser, and returns the statistics of the page's connections.
+private func statistics(of trial: BrowserTrial, _ stage: Stage) async throws -> [JSONValue] {
   let result: Result<[JSONValue], BrowserError>
   do throws(BrowserError) {
-    result = .success(try await trial.run(service))
+    result = .success(try await trial.run(stage.service))
   } catch {
     result = .failure(error)
   }
-  let refusal = await service.refused.last
-  let hasPlayed = await service.outcome?.player.hasBegun ?? false
-  await service.close()
-  await server.shutdown()
-  try await session.finish()
+  let refusal = await stage.service.refused.last
+  let hasPlayed = await stage.service.outcome?.player.hasBegun ?? false
+  await stage.service.close()
+  try await stage.end()
   let objects = try result.get()
   guard hasPlayed else {
     throw BrowserError(description: refusal ?? "the page did not connect within 30 s")

@@ -37,7 +37,7 @@ public final class RecordedNetwork: Sendable {
     /// How closely the session matched the take.
     public var report: Report
 
-    /// A description of the differences.
+    /// The take's path and the differences, in one sentence.
     public var description: String {
       let reasons =
         report.deviations.isEmpty
@@ -46,7 +46,7 @@ public final class RecordedNetwork: Sendable {
     }
   }
 
-  /// The connection for the application.
+  /// The connection that the application uses in place of a real one.
   public var connection: PeerConnection { peer.connection }
   /// The messages on the recorded application's signaling channel, in both directions.
   public var signaling: [SignalingMessage] { peer.signaling }

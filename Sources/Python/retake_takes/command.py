@@ -11,7 +11,7 @@ from typing import Any
 PathLike = str | os.PathLike[str]
 USAGE, NO_INPUT, ABSENT_PROGRAM = 64, 66, 127
 UNMET = 2
-"""The exit status if a take does not have what the question is about."""
+"""The exit status if a take does not contain what was asked about."""
 
 
 class CommandError(RuntimeError):
@@ -23,7 +23,8 @@ class CommandError(RuntimeError):
         """The exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
 
     def __reduce__(self) -> tuple[type["CommandError"], tuple[str, int]]:
-        # An exception is pickled with its one argument, the text; a farm's processes send both.
+        # By default an exception is pickled with its arguments, here only the text; a farm's
+        # processes also need the status.
         return type(self), (str(self), self.status)
 
 
@@ -33,7 +34,7 @@ def find_program(path: PathLike | None = None) -> str:
     found = shutil.which(wanted)
     if not found:
         raise CommandError(
-            f"{wanted}: the program is not there; put retake on PATH, name it in RETAKE, or give "
+            f"{wanted}: there is no such program; put retake on PATH, name it in RETAKE, or give "
             "executable=", ABSENT_PROGRAM)
     return os.path.abspath(found)
 
@@ -51,7 +52,8 @@ def run(
         [program, *words], input=input or "", capture_output=True, encoding="utf-8",
         errors="replace", timeout=timeout)
     if done.returncode not in good:
-        lines = done.stderr.strip().splitlines() or [f"retake {' '.join(words)}: it ended"]
+        lines = done.stderr.strip().splitlines() or [
+            f"retake {' '.join(words)}: it ended without a message"]
         status = done.returncode
         raise CommandError(lines[-1].removeprefix("retake: "), status)
     return done.returncode, done.stdout
@@ -64,9 +66,9 @@ def _json(
     try:
         result = json.loads(text)
     except ValueError:
-        raise CommandError(f"retake {words[0]}: its output is no JSON", status) from None
+        raise CommandError(f"retake {words[0]}: its output is not JSON", status) from None
     if not isinstance(result, dict):
-        raise CommandError(f"retake {words[0]}: its output is no object", status)
+        raise CommandError(f"retake {words[0]}: its output is not a JSON object", status)
     return status, result
 
 
@@ -81,11 +83,22 @@ class Finding:
     symptoms: tuple["Finding", ...]
     data: Mapping[str, Any] = field(repr=False)
     """The finding as the program reported it."""
+    side: str | None = None
+    """Where the cause is: network, server, signaling, sender, receiver, end or other-end; None if
+    the take does not show it, and for symptoms."""
+    confidence: str | None = None
+    """certain, likely or possible."""
+    reservation: str | None = None
+    """Why the finding is not certain, in words."""
+    explanation: str | None = None
+    """What would have helped, according to a replay; None unless it was requested."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Finding":
         symptoms = tuple(cls.of(one) for one in data.get("symptoms", []))
-        return cls(data["id"], data["severity"], data.get("text", ""), symptoms, data)
+        return cls(
+            data["id"], data["severity"], data.get("text", ""), symptoms, data, data.get("side"),
+            data.get("confidence"), data.get("reservation"), data.get("explanation"))
 
 
 @dataclass(frozen=True)

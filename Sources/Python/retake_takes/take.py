@@ -90,7 +90,7 @@ class Take:
                 "SELECT label, start_unix_ns, format, tool_version, toolchain FROM take"
             ).fetchone()
             if head is None:
-                raise NoTake("it has no head")
+                raise NoTake("its take row is missing")
             self.id = views.identity(self._base)
             self.label, start, self.format, self.tool_version, _ = head
             self.start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 APPLICATION_ID = 0x52544B45
 """The application_id of a take: "RTKE"."""
-NEWEST_FORMAT = 7
-"""The newest format known to this package; newer takes are read as far as possible."""
 OLDEST_FORMAT = 2
 
 _BEFORE = {("peer", "actor"): "peer"}
@@ -28,7 +26,7 @@ class NoTake(ValueError):
 
 
 UNREADABLE = (sqlite3.Error, UnicodeError, ArithmeticError, TypeError)
-"""What reading a damaged file raises.
+"""The exceptions that reading a damaged file raises.
 
 SQLite quotes damaged names in its messages, which then are not always UTF-8; a damaged instant is
 outside the calendar, and a damaged number may be text.
@@ -136,7 +134,7 @@ class Attachment:
     def _check(self) -> None:
         mark = self.base.execute("PRAGMA source.application_id").fetchone()[0]
         if mark != APPLICATION_ID:
-            raise NoTake(f"{self.path}: it is not a take; retake import makes takes of captures")
+            raise NoTake(f"{self.path}: it is not a take; retake import makes takes from captures")
         format = self.base.execute("PRAGMA source.user_version").fetchone()[0]
         if format < OLDEST_FORMAT:
             raise NoTake(f"{self.path}: it has format {format}; retake upgrade recreates it")
@@ -165,7 +163,7 @@ class Attachment:
 
     def close(self) -> None:
         """Detaches the take."""
-        # What failed half-way would keep the file attached, and with it the next one out.
+        # An open transaction would keep the file attached, so that no other could be.
         if self.base.in_transaction:
             self.base.execute("ROLLBACK")
         failure: Exception | None = None

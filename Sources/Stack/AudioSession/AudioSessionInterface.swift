@@ -1,27 +1,28 @@
 package import Media
 import Wire
 
-/// A call by an application.
+/// A call that an application makes to its audio session.
 public enum AudioSessionCall: Hashable, Sendable, Codable {
   /// Acquires the configuration lock; may be nested.
   case lock
-  /// Releases the configuration lock.
+  /// Releases the configuration lock once; a nested lock stays held.
   case unlock
-  /// Sets the complete configuration.
+  /// Replaces the configuration; category, options and mode apply now, the rest when the device is
+  /// next initialised.
   case configure(AudioSessionConfiguration)
-  /// Sets the category.
+  /// Sets the category and its options.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets the mode within the category.
   case setMode(AudioSessionMode)
   /// Overrides the route's output port.
   case overridePort(AudioPortOverride)
-  /// Activates or deactivates the session; calls are counted.
+  /// Activates the session, or removes one activation; removing the last one deactivates it.
   case setActive(Bool)
   /// Sets the preferred rate in Hz.
   case setPreferredSampleRate(Int)
-  /// Sets the preferred I/O buffer duration.
+  /// Sets how much audio the device should handle in each I/O period.
   case setPreferredIOBuffer(milliseconds: Int)
-  /// Sets the preferred numbers of channels.
+  /// Sets how many channels the device should capture and play.
   case setPreferredChannels(input: Int, output: Int)
   /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
@@ -31,26 +32,26 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case applyMode(AudioMode, options: AudioSessionOptions)
   /// Sets whether the device waits for `setAudioEnabled`.
   case useManualAudio(Bool)
-  /// Sets whether the device may run, with manual audio.
+  /// Sets whether the device may run while audio is manual.
   case setAudioEnabled(Bool)
   /// Requests and prepares the microphone.
   case initializeInput
-  /// A connection that needs audio was opened.
+  /// A connection was opened, with the directions in which it needs audio.
   case openConnection(UInt32, sends: Bool, receives: Bool)
   /// The connection is established.
   ///
-  /// A sending connection sets category and mode again, replacing what the application set while
-  /// connecting.
+  /// A sending connection sets the category `playAndRecord` and the configured mode again, so that
+  /// another category or an `applyMode` preset set while connecting is lost.
   case connectionEstablished(UInt32)
-  /// The connection was closed.
+  /// A connection was closed and no longer needs audio.
   case closeConnection(UInt32)
-  /// Stops the microphone itself (hard mute).
+  /// Stops the microphone at the device (hard mute).
   case pauseRecording
-  /// Restarts the microphone.
+  /// Restarts the microphone after `pauseRecording`.
   case resumeRecording
-  /// A source has ended; silence does not replace it.
+  /// Removes all sources with this number, so that silence does not replace them once they end.
   case removeSource(UInt32)
-  /// Reads the counters.
+  /// Reads the device's counters; changes nothing.
   case readCounters
 
   package var needsLock: Bool {
@@ -96,27 +97,27 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   /// Another application is using the device; the session leaves it alone until the interruption
   /// ends.
   case didBeginInterruption
-  /// The interruption has ended.
+  /// The device is free again; the argument says whether to continue playing and recording.
   case didEndInterruption(shouldResumeSession: Bool)
-  /// The route changed.
+  /// The input or output port changed, or its format.
   case didChangeRoute(AudioRouteChangeReason, previous: AudioRoute, current: AudioRoute)
   /// The system's audio server has terminated.
   case mediaServerTerminated
   /// The audio server is available again.
   case mediaServerReset
-  /// Playing and recording became allowed or forbidden.
+  /// Manual audio now permits (true) or forbids (false) playing and recording.
   case didChangeCanPlayOrRecord(Bool)
   /// The first connection started playing or recording.
   case didStartPlayOrRecord
   /// The last connection has stopped playing and recording.
   case didStopPlayOrRecord
-  /// The session is about to be activated or deactivated.
+  /// The session is about to be activated (true) or deactivated (false).
   case willSetActive(Bool)
-  /// The session was activated or deactivated.
+  /// The session was activated (true) or deactivated (false).
   case didSetActive(Bool)
-  /// Activating or deactivating the session failed.
+  /// The device refused to activate (true) or deactivate (false) the session.
   case failedToSetActive(Bool, code: Int32)
-  /// The device refused an operation that no call is waiting for.
+  /// The device refused an operation that the application did not request directly.
   case operationFailed(AudioDeviceOperation, code: Int32)
   /// A source provides no audio and is replaced by silence.
   case sourceStarved(AudioSourceID)
@@ -124,14 +125,14 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case sourceResumed(AudioSourceID, silentBlocks: Int)
   /// A source changed its format; audio that did not fill 10 ms was lost.
   case sourceFormatChanged(AudioSourceID, from: AudioFormat, to: AudioFormat, lostFrames: Int)
-  /// A source's audio is dropped from now on.
+  /// A source's audio is dropped until the session accepts it again.
   case sourceRefused(AudioSourceID, reason: String)
 
   /// The event's name without arguments.
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// The answer to an application's call, which may have to wait for the device.
+/// The reply to an application's call; it may come later, once the device has answered.
 package enum AudioSessionReply: Hashable, Sendable {
   case done
   case failed(AudioSessionError)
@@ -145,7 +146,7 @@ package enum AudioSessionAction: Sendable {
   case call(id: UInt32, AudioSessionCall)
   case event(AudioDeviceEvent)
   case answer(operation: UInt32, AudioDeviceAnswer)
-  /// Recorded audio.
+  /// Recorded audio of any length from one source.
   case deliver(AudioSourceID, PCMChunk)
   /// Audio received on a connection, for playback.
   case rendered(track: UInt32, AudioBlock)
@@ -185,21 +186,21 @@ package enum AudioSessionEffect: Sendable {
   case delivered(Result<Int, AudioDeviceError>)
 }
 
-/// An audio device's counters.
+/// Counters of accepted, dropped, mixed and played audio since the session was created.
 public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   /// Accepted chunks.
   public var deliveries = 0
   /// Frames in accepted chunks, at the source's rate.
   public var deliveredFrames = 0
-  /// Dropped chunks.
+  /// Chunks refused with an error.
   public var drops = 0
-  /// Frames in dropped chunks.
+  /// Frames in refused chunks, at the source's rate.
   public var droppedFrames = 0
-  /// Drops by error name.
+  /// Refused chunks by the error's name.
   public var dropsByReason: [String: Int] = [:]
   /// Chunks at rates other than 48 kHz.
   public var resampledDeliveries = 0
-  /// Format changes of sources.
+  /// The number of times that a source continued in another format.
   public var formatChanges = 0
   /// Frames lost in format changes, at the old rate.
   public var framesLostByFormatChange = 0
@@ -226,9 +227,10 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
 
 /// The reason that audio was not accepted.
 public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The session's own device is running, so the application's audio would be a second microphone.
+  /// The session's own device is initialised, so the application's audio would be a second
+  /// microphone.
   case audioUnitActive
-  /// The session's own device is not running.
+  /// The session's own device is not running, or is not recording.
   case audioUnitInactive
   /// The microphone is muted at the device.
   case recordingPaused
@@ -236,17 +238,17 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   case unsupportedSamples(AudioSampleFormat)
   /// The rate is outside `AudioFormat.sampleRates`.
   case unsupportedRate(Int)
-  /// The number of channels is not supported.
+  /// The number of channels is outside `AudioFormat.channelCounts`.
   case unsupportedChannels(Int)
   /// The bytes end in the middle of a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in another format than it announced, and is reinitialised for it.
+  /// The device captures in a format other than the one it announced, and is reinitialised for it.
   case formatMismatch
-  /// There are too many sources.
+  /// Sixteen sources are already being mixed.
   case tooManySources
   /// The chunk is longer than two seconds.
   case chunkTooLong(frames: Int)
-  /// A device needs something missing on this machine; the text says what.
+  /// The device needs something that this machine lacks; the text says what.
   case unavailable(String)
 
   /// The error's name in takes.
@@ -289,11 +291,11 @@ public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringC
   case lockRequired
   /// The device refused an operation, with its own error code.
   case refused(AudioDeviceOperation, code: Int32)
-  /// The microphone may not be used.
+  /// The user has not permitted the microphone.
   case permissionDenied
   /// The application has not declared why it uses the microphone.
   case microphoneUseNotDeclared
-  /// Too many calls are waiting.
+  /// Too many calls are waiting for the device, or too many connections are open.
   case busy
 
   /// The error in one sentence.

@@ -1,11 +1,11 @@
 import Media
 package import Wire
 
-/// An audio session with its device as one machine: route, permission, and the audio itself in 10
-/// ms blocks.
+/// The state machine of an audio session and its device: route, permission, and audio in 10 ms
+/// blocks.
 ///
-/// One machine rather than two, because the device's state decides whether a chunk of audio is
-/// accepted at that instant, and a route change affects both in one step.
+/// Session and device share one machine because the device's state decides whether a chunk of audio
+/// is accepted at that instant, and because a route change affects both in one step.
 package struct AudioSessionMachine: Machine {
   package typealias Input = AudioSessionAction
   package typealias Output = AudioSessionEffect
@@ -13,7 +13,7 @@ package struct AudioSessionMachine: Machine {
   private var control = SessionControl(AudioSessionPolicy())
   private var mixer = CaptureMixer(AudioSessionPolicy())
   private var playout = PlayoutQueue()
-  /// Captured audio waiting for its period's output.
+  /// Captured audio held until the output of the same I/O period has been handled.
   private var held: [(id: AudioSourceID, chunk: PCMChunk)] = []
 
   private static let heldMaximum = 4
@@ -71,7 +71,7 @@ package struct AudioSessionMachine: Machine {
       audioRoute: control.route, wanted: control.settings.wanted)
   }
 
-  /// The format the device plays; nil if it cannot play.
+  /// The format the device plays; nil if it cannot play, or only in an unsupported format.
   package var renderFormat: AudioFormat? {
     control.route.renderFormat.flatMap { $0.fault == nil ? $0 : nil }
   }
@@ -84,8 +84,8 @@ package struct AudioSessionMachine: Machine {
     _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // With an aggregated clock, a period's output and input are one step, output first, as on the
-    // device's thread.
+    // With an aggregated clock, the output and input of an I/O period are handled in one step,
+    // output first, as on the device's thread.
     if control.settings.ioType == .aggregated, id.origin == .unit,
       control.states.playout == "playing"
     {
@@ -115,7 +115,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// Applies a change to the device's state and adapts the audio to it.
+  /// Applies a change to the device's state and adapts the audio to the new state.
   private mutating func follow(
     at now: Instant, _ outbox: inout Outbox<AudioSessionEffect>,
     _ change: (inout SessionControl, inout Outbox<AudioSessionEffect>) -> Void
@@ -178,7 +178,7 @@ struct CaptureMixer {
     patience = .milliseconds(Int64(min(1_000, max(10, policy.starvationMilliseconds))))
   }
 
-  /// When the next source counts as missing.
+  /// When the next source is overdue, so that silence replaces it; nil if no source is expected.
   var deadline: Instant? { lines.reduce(nil) { earliest($0, $1.deadline) } }
 
   /// Accepts a chunk, or reports why it is dropped.
@@ -217,7 +217,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Inserts silence for sources that are overdue.
+  /// Inserts silence for sources whose audio is overdue.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<AudioSessionEffect>) {
     for index in lines.indices {
       guard let due = lines[index].deadline, due <= now else { continue }
@@ -233,7 +233,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Prepares a known source for audio in another format, before a chunk of it arrives.
+  /// Prepares a known source for audio in another format, before a chunk in that format arrives.
   mutating func prepare(
     _ id: AudioSourceID, _ format: AudioFormat, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -243,7 +243,8 @@ struct CaptureMixer {
     prepare(index, format, into: &outbox)
   }
 
-  /// Stops waiting for the sources of an origin, or for all if nil, until they provide audio again.
+  /// Stops waiting for the sources of an origin, or for all sources if `origin` is nil, until they
+  /// provide audio again.
   mutating func pause(
     _ origin: AudioSourceOrigin?, into outbox: inout Outbox<AudioSessionEffect>
   ) {

@@ -5,7 +5,7 @@ struct PlayoutQueue {
   private struct Track {
     let number: UInt32
     var blocks: [AudioBlock] = []
-    /// The number of frames of the first block that were already played.
+    /// Frames of the first block that have already been played.
     var played = 0
     var frames = 0
   }
@@ -19,7 +19,7 @@ struct PlayoutQueue {
   private static let tracksMaximum = 64
   /// One second: after the device pauses for longer, only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
-  /// The maximum number of units that a device can request at once.
+  /// The maximum number of units that a device can request in one pull.
   static let unitsMaximum = 200
 
   var playedUnits: Int { Int(units) }
@@ -71,7 +71,7 @@ struct PlayoutQueue {
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }
 
-  /// Adds a track's next frames to the sum; returns how many there were.
+  /// Adds a track's next frames to the sum; returns the number of frames added.
   private mutating func mix(
     _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
   ) -> Int {
@@ -96,7 +96,7 @@ struct PlayoutQueue {
   }
 }
 
-/// Converts 10 ms units to the device's rate and buffer size.
+/// Converts blocks of 10 ms to the device's format and buffer size.
 package struct PlayoutConverter {
   package let format: AudioFormat
   private var resampler: Resampler?
@@ -105,7 +105,7 @@ package struct PlayoutConverter {
   /// Creates an empty converter; the format must be valid.
   package init(_ format: AudioFormat) { self.format = format }
 
-  /// The number of frames available.
+  /// The number of converted frames that can be read.
   package var frames: Int { waiting.count / format.channels }
 
   package mutating func append(_ block: AudioBlock) {

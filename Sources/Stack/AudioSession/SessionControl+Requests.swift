@@ -1,8 +1,8 @@
 import Wire
 
-// The operations for each request, and the effects of the answers.
+// Chooses the operations for each request, and applies the device's answers.
 extension SessionControl {
-  /// Issues operations until one is waiting for its answer.
+  /// Carries out requests until an operation is waiting for its answer or no request is left.
   mutating func run(into outbox: inout Effects) {
     while requests.asked == nil {
       if requests.current == nil {
@@ -50,7 +50,7 @@ extension SessionControl {
     }
   }
 
-  /// The operations that bring the device into the state required by its conditions.
+  /// The operations that bring the device from its state to the one that its conditions call for.
   private var unitOperations: [AudioDeviceOperation] {
     let conditions = conditions
     let changes = states.unit.changes(conditions)
@@ -84,7 +84,7 @@ extension SessionControl {
 
   // MARK: Answers
 
-  /// Handles the device's answer to an operation.
+  /// Applies the device's answer to an operation, then issues the next one.
   mutating func answer(_ id: UInt32, _ answer: AudioDeviceAnswer, into outbox: inout Effects) {
     guard let operation = requests.answered(id) else { return }
     switch answer {
@@ -195,7 +195,7 @@ extension AudioDeviceOperation {
 
 /// A request that needs several device operations, one after the other.
 struct DeviceRequest {
-  /// The purpose of a request, from which its operations follow when it starts.
+  /// Why a request was made; its operations are worked out only when it starts.
   enum Purpose {
     /// A call that consists of these operations.
     case operations([AudioDeviceOperation])
@@ -209,9 +209,9 @@ struct DeviceRequest {
     case unit
     /// Reactivation after an interruption or reset, followed by this event.
     case afterEvent(AudioSessionEvent)
-    /// Pausing or resuming the microphone.
+    /// Pauses the microphone if true, and resumes it otherwise.
     case pause(Bool)
-    /// The system stopped the device.
+    /// Stops the device after the system began an interruption.
     case interruption
   }
 
@@ -219,7 +219,7 @@ struct DeviceRequest {
   /// The call to answer, if any.
   var call: UInt32?
 
-  /// Whether refused operations are reported and skipped.
+  /// Whether refused operations are reported and, if audio can run without them, skipped.
   var isTolerant: Bool {
     switch purpose {
     case .connection, .unit, .afterEvent, .interruption: true
@@ -228,15 +228,14 @@ struct DeviceRequest {
   }
 }
 
-/// The queued requests, of which the current one issues each operation once the previous one is
-/// answered.
+/// The queue of requests; the current one issues each operation once the previous one is answered.
 struct DeviceRequests {
   private(set) var current: DeviceRequest?
   private var waiting: [DeviceRequest] = []
   private var operations: [AudioDeviceOperation] = []
   /// Whether the current request has issued operations.
   private(set) var wasAsked = false
-  /// The operation waiting for its answer.
+  /// The operation waiting for its answer; nil if there is none.
   private(set) var asked: (id: UInt32, operation: AudioDeviceOperation)?
   private var lastID: UInt32 = 0
 
@@ -255,14 +254,13 @@ struct DeviceRequests {
     waiting.append(request)
   }
 
-  /// Starts the next request unless one is in progress.
+  /// Starts and returns the next request; nil if one is in progress or none is waiting.
   mutating func begin() -> DeviceRequest? {
     guard current == nil, !waiting.isEmpty else { return nil }
     current = waiting.removeFirst()
     return current
   }
 
-  /// Sets the current request's operations.
   mutating func plan(_ operations: [AudioDeviceOperation]) {
     self.operations = operations
     wasAsked = !operations.isEmpty
@@ -281,7 +279,7 @@ struct DeviceRequests {
     return asked
   }
 
-  /// Records an answer; returns its operation, or nil if no operation is waiting for it.
+  /// Records an answer; returns the answered operation, or nil if no operation has this id.
   mutating func answered(_ id: UInt32) -> AudioDeviceOperation? {
     guard let asked, asked.id == id else { return nil }
     self.asked = nil

@@ -1,6 +1,6 @@
 import Wire
 
-/// An audio session and its device, without the audio itself.
+/// The state of an audio session and its device, without the audio itself.
 struct SessionControl {
   typealias Effects = Outbox<AudioSessionEffect>
 
@@ -34,7 +34,7 @@ struct SessionControl {
     return conditions
   }
 
-  /// Returns the reason that a source's audio is currently not accepted; nil if it is accepted.
+  /// Returns why a source's audio is refused at the moment; nil if it is accepted.
   func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
     switch id.origin {
     case .external:
@@ -78,7 +78,7 @@ struct SessionControl {
     case .closeConnection(let number): close(number, into: &outbox)
     case .pauseRecording, .resumeRecording:
       let pauses = call == .pauseRecording
-      // Repeating the call has no effect.
+      // Pausing or resuming twice has no effect.
       if isPaused != pauses { return add(.pause(pauses), call: id, into: &outbox) }
     default: break
     }
@@ -214,13 +214,12 @@ extension AudioRoute {
   }
 }
 
-/// Counts activations of the session, which ends when the last one is removed.
+/// Counts activations of the session, which is deactivated when the last one is removed.
 struct SessionActivations {
   private(set) var count = 0
-  /// Whether initialising the device activated the session.
+  /// Whether the initialised device is counted as an activation.
   private var isHeldByUnit = false
 
-  /// Whether there is exactly one activation.
   var isLast: Bool { count == 1 }
   /// Whether the device's activation is the only one.
   var isLastOfUnit: Bool { isHeldByUnit && isLast }
@@ -230,7 +229,7 @@ struct SessionActivations {
   /// Removes an activation; ignored if there is none.
   mutating func remove() { count = max(0, count - 1) }
 
-  /// Records that the device was initialised; counts only once.
+  /// Counts the initialised device as one activation, unless it is already counted.
   mutating func addUnit() {
     if !isHeldByUnit { add() }
     isHeldByUnit = true
@@ -273,7 +272,7 @@ struct SessionConnections {
 
   mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
 
-  /// Returns whether audio is running if that has changed since the last call.
+  /// Returns whether audio is running, if that changed since the last call; otherwise nil.
   mutating func consumeChange(runs: Bool) -> Bool? {
     guard runs != reportedRunning else { return nil }
     reportedRunning = runs
@@ -281,11 +280,11 @@ struct SessionConnections {
   }
 }
 
-/// Whether the application decides when the device may run, and its decision.
+/// Lets the application, if it asked for that, decide when the device may run.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
-  /// The value last reported.
+  /// The last reported value of `canPlayOrRecord`.
   private var reported = true
 
   var canPlayOrRecord: Bool { !isManual || isEnabled }
@@ -293,7 +292,7 @@ struct ManualAudio {
   mutating func setManual(_ isManual: Bool) { self.isManual = isManual }
   mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
 
-  /// Returns whether the device may run if that has changed since the last call.
+  /// Returns whether the device may run, if that changed since the last call; otherwise nil.
   mutating func consumeChange() -> Bool? {
     guard canPlayOrRecord != reported else { return nil }
     reported = canPlayOrRecord
@@ -303,11 +302,10 @@ struct ManualAudio {
 
 /// Whether the microphone may be used, and whether it is paused.
 struct SessionInput {
-  /// Whether permission was granted.
+  /// Whether the user permitted the microphone.
   private(set) var isAllowed = false
   private(set) var isPaused = false
 
-  /// Records the user's decision.
   mutating func allow(_ isAllowed: Bool) { self.isAllowed = isAllowed }
 
   mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }
@@ -315,18 +313,18 @@ struct SessionInput {
 
 // MARK: - AudioUnitPlan
 
-/// A device's state.
+/// How far the audio device has been set up.
 package enum AudioUnitState: String, Hashable, Sendable {
   case uninitialized
   case initialized
   case started
 }
 
-/// The conditions under which a device runs.
+/// The conditions that decide whether the device is initialised and started.
 package struct AudioUnitConditions: Hashable, Sendable {
   /// Whether a connection needs the device.
   package var isNeeded = false
-  /// Whether the device may run: automatically, or enabled manually.
+  /// Whether the device may run: always, unless audio is manual and not enabled.
   package var canPlayOrRecord = false
   package var isPlaying = false
   package var isRecording = false
@@ -337,7 +335,7 @@ package struct AudioUnitConditions: Hashable, Sendable {
   package init() {}
 }
 
-/// A change of a device's state.
+/// An operation that brings the audio device from one state to another.
 package enum AudioUnitChange: Hashable, Sendable {
   case initialize
   case start

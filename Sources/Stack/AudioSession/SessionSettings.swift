@@ -4,7 +4,7 @@ import Wire
 public enum AudioOutput: String, Hashable, Sendable, Codable {
   /// The route's default.
   case `default`
-  /// The loudspeaker.
+  /// The loudspeaker, whatever the route's default.
   case speaker
 
   var override: AudioPortOverride { self == .speaker ? .speaker : .none }
@@ -16,13 +16,13 @@ public enum AudioMode: Hashable, Sendable, Codable {
   case `default`(category: AudioSessionCategory, output: AudioOutput)
   /// A video call, which implies the loudspeaker.
   case videoChat
-  /// An audio call.
+  /// An audio call, over the route's default output or the loudspeaker.
   case voiceChat(output: AudioOutput)
 }
 
 /// An operation that a session requests from the device, and that the device may refuse.
 public enum AudioDeviceOperation: Hashable, Sendable, Codable {
-  /// Sets the category.
+  /// Sets the category and its options.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets the mode within the category.
   case setMode(AudioSessionMode)
@@ -32,27 +32,27 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   case setActive(Bool)
   /// Sets the preferred rate in Hz.
   case setPreferredSampleRate(Int)
-  /// Sets the preferred I/O buffer duration.
+  /// Sets how much audio the device should handle in each I/O period.
   case setPreferredIOBuffer(milliseconds: Int)
-  /// Sets the preferred numbers of channels.
+  /// Sets how many channels the device should capture and play.
   case setPreferredChannels(input: Int, output: Int)
   /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
-  /// Sets voice processing.
+  /// Sets the processing of captured audio, such as echo cancellation.
   case setProcessing(AudioProcessingProfile)
   /// Asks the user for permission to use the microphone.
   case requestPermission
-  /// Prepares the device to run.
+  /// Prepares the device to capture and play in these formats; nil for a direction that it lacks.
   case initializeUnit(capture: AudioFormat?, render: AudioFormat?)
-  /// Starts the device.
+  /// Starts capturing and playing.
   case startUnit
-  /// Stops the device.
+  /// Stops capturing and playing; the device stays initialised.
   case stopUnit
   /// Releases the device's resources.
   case uninitializeUnit
   /// Stops the microphone itself; output continues.
   case pauseRecording
-  /// Restarts the microphone.
+  /// Restarts the microphone after `pauseRecording`.
   case resumeRecording
 
   /// The operation's name without arguments.
@@ -63,7 +63,7 @@ extension AudioMode {
   /// Returns the operations that enter the mode, in order.
   ///
   /// The given options replace the default ones. A speaker override is undone first if the mode
-  /// does not want it, because devices would keep it.
+  /// wants the route's default output, because devices would keep it.
   /// - Parameters:
   ///   - options: how to share audio with other applications.
   ///   - current: the previous category.
@@ -80,12 +80,12 @@ extension AudioMode {
     return operations
   }
 
-  /// The mode's category.
+  /// The category that the preset sets; `playAndRecord` for calls.
   public var category: AudioSessionCategory {
     if case .default(let category, _) = self { category } else { .playAndRecord }
   }
 
-  /// The session mode.
+  /// The platform mode that the preset sets.
   public var mode: AudioSessionMode {
     switch self {
     case .default: .default
@@ -107,7 +107,7 @@ extension AudioMode {
 
 /// The device's settings, and those the application requested.
 struct SessionSettings {
-  /// The application's configuration.
+  /// The configuration that the application requested.
   var wanted = AudioSessionConfiguration()
   var category = AudioSessionCategory.soloAmbient
   var mode = AudioSessionMode.default
@@ -118,7 +118,7 @@ struct SessionSettings {
   private(set) var channels: [Int] = []
   private(set) var ioType: AudioIOType?
   private(set) var processing: AudioProcessingProfile?
-  /// The formats the device was initialised for.
+  /// The capture and playback formats that the device was initialised for.
   private(set) var unitFormats: [AudioFormat?] = []
 
   /// Clears the device's settings, which are lost when the audio server terminates.
@@ -128,7 +128,7 @@ struct SessionSettings {
     self.wanted = wanted
   }
 
-  /// Records a completed operation.
+  /// Applies a completed operation to the device's settings.
   mutating func apply(_ operation: AudioDeviceOperation) {
     switch operation {
     case .setCategory(let category, let options):

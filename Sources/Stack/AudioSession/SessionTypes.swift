@@ -9,9 +9,9 @@ public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codabl
   public static let ambient = Self(rawValue: "ambient")
   /// Like `ambient`, but silences other applications.
   public static let soloAmbient = Self(rawValue: "soloAmbient")
-  /// Playback.
+  /// Playback that the ring switch does not silence.
   public static let playback = Self(rawValue: "playback")
-  /// Recording.
+  /// Recording without playback.
   public static let record = Self(rawValue: "record")
   /// Playback and recording, as for calls.
   public static let playAndRecord = Self(rawValue: "playAndRecord")
@@ -37,13 +37,13 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let voiceChat = Self(rawValue: "voiceChat")
   /// Speech in front of a camera: loudspeaker, and the microphone at the top.
   public static let videoChat = Self(rawValue: "videoChat")
-  /// Speech in a game.
+  /// Voice chat in a game.
   public static let gameChat = Self(rawValue: "gameChat")
   /// Recording video with audio.
   public static let videoRecording = Self(rawValue: "videoRecording")
   /// Minimal processing.
   public static let measurement = Self(rawValue: "measurement")
-  /// Films.
+  /// Playback of films; platforms may enhance it for the output in use.
   public static let moviePlayback = Self(rawValue: "moviePlayback")
   /// Spoken audio that other applications may interrupt.
   public static let spokenAudio = Self(rawValue: "spokenAudio")
@@ -64,7 +64,7 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   public static let allowBluetooth = Self(rawValue: 4)
   /// Uses the loudspeaker instead of the earpiece.
   public static let defaultToSpeaker = Self(rawValue: 8)
-  /// Interrupts other applications' spoken audio.
+  /// Interrupts other applications' spoken audio and mixes with their other audio.
   public static let interruptSpokenAudio = Self(rawValue: 17)
   /// Permits Bluetooth stereo output.
   public static let allowBluetoothA2DP = Self(rawValue: 32)
@@ -75,11 +75,11 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   public static let modeDefaults: Self = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
 }
 
-/// An override for the output port.
+/// The output port to use in place of the route's default.
 public enum AudioPortOverride: String, Hashable, Sendable, Codable {
-  /// The route's port.
+  /// No override: the route's port.
   case none
-  /// The loudspeaker.
+  /// The loudspeaker, in place of the route's port.
   case speaker
 }
 
@@ -87,7 +87,7 @@ public enum AudioPortOverride: String, Hashable, Sendable, Codable {
 public enum AudioIOType: String, Hashable, Sendable, Codable {
   /// Input and output are separate.
   case notSpecified
-  /// A period's input and output are handled together.
+  /// The input and output of an I/O period are handled together.
   case aggregated
 }
 
@@ -95,9 +95,9 @@ public enum AudioIOType: String, Hashable, Sendable, Codable {
 ///
 /// The session requests it, and `VoiceProcessingDevice` performs it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
-  /// For speech; cancels echo if the device can.
+  /// Processing for speech; cancels echo if the device can.
   case voice
-  /// For music: unprocessed.
+  /// No processing, for music.
   case music
   /// An audio unit with this four-character code.
   case custom(UInt32)
@@ -130,20 +130,20 @@ public struct AudioSessionPolicy: Hashable, Sendable, Codable {
   public var inputRequest = AudioInputRequest.whenSending
   /// Whether a receive-only connection also requests the microphone, as in old stacks.
   public var requestsInputOnReceiveOnly = false
-  /// Channels of captured blocks, 1 or 2.
+  /// The number of channels to which captured audio is converted, 1 or 2.
   public var captureChannels = 1
   /// The time in milliseconds that a source may provide no audio before silence replaces it.
   public var starvationMilliseconds = 20
 
-  /// Creates the default policy.
+  /// Creates the default policy, which requests the microphone when a connection first sends.
   public init() {}
 }
 
 /// The settings requested from the device.
 public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
-  /// The category.
+  /// The category, which decides whether the session plays, records, or both.
   public var category = AudioSessionCategory.playAndRecord
-  /// The mode within the category.
+  /// The mode, which tunes the category for a purpose such as voice chat.
   public var mode = AudioSessionMode.voiceChat
   /// The options for sharing audio, and the permitted ports.
   public var options: AudioSessionOptions = [.allowBluetooth]
@@ -175,7 +175,7 @@ public struct AudioRoute: Hashable, Sendable, Codable {
   /// The format the device plays; nil if it cannot play.
   public var renderFormat: AudioFormat?
 
-  /// Creates a route.
+  /// Creates a route between two ports, by default the microphone and the receiver.
   public init(
     input: String = "microphone", output: String = "receiver",
     captureFormat: AudioFormat? = AudioFormat(), renderFormat: AudioFormat? = AudioFormat()
@@ -192,15 +192,15 @@ public struct AudioRouteChangeReason: RawRepresentable, Hashable, Sendable, Coda
   /// Creates a reason from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// The reason is unknown.
+  /// The platform stated no reason.
   public static let unknown = Self(rawValue: "unknown")
-  /// A device was connected.
+  /// A device such as a headset was connected.
   public static let newDeviceAvailable = Self(rawValue: "newDeviceAvailable")
   /// The device in use was disconnected.
   public static let oldDeviceUnavailable = Self(rawValue: "oldDeviceUnavailable")
-  /// The category was changed.
+  /// The session's category was changed, and the route with it.
   public static let categoryChange = Self(rawValue: "categoryChange")
-  /// The port was overridden.
+  /// The session overrode the route's output port.
   public static let override = Self(rawValue: "override")
   /// The same ports changed their formats.
   public static let routeConfigurationChange = Self(rawValue: "routeConfigurationChange")

@@ -3,14 +3,14 @@ import Wire
 
 /// One audio source before mixing: converted, split, and padded with silence.
 struct SourceLine {
-  /// 10 ms at 48 kHz.
+  /// 10 ms of audio at 48 kHz.
   struct Unit {
     var samples: [Int16]
     /// Whether the unit is silence that replaces missing audio.
     var isFiller: Bool
   }
 
-  /// A format change.
+  /// A change of the source's format, and the number of frames lost in it.
   struct Change {
     var from: AudioFormat
     var lostFrames: Int
@@ -32,7 +32,7 @@ struct SourceLine {
   var refusal: String?
 
   static let unitLength = Interval.milliseconds(10)
-  /// The maximum time by which a source's clock may be ahead of the session's.
+  /// The maximum time by which a source's audio may run ahead of the session's clock.
   private static let leadMaximum = Interval.milliseconds(200)
   /// The maximum number of units that wait for other sources.
   private static let unitsMaximum = 200
@@ -132,7 +132,7 @@ struct SourceLine {
   }
 }
 
-/// Converts between numbers of channels.
+/// Converts between numbers of channels; any beyond the second are dropped or left silent.
 enum ChannelMap {
   static func map(_ samples: ArraySlice<Int16>, from: Int, to: Int) -> [Int16] {
     if from == to { return Array(samples) }
@@ -173,10 +173,10 @@ public struct TenMillisecondSplitter: Sendable {
     unit = max(1, sampleRate / 100 * channels)
   }
 
-  /// The number of samples waiting for a complete unit.
+  /// The number of samples that do not fill a unit yet.
   public var remainder: Int { waiting.count - start }
 
-  /// Adds samples and passes on each completed unit; the rest is kept.
+  /// Adds samples and calls `body` with each completed unit; the rest waits for more samples.
   public mutating func deliver(
     _ samples: some Collection<Int16>, _ body: (_ unit: [Int16]) -> Void
   ) {
@@ -191,7 +191,7 @@ public struct TenMillisecondSplitter: Sendable {
     }
   }
 
-  /// Returns the rest as a unit padded with silence; nil if there is none.
+  /// Returns the rest as a unit padded with silence; nil if no samples remain.
   public mutating func drain() -> [Int16]? {
     guard remainder > 0 else { return nil }
     let rest = waiting[start...] + repeatElement(0, count: unit - remainder)
@@ -199,7 +199,7 @@ public struct TenMillisecondSplitter: Sendable {
     return Array(rest)
   }
 
-  /// Drops the rest; returns the number of its samples.
+  /// Drops the rest; returns the number of samples dropped.
   @discardableResult
   public mutating func reset() -> Int {
     defer {

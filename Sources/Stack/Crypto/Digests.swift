@@ -31,12 +31,12 @@ package struct SHA256: ~Copyable {
     return digest
   }
 
-  /// Writes the digest into an array, replaced if it is not 32 bytes long; the next update starts a
-  /// new message.
+  /// Writes the digest into an array, which is replaced if it is not 32 bytes long; the next update
+  /// starts a new message.
   package mutating func finish(into digest: inout [UInt8]) {
     guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
-    // nil keeps the context's function, which would be looked up again if it were named.
+    // Passing nil keeps the context's hash function; naming it again would look it up again.
     EVP_DigestInit_ex(context, nil, nil)
   }
 
@@ -64,7 +64,7 @@ package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
   return digest
 }
 
-/// Returns the MD5 of a message (RFC 1321), 16 bytes; for formats that prescribe it.
+/// Returns the MD5 of a message (RFC 1321), 16 bytes; for protocols that prescribe MD5.
 package func md5(_ message: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 16)
   var length: UInt32 = 0
@@ -155,7 +155,7 @@ package enum XXH3 {
   /// The length of a digest in bytes.
   package static let length = 16
 
-  /// A digest as two words, for comparison only: half the memory of an array.
+  /// A digest as two words, for comparison only; it needs less memory than an array.
   package struct Mark: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64

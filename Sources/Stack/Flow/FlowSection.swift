@@ -1,16 +1,17 @@
 package import RTP
 package import Wire
 
-/// An m-section's negotiated parameters, as far as they matter to packets.
+/// The negotiated parameters of an m-section that affect its packets.
 package struct FlowSection: Hashable, Sendable {
-  /// A payload type and its codec.
+  /// A codec with its payload type and negotiated feedback.
   package struct Codec: Hashable, Sendable {
     package var payloadType: UInt8
     package var name: CodecName
     package var clockRate: UInt32
     /// The RTX stream's payload type (RFC 4588), if negotiated.
     package var rtxPayloadType: UInt8?
-    /// The negotiated rtcp-fb values: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
+    /// The negotiated rtcp-fb values: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`,
+    /// `rrtr`.
     package var feedback: [String]
     /// Whether the peer accepts fragmented H.264 units (packetization mode 1).
     package var fragments: Bool
@@ -109,8 +110,8 @@ package struct FlowSection: Hashable, Sendable {
 
 // MARK: - FlowAgreement
 
-/// A transport's negotiated m-sections with lookups needed for every packet; immutable until the
-/// next negotiation.
+/// A transport's negotiated m-sections, with the lookups that every packet needs; immutable until
+/// the next negotiation.
 struct FlowAgreement {
   let sections: [SectionState]
   /// The header extensions of all sections, which share one id space (RFC 9143).
@@ -139,7 +140,7 @@ struct FlowAgreement {
   func section(_ mid: String) -> SectionState? { sections.first { $0.mid == mid } }
 
   /// Finds the section for a packet from an unknown source: by MID, announced SSRC, or payload type
-  /// (RFC 9143 section 9.2).
+  /// (RFC 9143 section 9.2); nil if none matches, or if several use the payload type.
   func section(of header: RTPHeader, mid: ArraySlice<UInt8>?) -> SectionState? {
     if let mid { return sections.first { $0.midBytes.elementsEqual(mid) } }
     if let announced = sections.first(where: {
@@ -160,9 +161,9 @@ struct FlowAgreement {
 
 // MARK: - SectionState
 
-/// A negotiated m-section with lookups needed for every packet.
+/// A negotiated m-section, with the lookups that every packet needs.
 ///
-/// A class, because every packet picks one of several, and it is large to copy.
+/// It is a class, because every packet looks up its section, and copying a struct would be slow.
 final class SectionState: Sendable {
   let section: FlowSection
   let midBytes: [UInt8]
@@ -195,7 +196,8 @@ final class SectionState: Sendable {
     return nil
   }
 
-  /// Returns the codec for a payload type, media or RTX.
+  /// Returns the codec of a media payload type or, if `isRetransmission`, of an RTX payload type;
+  /// nil if the type was not negotiated for that.
   func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
     switch payload(type) {
     case .media(let codec): isRetransmission ? nil : codec

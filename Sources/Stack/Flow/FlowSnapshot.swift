@@ -5,8 +5,8 @@ extension MediaFlow {
   package enum Input {
     /// Set or change the sections; streams that stay keep their counters.
     case configure([FlowSection])
-    /// The start, maximum and minimum rates of all video together, in bits per second; a nil
-    /// minimum leaves it to congestion control.
+    /// The start, maximum and minimum rates of all video together, in bits per second; without a
+    /// minimum, congestion control uses its default.
     case bitrateLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil)
     /// The path capacity to assume until reports say otherwise, in bits per second.
     case estimate(UInt64)
@@ -21,7 +21,7 @@ extension MediaFlow {
     /// A section's decoder needs a key frame; a rate-limited PLI or FIR follows.
     case requestKeyframe(mid: String)
     case deadline
-    /// Send BYE for every stream and stop.
+    /// Send BYE for the streams being sent, if the transport is writable, and stop.
     case close
   }
 
@@ -39,9 +39,10 @@ extension MediaFlow {
     case lossReported(mid: String, UInt8)
     /// An RTCP block in either direction, decrypted, for the take.
     case rtcpBlock(RTCPRecord)
-    /// The first packet of a media SSRC arrived and was assigned to a section.
+    /// A media SSRC's first packet, or its first one after the stream's end, arrived and was
+    /// assigned to a section.
     case streamBegan(mid: String, ssrc: UInt32)
-    /// The stream ended by BYE, or was replaced.
+    /// The stream ended by BYE, was replaced, or lost its section.
     case streamEnded(mid: String, ssrc: UInt32)
   }
 }
@@ -78,7 +79,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
   package var firCount: UInt64 = 0
-  /// The peer's report blocks; nil before the first.
+  /// Values from the peer's report blocks; nil before the first.
   package var remote: RemoteInboundCounters?
 
   package init(
@@ -105,7 +106,7 @@ package struct RemoteInboundCounters: Hashable, Sendable {
   /// When the last report block arrived.
   package var reportedAt = Instant.zero
   package var packetsReceived: Int64 = 0
-  /// May be negative after duplicates (RFC 3550 section 6.4.1).
+  /// Packets lost; negative if there were more duplicates than losses (RFC 3550 section 6.4.1).
   package var packetsLost: Int64 = 0
   /// The fraction of packets lost between the last two reports, 0 to 1.
   package var fractionLost: Double = 0
@@ -125,7 +126,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The simulcast layer that the stream's packets name; nil for none.
+  /// The simulcast layer that the stream's packets name; nil if they name none.
   package var rid: String?
   /// The last packet's codec; nil before the first packet with a known payload type.
   package var codec: CodecName?
@@ -139,7 +140,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var bytesReceived: UInt64 = 0
   /// Bytes of RTP headers including extensions, and padding.
   package var headerBytesReceived: UInt64 = 0
-  /// As in RFC 3550 appendix A.3: a retransmission does not undo a loss, a duplicate does.
+  /// Packets lost as in RFC 3550 appendix A.3: duplicates offset losses, retransmissions do not.
   package var packetsLost: Int64 = 0
   /// The jitter in seconds (RFC 3550 appendix A.8).
   package var jitter: Double = 0
@@ -158,7 +159,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// FEC packets and their payload bytes; counted for observed calls only.
   package var fecPacketsReceived: UInt64 = 0
   package var fecBytesReceived: UInt64 = 0
-  /// The FlexFEC source that repairs the stream.
+  /// The FlexFEC source that repairs the stream; nil if none is known.
   package var fecSSRC: UInt32?
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
@@ -171,7 +172,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var framesAssembledFromMultiplePackets: UInt64 = 0
   /// The total time from the first to the last packet of the frames assembled from several packets.
   package var totalAssemblyTime = Interval.zero
-  /// The peer's sender reports; nil before the first.
+  /// Values from the peer's sender reports; nil before the first.
   package var remote: RemoteOutboundCounters?
 
   init(mid: String, kind: MediaKind, ssrc: UInt32, beganAt: Instant) {
@@ -198,7 +199,7 @@ package struct RemoteOutboundCounters: Hashable, Sendable {
   package var bytesSent: UInt64 = 0
   /// The sender's wall clock in the report, as Unix time in nanoseconds.
   package var remoteUnixNanoseconds: Int64 = 0
-  /// The same instant as an RTP timestamp.
+  /// The report's instant as an RTP timestamp.
   package var remoteRTPTime: UInt32 = 0
   package var reportsSent: UInt64 = 0
   /// Last round trip in seconds, from extended reports; nil if the peer does not answer them.
@@ -215,7 +216,7 @@ package struct RefusedPackets: Hashable, Sendable {
   package var malformed: UInt64 = 0
   /// RTP for no known section.
   package var unroutable: UInt64 = 0
-  /// RTP with an unnegotiated payload type or a malformed payload.
+  /// RTP with an unnegotiated payload type.
   package var unusablePayload: UInt64 = 0
 
   init() {}
@@ -233,7 +234,7 @@ package struct FlowSnapshot: Sendable {
     package var keyframeRequestedAt: Instant?
   }
 
-  /// A received stream and what it is waiting for.
+  /// A received stream, and the packets and frames for which it is waiting.
   package struct Receiving: Sendable {
     package var counters: InboundStreamCounters
     /// Extended sequence numbers of missing packets that may still arrive, at most 50.
@@ -241,7 +242,8 @@ package struct FlowSnapshot: Sendable {
     package var missingCount: Int
     /// When missing packets are next requested or given up on.
     package var missingDue: Instant?
-    /// Everything up to this extended sequence number has been delivered or given up.
+    /// Everything up to this extended sequence number has been delivered or given up; nil before
+    /// the first packet.
     package var deliveredThrough: Int64?
     /// Complete frames waiting for earlier ones.
     package var blockedFrames: Int
@@ -257,7 +259,7 @@ package struct FlowSnapshot: Sendable {
     package var isEstimated: Bool
     package var estimate: Double
     package var maximum: Double
-    /// The peer's limit (REMB).
+    /// The peer's limit (REMB); nil if the peer sent none.
     package var remoteMaximum: Double?
     package var arrivalRate: Double?
     /// The fraction of packets recently lost, 0 to 1.
@@ -265,7 +267,7 @@ package struct FlowSnapshot: Sendable {
     /// The trend of queues on the path: steady, growing, shrinking.
     package var delayTrend: String
     package var cutAt: Instant?
-    /// The rate when the path was last full.
+    /// The rate when the path was last full; nil if it never was.
     package var fullAt: Double?
   }
 

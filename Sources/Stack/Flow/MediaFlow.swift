@@ -4,7 +4,8 @@ package import Wire
 /// All RTP and RTCP on one transport before encryption: streams, feedback, retransmission, pacing.
 ///
 /// Encoded frames are packetized and sent; received packets are reassembled into frames. Encryption
-/// is below this layer, codecs are above. This type routes between parts that each own their state.
+/// happens below this layer, encoding above it. This type only routes between parts, each of which
+/// owns its state.
 package struct MediaFlow: Machine {
   /// Spare capacity for SRTP in each outgoing packet, in bytes.
   package static let reservedOverhead = 32
@@ -29,11 +30,12 @@ package struct MediaFlow: Machine {
 
   /// Creates a flow without sections, on a transport that is not writable yet.
   /// - Parameters:
-  ///   - entropy: for sequence numbers, timestamp offsets and report intervals.
-  ///   - wallClock: for NTP times in reports.
+  ///   - entropy: the source of sequence numbers, timestamp offsets and report intervals.
+  ///   - wallClock: the source of the NTP times in reports.
   ///   - cname: the canonical name in source descriptions (RFC 7022).
   ///   - reportsWithDemands: whether a PLI or FIR is preceded by a report on its source.
-  ///   - countsProbes: whether padding on announced RTX SSRCs counts before any retransmission.
+  ///   - countsProbes: whether padding on announced RTX SSRCs is counted even before the first
+  ///     retransmission.
   package init(
     entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false,
     countsProbes: Bool = false
@@ -87,7 +89,7 @@ package struct MediaFlow: Machine {
     return earliest(deadline, receivers.deadline)
   }
 
-  /// Does everything due, whatever the input was: using a step that happens anyway saves a wake-up.
+  /// Does all work that is due, whatever the input was, because that saves separate wake-ups.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
     if senders.sendsVideo, let target = rate.announce(at: now) {
       outbox.append(.targetBitrate(target))
@@ -200,7 +202,7 @@ package struct MediaFlow: Machine {
     }
     let values = HeaderExtensions(
       parsing: bytes.span.bytes, header: header, map: agreement.extensions)
-    // Every packet counts for the path, whatever it contains.
+    // Every packet is reported to the peer's congestion control, whatever it contains.
     if agreement.reportsArrivals, let sequence = values.transportSequence {
       arrivals.receive(sequence, ssrc: header.ssrc, arrival: arrival, at: now)
     }
@@ -372,7 +374,7 @@ package struct MediaFlow: Machine {
       roundTrips.makeAnswers(at: now))
   }
 
-  /// Sends BYE for all sent streams and stops.
+  /// Stops, and sends a last report with a BYE for the streams being sent.
   private mutating func close(at now: Instant, into outbox: inout Outbox<Output>) {
     isClosed = true
     guard isWritable else { return }
@@ -405,25 +407,25 @@ package struct MediaFlow: Machine {
 
 // The state that stats and encoders read.
 extension MediaFlow {
-  /// Counters of all streams sent so far.
+  /// Counters of the sent streams, including those whose sections currently do not send.
   package var outbound: [OutboundStreamCounters] { senders.all.map(\.snapshot) }
 
-  /// Counters of all streams received so far.
+  /// Counters of the received streams, including ended ones and, for each section or layer, the
+  /// last one that was replaced.
   package var inbound: [InboundStreamCounters] { receivers.all.map(\.snapshot) }
 
-  /// Estimated capacity in bits per second; nil before the peer's first report.
+  /// Estimated capacity in bits per second; nil before the peer's first transport-wide feedback or
+  /// REMB.
   package var availableOutgoingBitrate: UInt64? {
     rate.congestion.isEstimated ? rate.target : nil
   }
 
-  /// Returns the capacity in bits per second if the path was recently full; video that arrives
-  /// encoded must stay below it.
-  ///
-  /// Nil if the path is not known to be the limit.
+  /// Returns the bit rate below which video that arrives already encoded must stay; nil if the path
+  /// is not known to be the limit.
   package func pathLimit(at now: Instant) -> UInt64? { rate.congestion.pathLimit(at: now) }
 
-  /// The receive rate sent to the peer in REMB, in bits per second; nil before the first, and
-  /// always if the peer estimates the rate itself.
+  /// The receive rate sent to the peer in REMB, in bits per second; nil before the first REMB, and
+  /// always nil if the peer estimates the rate itself.
   package var availableIncomingBitrate: UInt64? {
     agreement.reportsBitrate ? arrivals.reportedBitrate : nil
   }

@@ -1,9 +1,10 @@
 import Wire
 
 /// The credentials of both peers across ICE restarts (RFC 8445 section 9): the current ones, the
-/// previous ones until a new path works, and remote ones for a restart not yet made locally.
+/// previous ones until a new path works, and the peer's for a restart that has not been made
+/// locally yet.
 struct Generations {
-  /// The remote part of a restart that has not been made locally yet.
+  /// The peer's part of a restart that has not been made locally yet.
   struct Upcoming {
     let credentials: ICECredentials
     fileprivate(set) var isLite: Bool
@@ -14,29 +15,31 @@ struct Generations {
   /// The result of applying the peer's credentials.
   enum CredentialUse: Equatable {
     case unusable
-    /// The credentials belong to the current generation; `isNew` is false if it already had them.
+    /// The credentials belong to the current generation; `isNew` is false if they were already
+    /// known.
     case present(isNew: Bool)
     /// The credentials are stored for a restart.
     case upcoming
   }
 
   private(set) var present: ICEGeneration
-  /// The selected pair's generation, until a restart has led to a new pair.
+  /// The previous generation, whose selected pair stays in use until a restart has led to a new
+  /// pair.
   private(set) var earlier: ICEGeneration?
-  /// When the rest of the earlier generation is dropped.
+  /// When the earlier generation is dropped; nil while its pair is in use.
   private(set) var retireAt: Instant?
   private var upcoming: Upcoming?
 
   init(_ local: ICECredentials) { present = ICEGeneration(number: 0, local: local) }
 
-  // MARK: Finding
+  // MARK: Lookup
 
-  /// Returns the generation with a number while its credentials are valid.
+  /// Returns the generation with a number; nil if its credentials are no longer valid.
   func generation(_ number: UInt32) -> ICEGeneration? {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
 
-  /// Returns the generation with a local username fragment.
+  /// Returns the generation with a local username fragment; nil if no valid one has it.
   func generation(ofFragment fragment: Substring) -> ICEGeneration? {
     if present.local.usernameFragment == fragment { return present }
     if let earlier, earlier.local.usernameFragment == fragment { return earlier }
@@ -64,14 +67,16 @@ struct Generations {
     return .upcoming
   }
 
-  /// Returns whether a candidate belongs to an announced restart; without a fragment it belongs to
-  /// the newest generation.
+  /// Returns whether a candidate with this username fragment belongs to an announced restart.
+  ///
+  /// A candidate without a fragment belongs to the newest generation.
   func isUpcoming(_ fragment: String?) -> Bool {
     guard let upcoming else { return false }
     return fragment == nil || fragment == upcoming.credentials.usernameFragment
   }
 
-  /// Stores a candidate for an announced restart; returns false if there are too many.
+  /// Stores a candidate for an announced restart; returns false if there is no such restart or it
+  /// has too many candidates.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard let count = upcoming?.candidates.count, count < RemoteSide.candidatesMaximum else {
       return false
@@ -100,16 +105,16 @@ struct Generations {
     return upcoming
   }
 
-  /// Records that a pair of the current generation is in use: the earlier generation stays for a
-  /// while.
+  /// Records that a pair of the current generation is in use: the earlier generation is kept only
+  /// for a while.
   mutating func recordPath(at now: Instant) {
     if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
   }
 
-  /// Records that the earlier generation's pair is lost.
+  /// Records that the earlier generation's pair is lost, so that nothing needs its credentials.
   mutating func losePath(at now: Instant) { retireAt = now }
 
-  /// Drops the earlier generation once that is due; returns whether it did.
+  /// Drops the earlier generation once `retireAt` is reached; returns whether it was dropped.
   mutating func retire(at now: Instant) -> Bool {
     guard let due = retireAt, due <= now else { return false }
     retireAt = nil
@@ -120,7 +125,7 @@ struct Generations {
 
 /// The credentials used between two ICE restarts (RFC 8445 section 9).
 struct ICEGeneration {
-  /// Counts restarts, from 0.
+  /// The number of restarts before this generation.
   let number: UInt32
   let local: ICECredentials
   /// The local password as the key for incoming requests.

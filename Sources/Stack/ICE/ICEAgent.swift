@@ -2,8 +2,9 @@ package import Wire
 
 /// A full ICE agent for one component (RFC 8445, 8838, 7675), without I/O.
 ///
-/// Inputs only record what happened; every step ends with `settle`, which does what is due, selects
-/// a pair and reports changes. Media packets are the exception: they update one field and return.
+/// Handling an input only records what happened; every step ends with `settle`, which does what is
+/// due, selects a pair and reports changes. Media packets are the exception: they update one field
+/// and return.
 package struct ICEAgent: Machine {
   /// Returns the lowest byte of the ordinal of the agent that issued a request id.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
@@ -33,8 +34,8 @@ package struct ICEAgent: Machine {
   /// Creates an agent that waits for `gather`; credentials and tie-breaker are drawn from the
   /// entropy.
   ///
-  /// - Parameter ordinal: distinguishes the agents of one peer, so that their ids of sockets, names
-  ///   and pairs differ (up to millions per agent).
+  /// - Parameter ordinal: a number that distinguishes the agents of one peer, so that no two use
+  ///   the same id for a socket, name or pair (up to 16 million ids per agent).
   package init(
     _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
   ) {
@@ -59,8 +60,8 @@ package struct ICEAgent: Machine {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
       recordTraffic(local, remote, at: now)
-      // Traffic matters only if it ends a silence. Otherwise the old deadline stays, which is too
-      // early rather than too late.
+      // Traffic matters only if it ends a silence. Otherwise the old deadline stays; it may be too
+      // early but is never too late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now
@@ -101,7 +102,8 @@ package struct ICEAgent: Machine {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
-  /// Returns the server that provided a local reflexive or relayed candidate.
+  /// Returns the server that provided a local reflexive or relayed candidate; nil for other
+  /// candidates.
   package func server(of candidate: ICECandidate) -> ICEServer? {
     gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
@@ -241,7 +243,7 @@ package struct ICEServer: Hashable, Sendable {
 /// The reason that a server provided no candidate.
 package struct ICEServerFailure: Hashable, Sendable {
   package var server: ICEServer?
-  /// The server's error code; 0 if it did not answer.
+  /// The server's error code; 0 if the server sent none.
   package var code: UInt16
   package var reason: String
   /// The local address that sent the request; nil if nothing was sent.
@@ -268,7 +270,7 @@ package struct ICEPairReport: Hashable, Sendable {
   package var id: UInt32
   package var local: ICECandidate
   package var remote: ICECandidate
-  /// The socket that the pair sends from.
+  /// The address of the socket, or the relayed address, that the pair sends from.
   package var base: SocketAddress
   package var state: State
   package var nominated: Bool
@@ -324,20 +326,21 @@ extension ICEAgent {
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Send bytes on a path that starts at a relayed address.
     case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// Other traffic was sent or received on the selected pair (for keep-alives and liveness).
+    /// Other traffic was sent on the selected pair; changes nothing.
     case trafficSent
+    /// Other traffic was received on a pair, which shows that the path still works.
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
     /// The system refused a send from `local` to `remote`.
     case sendFailed(local: SocketAddress, remote: SocketAddress)
     /// The deadline was reached.
     case deadline
-    /// Stop everything.
+    /// Close all sockets and connections, end allocations and stop.
     case close
   }
 
-  /// A request or an event of an agent.
+  /// A request or an event from the agent.
   package enum Output {
-    /// Perform a system request; the result is returned as `answer`.
+    /// Perform a system request; the result comes back as the input `answer`.
     case request(SystemRequest)
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Data other than STUN that a TURN server relayed.

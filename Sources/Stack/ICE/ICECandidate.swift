@@ -2,13 +2,14 @@ public import Wire
 
 /// A transport address offered for a call (RFC 8445 section 5.1, RFC 8839 section 5.1).
 public struct ICECandidate: Hashable, Sendable {
-  /// The way in which a candidate was obtained.
+  /// How a candidate was obtained.
   public enum Kind: String, Hashable, Sendable {
     /// A local interface's address.
     case host
     /// The address as a STUN server saw it.
     case serverReflexive = "srflx"
-    /// The source address of a peer's check.
+    /// An address found by checks: the source of a remote peer's check, or the mapped address in a
+    /// response to a local one.
     case peerReflexive = "prflx"
     /// An address on a TURN server.
     case relayed = "relay"
@@ -16,12 +17,12 @@ public struct ICECandidate: Hashable, Sendable {
 
   /// A candidate's host: an address, or a name that is yet to be resolved (mDNS).
   public enum Host: Hashable, Sendable, CustomStringConvertible {
-    /// A literal address.
+    /// An IPv4 or IPv6 address.
     case address(IPAddress)
     /// A name such as `5ab1….local`.
     case name(String)
 
-    /// The text of the candidate attribute's connection-address.
+    /// The host as the candidate attribute writes it in connection-address.
     public var description: String {
       switch self {
       case .address(let address): address.description
@@ -30,40 +31,41 @@ public struct ICECandidate: Hashable, Sendable {
     }
   }
 
-  /// Candidates with equal foundations unfreeze together.
+  /// The foundation; candidates with equal foundations unfreeze together.
   public var foundation: String
-  /// 1 for RTP; RTCP is always multiplexed.
+  /// The component: 1 for RTP, because RTCP is always multiplexed.
   public var component: UInt16
-  /// `udp` or `tcp`, lower case.
+  /// The transport protocol, `udp` or `tcp`, in lower case.
   public var transport: String
-  /// The priority (RFC 8445 section 5.1.2).
+  /// The candidate's priority; higher is better (RFC 8445 section 5.1.2).
   public var priority: UInt32
-  /// The address or name.
+  /// The address, or the mDNS name that hides it.
   public var host: Host
-  /// The port.
+  /// The port; 9 for active TCP candidates, which do not listen on any.
   public var port: UInt16
-  /// The way in which the candidate was obtained.
+  /// How the candidate was obtained.
   public var kind: Kind
-  /// The base of a reflexive or relayed candidate, as signaled.
+  /// The base of a reflexive candidate, or the mapped address of a relayed one, as signaled; nil if
+  /// none is stated.
   public var related: SocketAddress?
   /// The rest of the attribute (`ufrag`, `network-id`, `tcptype`, ...) in order.
   public var extensions: [Extension]
 
   /// A name and value at the end of a candidate attribute.
   public struct Extension: Hashable, Sendable {
-    /// The name.
+    /// The name, such as `ufrag`.
     public var name: String
-    /// The value.
+    /// The value; empty if the attribute ends after the name.
     public var value: String
 
-    /// Creates an extension.
+    /// Creates an extension; neither part may contain spaces.
     public init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
-  /// Creates a candidate from its parts.
+  /// Creates a candidate, by default for UDP and component 1.
   public init(
     foundation: String, component: UInt16 = 1, transport: String = "udp", priority: UInt32,
     host: Host, port: UInt16, kind: Kind, related: SocketAddress? = nil,
@@ -100,7 +102,8 @@ public enum ICETCPType: String, Hashable, Sendable {
 }
 
 extension ICECandidate {
-  /// The port that active candidates state, because they have none (RFC 6544 section 4.5).
+  /// The port that active candidates state, because they do not listen on any (RFC 6544 section
+  /// 4.5).
   package static let activePort: UInt16 = 9
 
   /// Whether the candidate's traffic uses a TCP connection.
@@ -116,7 +119,7 @@ extension ICECandidate {
   package var typePreference: UInt32 { ICEPriority.typePreference(kind, isTCP: isTCP) }
 
   /// Returns whether this local candidate can be checked with a remote one (RFC 6544 section 6.2):
-  /// over TCP, the active side always starts.
+  /// over TCP, only the active one opens a connection.
   func pairs(with remote: ICECandidate) -> Bool {
     guard transport == remote.transport else { return false }
     switch (tcpType, remote.tcpType) {
@@ -137,10 +140,10 @@ extension ICECandidate {
 
 /// The reason that a text is not a usable candidate attribute.
 public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The error as a sentence.
+  /// What is wrong with the text, in one sentence.
   public var description: String
 
-  /// Creates an error with a sentence.
+  /// Creates an error from a sentence that says what is wrong.
   public init(_ description: String) { self.description = description }
 }
 
@@ -234,7 +237,7 @@ extension ICECandidate {
     }
   }
 
-  /// Parses a plain decimal number: one to ten digits.
+  /// Parses a plain decimal number: one to ten digits; nil for other texts.
   private static func number<Value: FixedWidthInteger>(
     _ text: Substring, _: Value.Type
   ) -> Value? {
@@ -247,7 +250,8 @@ extension ICECandidate {
 }
 
 extension ICECandidate.Host {
-  /// Parses the connection-address: a literal, or a host name of letters, digits, `-`, `_` and `.`.
+  /// Parses the connection-address: a literal, or a host name of letters, digits, `-`, `_` and `.`;
+  /// nil for other texts.
   init?(attribute text: Substring) {
     if let address = IPAddress(text) {
       self = .address(address)
@@ -268,7 +272,7 @@ extension ICECandidate.Host {
 }
 
 extension ICECandidate: CustomStringConvertible {
-  /// The attribute's text.
+  /// The candidate as it is signaled, without `a=`.
   public var description: String { attribute }
 }
 
@@ -301,12 +305,12 @@ package enum ICEPriority {
       case .passive: 4
       case .simultaneousOpen: 2
       }
-    // Addresses are numbered down from the largest value; 13 bits of the number remain.
+    // Addresses are numbered down from the largest value; the low 13 bits of the number are used.
     return direction << 13 | address & 0x1fff
   }
 
-  /// Returns a pair's priority: the lower of both priorities first, so that both agents order pairs
-  /// alike.
+  /// Returns a pair's priority, in which the lower of the two candidates' priorities weighs more;
+  /// both agents order pairs alike.
   package static func pair(controlling: UInt32, controlled: UInt32) -> UInt64 {
     // The range ends at 2^31 - 1 (RFC 8839 section 5.1); clamping keeps the sum within 64 bits.
     let greater = UInt64(min(max(controlling, controlled), 0x7fff_ffff))

@@ -1,9 +1,9 @@
 package import Wire
 
-/// The limits and intervals of ICE, STUN and TURN.
+/// The settings of an ICE agent: its servers, what it gathers, and how long it waits for the peer.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
-  /// Whether only TURN servers are used (W3C iceTransportPolicy `relay`).
+  /// Whether only relayed candidates are used (W3C iceTransportPolicy `relay`).
   package var relayOnly: Bool
   /// Whether host candidates over UDP are gathered; without them servers are not used either.
   package var usesUDP: Bool
@@ -12,10 +12,10 @@ package struct ICESettings: Hashable, Sendable {
   /// Whether candidates show names instead of local addresses
   /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
   package var hidesAddresses: Bool
-  /// The silence after which the path counts as disconnected; nil for 7 s.
+  /// The silence after which the path counts as disconnected; nil means 7 s.
   package var silence: Interval?
-  /// Whether checks await responses for several seconds, however many follow them (RFC 8445 section
-  /// 7.3.1.4: a check that another replaces may still be answered).
+  /// Whether checks await responses for several seconds, however many newer checks follow (RFC 8445
+  /// section 7.3.1.4: a check that another replaces may still be answered).
   package var awaitsSlowPaths: Bool
 
   package init(
@@ -34,7 +34,7 @@ package struct ICESettings: Hashable, Sendable {
 
 // MARK: - ICETiming
 
-/// An agent's intervals and time limits.
+/// Intervals and time limits of checks, nomination, consent and gathering.
 enum ICETiming {
   /// The time between two new checks in a small checklist, and in a large one (Ta, RFC 8445
   /// section 14.2).
@@ -47,9 +47,9 @@ enum ICETiming {
   /// wait.
   ///
   /// The first waits are shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
-  /// because every request is a transaction of its own: an early retry costs one datagram and
-  /// confuses no measurement. With 30 % loss in both directions this still connects within 2 s. The
-  /// last waits are long, for a peer whose user is slow to answer.
+  /// because every request is a transaction of its own: an early retry costs one datagram and does
+  /// not distort the measured round trip. With 30 % loss in both directions this still connects
+  /// within 2 s. The last waits are long, for a peer whose user is slow to answer.
   static let checkWaits: [Interval] = {
     let milliseconds: [Int64] =
       [50, 100, 100, 100, 100, 100] + [Int64](repeating: 150, count: 10)
@@ -57,13 +57,14 @@ enum ICETiming {
     return milliseconds.map { Interval.milliseconds($0) }
   }()
 
-  /// The time that higher pairs may stay open before a lower one that works is nominated.
+  /// The time for which a working pair waits for undecided pairs of higher priority before it is
+  /// nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
   /// The shortest time before a much better pair may replace a nominated one.
   static let nominationHold = Interval.seconds(2)
-  /// The time after the peer's nomination of a pair during which a lower one cannot replace it at
-  /// once.
+  /// The time after the peer nominated a pair during which a single nomination of a lower-priority
+  /// pair does not replace it.
   static let choiceHold = Interval.seconds(1)
 
   /// The shortest time between two consent checks, and the range of the random addition (RFC 7675
@@ -95,14 +96,14 @@ enum ICETiming {
 
 /// The ids of requests to the system for sockets, connections and names.
 ///
-/// Agents of one peer use different ids, up to millions per agent.
+/// Agents of one peer use different ids, up to 16 million per agent.
 struct RequestNumbers {
   private static let ordinalShift: UInt32 = 24
 
   /// The last id issued.
   private(set) var last: UInt32
 
-  /// Creates the ids of the agent with this ordinal among its peer's agents.
+  /// Starts the ids of the agent that has this ordinal among its peer's agents.
   init(ordinal: Int) { last = UInt32(truncatingIfNeeded: ordinal) << Self.ordinalShift }
 
   /// Returns the lowest byte of the ordinal of the agent that issued an id.
@@ -120,7 +121,7 @@ struct RequestNumbers {
 package struct ICECounters: Hashable, Sendable {
   /// Datagrams that are not STUN messages or have a wrong FINGERPRINT.
   package private(set) var malformed: UInt64 = 0
-  /// Datagrams on a socket that is not, or no longer, the agent's.
+  /// Datagrams on a socket that is not the agent's, or no longer is.
   package private(set) var unknownSocket: UInt64 = 0
   /// Requests without USERNAME or MESSAGE-INTEGRITY.
   package private(set) var unauthenticated: UInt64 = 0
@@ -130,23 +131,25 @@ package struct ICECounters: Hashable, Sendable {
   package private(set) var foreignFragment: UInt64 = 0
   /// Requests and responses with a wrong MESSAGE-INTEGRITY.
   package private(set) var badIntegrity: UInt64 = 0
-  /// Requests and responses with an unknown attribute that must be understood.
+  /// Requests and responses with an unknown comprehension-required attribute.
   package private(set) var notUnderstood: UInt64 = 0
-  /// Messages with a method or class that the agent does not use.
+  /// Messages with a method other than Binding.
   package private(set) var unexpected: UInt64 = 0
-  /// Responses to unknown requests.
+  /// Responses that match no outstanding request.
   package private(set) var unmatchedResponses: UInt64 = 0
-  /// Responses from another address than the request was sent to (RFC 8445 section 7.2.5.2.1).
+  /// Responses from an address other than the one the request was sent to (RFC 8445 section
+  /// 7.2.5.2.1).
   package private(set) var asymmetricResponses: UInt64 = 0
-  /// Error responses, including role conflicts.
+  /// Error responses, including role conflicts, and servers' responses without a usable address.
   package private(set) var errorResponses: UInt64 = 0
   /// Role conflicts found in the peer's requests (RFC 8445 section 7.3.1.1).
   package private(set) var roleConflicts: UInt64 = 0
-  /// Unusable candidates and credentials: other component, no port, wrong length.
+  /// Unusable candidates and credentials: a component other than 1, no address or port, or a wrong
+  /// length.
   package private(set) var unusable: UInt64 = 0
   /// Candidates already known.
   package private(set) var duplicates: UInt64 = 0
-  /// Sockets, connections, relays, candidates, pairs and early checks beyond the limits.
+  /// Sockets, connections, relays, candidates, pairs and early checks for which there was no room.
   package private(set) var overflows: UInt64 = 0
   /// Sends that the system refused.
   package private(set) var sendFailures: UInt64 = 0
@@ -224,7 +227,7 @@ package struct ICESnapshot: Sendable {
 }
 
 extension ICEAgent {
-  /// The agent's current state.
+  /// The agent's current state, for a debugger.
   package var snapshot: ICESnapshot {
     ICESnapshot(
       role: role.rawValue, connectionState: connectionState.rawValue,

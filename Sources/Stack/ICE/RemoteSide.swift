@@ -41,8 +41,8 @@ struct RemoteSide {
   static let namesMaximum = 32
   static let earlyChecksMaximum = 32
 
-  /// Candidates to pair, or with an unsupported transport; no two have the same address and
-  /// transport.
+  /// All candidates, including those with an unsupported transport; no two have the same address
+  /// and transport.
   private(set) var candidates: [ICECandidate] = []
   private(set) var hasEnded = false
   /// Candidates that arrived before the credentials.
@@ -61,7 +61,7 @@ struct RemoteSide {
   /// Records that the peer has no more candidates.
   mutating func end() { hasEnded = true }
 
-  // MARK: Before credentials
+  // MARK: Arrivals before credentials
 
   /// Stores a candidate that arrived before the credentials; returns false if there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
@@ -122,7 +122,7 @@ struct RemoteSide {
     names.removeAll { isIt($0.candidate) }
   }
 
-  /// Returns a check's peer-reflexive candidate (RFC 8445 section 7.3.1.3).
+  /// Creates the peer-reflexive candidate for the source of a check (RFC 8445 section 7.3.1.3).
   mutating func reflexive(
     _ address: SocketAddress, priority: UInt32, isTCP: Bool
   ) -> ICECandidate {
@@ -134,7 +134,7 @@ struct RemoteSide {
       extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
   }
 
-  /// Returns the UDP candidate at an address.
+  /// Returns the UDP candidate at an address; nil if there is none.
   func candidate(at address: SocketAddress) -> ICECandidate? {
     candidates.first { $0.transport == "udp" && $0.address == address }
   }
@@ -150,7 +150,8 @@ struct RemoteSide {
     return .asked(id)
   }
 
-  /// Removes and returns the candidate whose name has this request id.
+  /// Removes and returns the candidate whose name is resolved under this request id; nil if there
+  /// is none.
   mutating func removeNamed(_ id: UInt32) -> ICECandidate? {
     guard let index = names.firstIndex(where: { $0.id == id }) else { return nil }
     return names.remove(at: index).candidate
@@ -159,7 +160,7 @@ struct RemoteSide {
 
 // MARK: - ICEAgent: Remote
 
-// The peer's signaled credentials and candidates, and restarts.
+// Handles the peer's signaled credentials and candidates, and restarts.
 extension ICEAgent {
   /// Applies the peer's credentials, or stores them for the restart they announce.
   mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
@@ -191,7 +192,7 @@ extension ICEAgent {
     }
   }
 
-  /// Handles a signaled candidate for the generation it names, or for the newest.
+  /// Handles a signaled candidate for the generation it names, or for the newest if it names none.
   mutating func receiveRemoteCandidate(_ candidate: ICECandidate) {
     let fragment = candidate.value(ofExtension: "ufrag")
     if generations.isUpcoming(fragment) {
@@ -208,7 +209,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Removes a candidate of the peer; its working pairs continue.
+  /// Removes a remote candidate; its working pairs stay in use.
   mutating func removeRemote(_ candidate: ICECandidate) {
     remoteSide.forget(candidate)
     guard let address = candidate.address else { return }
@@ -226,7 +227,7 @@ extension ICEAgent {
   mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
     if serverResolved(id, addresses) { return }
     guard var candidate = remoteSide.removeNamed(id) else { return }
-    // The name stands for one address: the first that a socket can send to.
+    // Only one address of the name is used: the first that a socket can send to, or else the first.
     let sockets = gatherer.sockets
     guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
       return
@@ -255,7 +256,7 @@ extension ICEAgent {
     if upcoming.hasEnded { remoteSide.end() }
   }
 
-  /// Drops the replaced generation once that is due.
+  /// Drops the replaced generation, with its pair, relays and sockets, when that is due.
   mutating func retire() {
     guard generations.retire(at: now) else { return }
     let number = generations.present.number

@@ -11,7 +11,7 @@ package struct Capabilities: Hashable, Sendable {
   /// Whether a remote offer may turn a single-stream sender into one with several layers (W3C
   /// setRemoteDescription, proposedSendEncodings).
   package private(set) var acceptsOfferedLayers: Bool
-  /// Whether codecs that were offered but not answered are still received.
+  /// Whether codecs that the local offer lists are still received if the answer omits them.
   package private(set) var receivesAllOffered: Bool
 
   /// The default for peers whose genesis names no codecs.
@@ -28,7 +28,8 @@ package struct Capabilities: Hashable, Sendable {
   ///   - encoders: encoding names of codecs that are encoded here although they are usually passed
   ///     through.
   ///   - acceptsOfferedLayers: whether offers may determine the simulcast layers.
-  ///   - receivesAllOffered: whether codecs that were offered but not answered are still received.
+  ///   - receivesAllOffered: whether codecs that the local offer lists are still received if the
+  ///     answer omits them.
   package init(
     codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
     acceptsOfferedLayers: Bool = false, receivesAllOffered: Bool = false
@@ -63,7 +64,7 @@ package struct Capabilities: Hashable, Sendable {
 
   func codecs(_ kind: MediaKind) -> [CodecCapability] { codecs.filter { $0.kind == kind } }
 
-  /// Returns the capability that matches a format in a remote section.
+  /// Returns the capability that matches a format in a remote section; nil if there is none.
   func codec(matching map: RTPMap, parameters: String, kind: MediaKind) -> CodecCapability? {
     guard
       let format = CodecFormat(
@@ -105,7 +106,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// Whether frames pass through undecoded: without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
-  /// Whether a library encodes the codec here.
+  /// Whether a library linked into this process encodes the codec.
   package private(set) var isEncoded: Bool
 
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
@@ -185,10 +186,10 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The values that distinguish the codec from others in the section.
   package private(set) var format: CodecFormat?
   package var rtxPayloadType: UInt8?
-  /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`, `goog-remb`
-  /// and `transport-cc`.
+  /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`,
+  /// `goog-remb`, `transport-cc` and `rrtr`.
   package var feedback: [String]
-  /// Whether a local library can encode this format as the peer accepts it.
+  /// Whether a local library can encode this format in a way that the peer accepts.
   package private(set) var isEncoded: Bool
 
   package init(

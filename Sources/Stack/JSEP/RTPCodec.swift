@@ -9,10 +9,10 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   public var clockRate: UInt32
   /// The number of audio channels, if more than one.
   public var channels: UInt8?
-  /// The fmtp parameters, if any.
+  /// The parameters of the `a=fmtp:` line, in its syntax; nil for none.
   public var sdpFmtpLine: String?
 
-  /// Creates a codec.
+  /// Creates a codec; `channels` is nil for video and for mono audio.
   public init(
     mimeType: String, clockRate: UInt32, channels: UInt8? = nil, sdpFmtpLine: String? = nil
   ) {
@@ -103,7 +103,8 @@ extension RTPCodec {
 }
 
 extension H264Profile {
-  /// Returns whether decoders for another profile can decode this one (H.264 section A.2).
+  /// Returns whether decoders for another profile can decode streams of this profile (H.264 section
+  /// A.2).
   ///
   /// Baseline streams count as constrained here, since slices arrive in order.
   func isDecoded(by other: H264Profile) -> Bool {
@@ -135,7 +136,7 @@ package struct H264Stream: Hashable, Sendable {
     self.framesPerSecond = framesPerSecond
   }
 
-  /// The level; nil if the digits are invalid.
+  /// The level that the digits state; nil if they are invalid.
   package var level: H264Level? { H264Level(profileLevelID: profileLevelID) }
 
   /// The frame size in macroblocks of 16 × 16 pixels.
@@ -147,7 +148,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// The level times ten; level 1b is 9 and ranks between 1 and 1.1.
   private let number: UInt8
 
-  /// Parses the level from six hexadecimal digits.
+  /// Parses the level from six hexadecimal digits; nil for other texts.
   package init?(profileLevelID: String) {
     guard profileLevelID.utf8.count == 6, let digits = UInt32(profileLevelID, radix: 16) else {
       return nil
@@ -173,11 +174,12 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// The limits of a peer's H.264 reception, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+/// The limits on H.264 that a peer receives, as negotiated (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
   /// The highest level accepted.
   package private(set) var level: H264Level
-  /// Macroblocks per frame and per second accepted beyond the level; nil if unstated.
+  /// Macroblocks per frame and per second that the peer accepts even above the level; nil if
+  /// unstated.
   private var blocksMaximum: Double?
   private var blocksPerSecondMaximum: Double?
 
@@ -189,11 +191,11 @@ package struct H264Reception: Hashable, Sendable {
     func value(_ name: String, _ parameters: String) -> String? {
       CodecFormat.value(of: name, in: parameters)
     }
-    // The default is level 1 (RFC 6184 section 8.1), but browsers that omit it mean 3.1.
+    // The default is level 1 (RFC 6184 section 8.1), but browsers that omit the parameter mean 3.1.
     let digits = value("profile-level-id", peer) ?? H264ProfileLevelID.usual
     guard var level = H264Level(profileLevelID: digits) else { return nil }
-    // `max-recv-level`: the level's other two bytes, for peers that can receive more than they
-    // send.
+    // `max-recv-level` replaces the last two bytes of profile-level-id, for peers that can receive
+    // a higher level than they send.
     if let more = value("max-recv-level", peer), more.utf8.count == 4,
       let profile = UInt8(digits.prefix(2), radix: 16), let bytes = UInt16(more, radix: 16)
     {
@@ -217,9 +219,10 @@ package struct H264Reception: Hashable, Sendable {
     blocksPerSecondMaximum = value("max-mbps", peer).flatMap(Double.init)
   }
 
-  /// Returns whether a stream is within the limits.
+  /// Returns whether the peer accepts a stream's level.
   ///
-  /// So is a stream with a higher level, if the peer accepts frames of its size and rate.
+  /// A level above the peer's is accepted too, if the peer accepts frames of the stream's size and
+  /// rate.
   package func accepts(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }

@@ -13,7 +13,6 @@ package struct Transceiver: Hashable, Sendable {
     fileprivate let remoteTrackIsLive: Bool
   }
 
-  /// The way in which a transceiver was created.
   enum Origin {
     case addTransceiver(hasTrack: Bool)
     case addTrack(hasTrack: Bool)
@@ -23,7 +22,7 @@ package struct Transceiver: Hashable, Sendable {
   /// Identifies the transceiver within this peer; counted from 1 in order of creation.
   package let id: UInt32
   package let kind: MediaKind
-  /// Randomly drawn SSRCs for sending.
+  /// The random SSRCs with which media and its retransmissions are sent.
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
   /// Simulcast layers to send; empty for a single stream.
@@ -50,13 +49,13 @@ package struct Transceiver: Hashable, Sendable {
   ///
   /// `addTrack` reuses transceivers without one.
   package private(set) var hasLocalTrack = false
-  /// Whether `addTrack` ever assigned a track: then a rollback does not remove the transceiver.
+  /// Whether `addTrack` ever assigned a track; if so, a rollback does not remove the transceiver.
   package private(set) var hasHadTrack = false
-  /// Whether sending was ever negotiated: then `addTrack` does not reuse the transceiver.
+  /// Whether sending was ever negotiated; if so, `addTrack` does not reuse the transceiver.
   package private(set) var hasSent = false
   /// Whether the peer's track was announced and has not been removed (W3C [[FiredDirection]]).
   package private(set) var remoteTrackIsLive = false
-  /// Whether a remote offer created the transceiver: then rolling the offer back removes it.
+  /// Whether a remote offer created the transceiver; if so, rolling the offer back removes it.
   package private(set) var wasMadeForRemoteOffer = false
   /// Codecs to negotiate in order of preference; empty for the defaults.
   package private(set) var codecPreferences: [RTPCodec] = []
@@ -136,7 +135,7 @@ package struct Transceiver: Hashable, Sendable {
   // MARK: Set by descriptions
 
   /// Whether a remote offer may still determine the layers: neither the application nor a
-  /// negotiation has (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
+  /// negotiation has set them (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
   var mayTakeLayers: Bool {
     kind == .video && !isStopping && currentDirection == nil && (layers.isEmpty || layersAreOffered)
   }
@@ -195,8 +194,8 @@ package struct Transceiver: Hashable, Sendable {
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
-  /// Settles the layers that an offer requested: those in the local answer, or a single stream as
-  /// if none had been requested.
+  /// Keeps only the layers in the local answer if an offer requested them; if none are left, a
+  /// single stream is sent.
   mutating func settleOfferedLayers(_ accepted: [NegotiatedLayer]) {
     guard layersAreOffered else { return }
     layersAreOffered = false
@@ -215,8 +214,9 @@ package struct Transceiver: Hashable, Sendable {
       remoteTrackID: remoteTrackID, remoteTrackIsLive: remoteTrackIsLive)
   }
 
-  /// Restores the association from a stable state, if any; returns the change if the peer's track
-  /// starts or ends, and whether to remove the transceiver because only an offer created it.
+  /// Restores the association that a stable state had, if any.
+  /// - Returns: the change if the peer's track starts or ends, and whether to remove the
+  ///   transceiver because only the offer created it.
   mutating func roll(backTo before: Association?) -> (changes: [Negotiation.Change], goes: Bool) {
     let wasLive = remoteTrackIsLive
     mid = before?.mid
@@ -241,15 +241,15 @@ package struct Transceiver: Hashable, Sendable {
 }
 
 extension SDPSection {
-  /// The sender's streams and track: from msid lines, or from its first SSRC's attributes in older
-  /// peers.
+  /// The sender's streams and track: from msid lines or, in descriptions of older peers, from the
+  /// attributes of the first SSRC.
   fileprivate var announcedTrack: (streamIDs: [String], trackID: String?) {
     var msids = msids
     if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
       msids = [MSID(legacy)].compactMap(\.self)
     }
     var streamIDs: [String] = []
-    // Limits what a hostile description can add.
+    // Limits how many streams a hostile description can add.
     for msid in msids.prefix(64) where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
       streamIDs.append(msid.streamID)
     }
@@ -259,20 +259,20 @@ extension SDPSection {
 
 /// The direction of a transceiver (W3C RTCRtpTransceiverDirection).
 public enum TransceiverDirection: String, Hashable, Sendable, Codable {
-  /// Sends and receives.
+  /// Sends and receives media.
   case sendrecv
   /// Only sends.
   case sendonly
   /// Only receives.
   case recvonly
-  /// Does neither.
+  /// Neither sends nor receives.
   case inactive
-  /// Stopped permanently.
+  /// Stopped permanently; the transceiver's section is rejected.
   case stopped
 
-  /// Whether media is sent.
+  /// Whether the direction includes sending.
   public var sends: Bool { self == .sendrecv || self == .sendonly }
-  /// Whether media is received.
+  /// Whether the direction includes receiving.
   public var receives: Bool { self == .sendrecv || self == .recvonly }
 
   package init(_ direction: MediaDirection) {

@@ -2,9 +2,9 @@ import DequeModule
 
 /// A video frame in I420: the Y plane, then U, then V, each without padding between rows.
 public final class I420Buffer: Sendable {
-  /// The width in pixels; chroma planes have half of it, rounded up.
+  /// The width in pixels; chroma planes have half the width, rounded up.
   public let width: Int
-  /// The height in pixels; chroma planes have half of it, rounded up.
+  /// The height in pixels; chroma planes have half the height, rounded up.
   public let height: Int
   /// The samples; empty if a replay skips the codecs.
   public let samples: [UInt8]
@@ -17,7 +17,7 @@ public final class I420Buffer: Sendable {
       samples.count == I420Buffer.byteCount(width: width, height: height) ? samples : []
   }
 
-  /// Returns the number of bytes in an I420 frame.
+  /// Returns the number of bytes in an I420 frame; chroma sides are rounded up.
   public static func byteCount(width: Int, height: Int) -> Int {
     width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
   }
@@ -35,7 +35,7 @@ public struct AudioBlock: Hashable, Sendable {
   /// The sampling rate of all blocks, in Hz.
   public static let sampleRate = 48_000
 
-  /// Creates a block from its samples.
+  /// Creates a block from samples, with the channels interleaved.
   public init(samples: [Int16], channels: Int) {
     self.samples = samples
     self.channels = max(1, channels)
@@ -60,7 +60,7 @@ public struct EncodedVideoChunk: Hashable, Sendable {
   /// annex B).
   public var bytes: [UInt8]
 
-  /// Creates an encoded frame.
+  /// Creates a frame that is already encoded; the bytes are not checked.
   public init(codec: String, isKey: Bool, bytes: [UInt8]) {
     self.codec = codec
     self.isKey = isKey
@@ -70,7 +70,7 @@ public struct EncodedVideoChunk: Hashable, Sendable {
 
 /// A block of audio or a video frame, as applications send and receive it.
 public enum MediaContent: Sendable {
-  /// 20 ms of audio; received blocks are contiguous.
+  /// Audio of any length; received blocks are contiguous and as long as their packets.
   case audio(AudioBlock)
   /// A video frame; a received frame arrives at its display time.
   case videoFrame(I420Buffer)
@@ -78,7 +78,7 @@ public enum MediaContent: Sendable {
   case encodedVideo(EncodedVideoChunk)
 }
 
-/// The source of a sender's media.
+/// Where a sender's media comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
   /// A sine tone generated in the stack; unless `pauseSeconds` is 0, it pauses for one second in
   /// every `pauseSeconds`.
@@ -93,7 +93,7 @@ public enum MediaSource: Hashable, Sendable, Codable {
 
 /// Counts the frames in the last second, on any clock.
 package struct FrameRate: Hashable, Sendable {
-  /// The maximum number of frames stored; higher rates are reported as this.
+  /// The maximum number of frames stored; a higher frame rate is reported as this number.
   private static let capacity = 256
 
   private let ticksPerSecond: Int64

@@ -1,14 +1,14 @@
 /// Converts 16-bit audio between sampling rates, in integer arithmetic.
 ///
-/// A windowed-sinc filter in 128 phases, interpolated between neighbouring phases. Positions are
-/// exact fractions, so nothing drifts however long the audio is, and the output does not depend on
-/// how the input is split.
+/// It uses a windowed-sinc filter with 128 phases, and interpolates between neighbouring ones.
+/// Positions are exact fractions, so nothing drifts however long the audio is, and the output does
+/// not depend on how the input is split.
 package struct Resampler {
   /// The supported rates in Hz.
   package static let rates = 8_000...192_000
 
   private static let phaseCount = 128
-  /// Zero crossings of the filter on each side.
+  /// The number of the filter's zero crossings on each side of its centre.
   private static let crossings = 12
   private static let unity = 1 << 14
 
@@ -41,7 +41,7 @@ package struct Resampler {
     history = Array(repeating: 0, count: (half - 1) * channels)
   }
 
-  /// Appends interleaved input, and the output it completes.
+  /// Consumes interleaved input, and appends the output that it completes.
   package mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
     if rate == target {
       output.append(contentsOf: input)
@@ -85,7 +85,7 @@ package struct Resampler {
     return Int16(clamping: (mixed + scale / 2) >> 22)
   }
 
-  /// Computes the coefficients: a sinc at the lower of both Nyquist rates, with a Hann window.
+  /// Computes the coefficients: a sinc at the lower of the two Nyquist rates, with a Hann window.
   private static func filter(half: Int, rate: Int, target: Int) -> [Int32] {
     let cutoff = min(1, Double(target) / Double(rate)) * 0.95
     let reach = Double(half)

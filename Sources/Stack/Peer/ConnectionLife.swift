@@ -23,7 +23,7 @@ struct ConnectionLife {
 
   mutating func close() { isClosed = true }
 
-  /// Follows the states after each step; returns the establishment states entered.
+  /// Applies the states after each step; returns the establishment states that were entered.
   mutating func follow(_ states: ConnectionStates, at now: Instant) -> [EstablishmentState] {
     establishment.follow(states, isClosed: isClosed, at: now)
   }
@@ -35,15 +35,15 @@ struct ConnectionLife {
     need.settle(isStable: !isClosed && states.signaling == .stable, isNeeded: isNeeded())
   }
 
-  /// Records why the connection ended; returns false if the reason was reported before or the
-  /// application closed the connection.
+  /// Records why the connection ended; returns false if this was the last reason reported, or if
+  /// the application closed the connection.
   mutating func end(_ reason: ConnectionEnd) -> Bool {
     guard lastEnd != reason, lastEnd != .application else { return false }
     lastEnd = reason
     return true
   }
 
-  /// Records that the reason for the end no longer applies.
+  /// Forgets a reported reason that no longer applies, so that it can be reported again.
   mutating func revoke(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
 }
 
@@ -86,12 +86,13 @@ public enum ConnectionState: String, Hashable, Sendable {
   case disconnected
   /// ICE or DTLS failed on a transport.
   case failed
-  /// The connection was closed.
+  /// The application closed the connection.
   case closed
 }
 
-/// The states of a peer connection in W3C, and of its SCTP transport; the DTLS states are kept for
-/// each bundle.
+/// A connection's W3C states, and the state of its SCTP transport.
+///
+/// The DTLS states are in the bundles.
 struct ConnectionStates {
   private(set) var signaling = SignalingState.stable
   private(set) var iceConnection = ICEConnectionState.new
@@ -127,7 +128,7 @@ struct ConnectionStates {
     return StateTransition(machine: "sctp", from: sctp?.rawValue ?? "new", to: state.rawValue)
   }
 
-  /// Moves a machine to a state; returns nil if it is in that state already.
+  /// Moves a machine to a state; returns nil if it is already in that state.
   private mutating func move<State: RawRepresentable<String> & Equatable>(
     _ place: WritableKeyPath<ConnectionStates, State>, to state: State, of machine: String
   ) -> StateTransition? {
@@ -154,8 +155,8 @@ extension PeerStack {
 
 // MARK: - Establishment
 
-/// Whether a connection is established: the exchange is complete, ICE is connected and all local
-/// candidates are known.
+/// Whether a connection is established: the exchange is complete, ICE is connected and, unless
+/// configured otherwise, all local candidates are known.
 public enum EstablishmentState: String, Hashable, Sendable {
   /// No description has been set.
   case new
@@ -165,19 +166,19 @@ public enum EstablishmentState: String, Hashable, Sendable {
   case established
   /// The conditions were not met in time; they may be met later.
   case timedOut = "timed-out"
-  /// The connection was closed.
+  /// The application closed the connection.
   case closed
 }
 
-/// Determines whether a connection was established: a single answer for applications that make
-/// calls.
+/// Decides from a connection's states whether a call was established.
 ///
 /// It is established when the offer/answer exchange is complete, ICE is connected or completed, and
-/// all local candidates are known. A call that does not achieve this in time has failed for its
-/// user, whatever the individual states.
+/// all local candidates are known, if `establishmentNeedsAllCandidates` requires that. A call that
+/// does not achieve this in time has failed for its user, whatever the individual states.
 struct Establishment {
   private var state = EstablishmentState.new
-  /// The instant of the time-out; nil before the first description and once the result is known.
+  /// The instant of the time-out; nil without a time limit, before the first description, and once
+  /// the result is known.
   private(set) var deadline: Instant?
   /// The time limit; nil for none.
   private let limit: Interval?
@@ -189,7 +190,7 @@ struct Establishment {
     needsAllCandidates = configuration.establishmentNeedsAllCandidates
   }
 
-  /// Follows the other states after each step; returns the establishment states entered.
+  /// Applies the other states after each step; returns the establishment states that were entered.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
   ) -> [EstablishmentState] {

@@ -7,14 +7,14 @@ import Wire
 /// DTLS.
 struct DataTransport: Machine {
   enum Input {
-    /// Opens a channel returned by `channel(madeWith:)`.
+    /// Opens a channel that `channel(madeWith:)` returned after checking its options.
     case open(Channel)
-    /// Sends a message; the reply follows at once, or when less data is buffered.
+    /// Sends a message; the reply is delayed while too much data is buffered.
     case send(DataMessage, call: UInt32)
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The result of the last exchange, whether the application wants channels, and the DTLS role
-    /// once there is an association.
+    /// The negotiated data section, whether the application wants channels, and the DTLS role once
+    /// the DTLS association is established.
     case negotiated(NegotiatedData?, isWanted: Bool, role: DTLSRole?)
     /// An SCTP packet from DTLS.
     case packet([UInt8])
@@ -50,16 +50,16 @@ struct DataTransport: Machine {
 
   private(set) var association: SCTPAssociation
   private var associationOutputs = Outbox<SCTPAssociation.Output>()
-  /// The result of the last exchange.
+  /// The data section as last negotiated; nil if there is none.
   private(set) var agreed: NegotiatedData?
-  /// Whether the association knows its role and the remote peer's ports.
+  /// Whether the SCTP association was started with its role and the remote peer's port.
   private var isStarted = false
   /// The number of the association's transport, once started.
   private var carrier = 0
   /// The channels in the order of their creation and number.
   private(set) var channels: [Channel] = []
   private var waiting: [Waiting] = []
-  /// The number of channels that were ever opened, and the number of those closed again.
+  /// The number of channels opened so far, and how many of them have closed again.
   private(set) var opened: UInt64 = 0
   private(set) var closed: UInt64 = 0
 
@@ -69,7 +69,7 @@ struct DataTransport: Machine {
   /// The current step's instant.
   private var now = Instant.zero
 
-  /// The number of a channel's buffered bytes beyond which senders have to wait.
+  /// A send's reply is delayed while the channel has more than this many bytes buffered.
   private static let bufferMark: UInt64 = 1 << 20
 
   init(entropy: EntropyStream) {
@@ -137,7 +137,7 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Answers the senders that waited for space in the buffer.
+  /// Answers the waiting senders whose channel has space in its buffer again or has closed.
   private mutating func answerSenders() {
     guard !waiting.isEmpty else { return }
     var still: [Waiting] = []
@@ -179,7 +179,7 @@ struct DataTransport: Machine {
           localMaximumMessageSize: DataSection.maximumMessageSize)))
   }
 
-  /// Ends a rejected association, or the channels that wait for one.
+  /// Ends the association that an exchange rejected, or the channels that still wait for it.
   private mutating func refuseChannels() {
     if isStarted { return endAssociation() }
     for channel in channels {
@@ -250,7 +250,7 @@ struct DataTransport: Machine {
 
   private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // Store the options, which now include the stream, while the association still knows them.
+    // Store the options now: they include the stream, and the association is about to forget them.
     if let options = association.options(of: number) { channels[index].options = options }
     report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }
@@ -270,7 +270,7 @@ struct DataTransport: Machine {
 // MARK: - Calls
 
 extension DataTransport {
-  /// Returns the next channel if its options are valid.
+  /// Returns a channel with the next number; throws if it cannot be opened with these options.
   func channel(madeWith options: DataChannelInit) throws(PeerError) -> Channel {
     if let refusal = association.refusal(ofOpening: options) { throw PeerError(refusal) }
     return Channel(number: association.nextChannel, isRemote: false, options: options)

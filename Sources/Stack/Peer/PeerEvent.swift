@@ -50,7 +50,7 @@ package enum PeerEvent: Sendable {
   case dominantSpeaker(SpeakingTrack?)
   /// Speech began, continues or ended; a `speech` row in the take.
   case speech(SpeechRecord)
-  /// The loudest voices in an interval, loudest first; empty if all are silent.
+  /// The loudest voices in an interval, loudest first; empty if none reaches the threshold.
   case loudestSpeakers([SpeakerVolume])
   /// A received voice gained or lost an audio slot.
   case audioSlot(SpeakingTrack, isHeld: Bool)
@@ -71,7 +71,7 @@ package enum PeerEvent: Sendable {
   case refused(layer: String, reason: String)
 }
 
-/// A state machine's transition.
+/// A change of one of the connection's W3C states, or of the establishment.
 package struct StateTransition: Hashable, Sendable {
   /// The machine's name: `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`
   /// (`dtls 2` and so on for further transports), `sctp` or `establishment`.
@@ -88,7 +88,7 @@ package struct StateTransition: Hashable, Sendable {
 
 /// The result of a DTLS handshake, without secrets.
 package struct SecuredTransport: Hashable, Sendable {
-  /// The transport's number.
+  /// The number of the transport that the association secures.
   package var transport: Int
   package var version: String
   package var cipherSuite: String
@@ -111,7 +111,7 @@ package struct SecuredTransport: Hashable, Sendable {
 
 /// The secrets that decrypt an association; only for the take.
 package struct KeyLog: Hashable, Sendable {
-  /// The transport's number.
+  /// The number of the transport whose packets the secrets decrypt.
   package var transport: Int
   package var secrets: DTLSSecrets
   /// The certificates of both peers in DER.
@@ -162,7 +162,9 @@ package struct TrackRecord: Hashable, Sendable {
   }
 }
 
-/// An encoded frame and the result of its encoder or decoder, in the order of the codec calls.
+/// An encoded frame and the result of its encoder or decoder.
+///
+/// Records are emitted in the order of the codec calls.
 package struct FrameRecord: Sendable {
   // Members are ordered by size to avoid padding: records are moved often, and moving up to 128
   // bytes needs no call to memcpy.
@@ -174,11 +176,11 @@ package struct FrameRecord: Sendable {
   package var decoded: DecodedMedia
   package var width: Int
   package var height: Int
-  /// The encoded bytes; empty for concealed audio.
+  /// The encoded bytes; empty for audio that was recovered or concealed.
   package var bytes: [UInt8]
   /// The sources that a mixer combined.
   package var contributors: [Contributor] = []
-  /// The sum of the squares of an audio block's samples.
+  /// The sum of the squares of an audio block's samples, in its loudest channel.
   package var energy: UInt64 = 0
   package var transceiver: UInt32
   package var ssrc: UInt32
@@ -191,7 +193,7 @@ package struct FrameRecord: Sendable {
   /// Whether the frame was received rather than sent.
   package var isInbound: Bool
   package var isKey: Bool
-  /// A video frame's quantiser.
+  /// A video frame's quantiser, in its codec's units.
   package var quantiser: UInt8
   /// The level that an audio block's sender states (RFC 6464), if any.
   package var audioLevel: UInt8?
@@ -220,7 +222,7 @@ package struct FrameRecord: Sendable {
   }
 }
 
-/// A frame's decoded media.
+/// The media that a frame was decoded to, or only its digest.
 package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
@@ -251,7 +253,7 @@ public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
   public static let selectedPair = PeerNotice(rawValue: "selected-pair")
   /// Speech into a disabled track.
   public static let mutedSpeech = PeerNotice(rawValue: "muted-speech")
-  /// The reason that the connection ended.
+  /// The end of the connection, with its reason.
   public static let connectionEnd = PeerNotice(rawValue: "connection-end")
 
   /// All notices that this version can report.
@@ -266,14 +268,14 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public var url: String
   /// The STUN error code, or 701 if the server cannot be reached.
   public var errorCode: UInt16
-  /// The error as text.
+  /// The server's reason phrase, or the local reason.
   public var errorText: String
   /// The local address from which the request was sent, if any.
   public var address: String?
   /// The local port from which the request was sent, if any.
   public var port: UInt16?
 
-  /// Creates an error.
+  /// Creates an error; `address` and `port` are nil if no request was sent.
   public init(
     url: String, errorCode: UInt16, errorText: String, address: String? = nil, port: UInt16? = nil
   ) {
@@ -290,33 +292,33 @@ public struct GatheringError: Hashable, Sendable, Codable {
 
 /// A transport's change to a different candidate pair, with the reason.
 public struct SelectedPairChange: Hashable, Sendable, Codable {
-  /// The reason for a change.
+  /// Why a pair was selected.
   public enum Reason: String, Hashable, Sendable, Codable {
     /// The pair is the first one that works.
     case first
     /// The previous pair no longer works.
     case lost
-    /// The controlling side nominated it (RFC 8445 section 8.1.1).
+    /// The controlling agent nominated the pair (RFC 8445 section 8.1.1).
     case nominated
-    /// ICE was restarted.
+    /// ICE was restarted, and the pair belongs to the new generation.
     case restart
     /// The pair is better than the previous one.
     case preferred
   }
 
-  /// The transport's number.
+  /// The transport's number within its peer; the first is 0.
   public var transport: Int
-  /// The local candidate.
+  /// The local candidate's attribute, without `a=`.
   public var local: String
-  /// The remote candidate.
+  /// The remote candidate's attribute, without `a=`.
   public var remote: String
-  /// The reason for the change.
+  /// Why the new pair was selected.
   public var reason: Reason
-  /// The time in milliseconds since media or data was last received over the new pair; nil if none
-  /// was.
+  /// The time in milliseconds since media or data was last received over the new pair; nil if
+  /// nothing was received over it.
   public var lastReceivedMilliseconds: Int64?
 
-  /// Creates a change.
+  /// Creates a change; `local` and `remote` are candidate attributes without `a=`.
   public init(
     transport: Int, local: String, remote: String, reason: Reason, lastReceivedMilliseconds: Int64?
   ) {
@@ -328,7 +330,7 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
   }
 }
 
-/// The reason that a connection ended.
+/// Why a connection ended, as far as the local peer knows.
 public enum ConnectionEnd: String, Hashable, Sendable, Codable {
   /// The application closed the connection.
   case application
@@ -336,6 +338,7 @@ public enum ConnectionEnd: String, Hashable, Sendable, Codable {
   case peer
   /// No candidate pair works; a restart may help.
   case iceFailed = "ice-failed"
-  /// The handshake failed, or the certificate does not match the signaled fingerprint.
+  /// The handshake failed, the certificate does not match the signaled fingerprint, or the
+  /// association broke later.
   case dtlsFailed = "dtls-failed"
 }

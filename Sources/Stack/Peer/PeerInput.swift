@@ -14,7 +14,7 @@ package enum PeerInput: Sendable {
   case interfaces([IPAddress], types: [NetworkType] = [])
   /// A datagram and the kernel's receive time, which is not after the step.
   case datagram(Datagram, arrival: Instant)
-  /// The deadline was reached.
+  /// The deadline that the peer last returned was reached.
   case deadline
   /// An API call; the reply has the same number.
   case call(id: UInt32, PeerCall)
@@ -34,7 +34,7 @@ package enum PeerInput: Sendable {
   case relayed(RelayedPacket)
 }
 
-/// Datagrams on one path that the system refused to send, or a broken connection.
+/// Datagrams on one path that the system refused to send, or a TCP connection that broke.
 package struct SendFailure: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
@@ -69,8 +69,8 @@ package enum PeerOutput: Sendable {
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
-  /// A decrypted packet that arrived on a leg of a relay, for the other leg; it has no row, because
-  /// it follows from its datagram.
+  /// A decrypted packet that arrived on a leg of a relay, for the other leg; it has no row in the
+  /// take, because a replay derives it from its datagram.
   case relayed(RelayedPacket)
 }
 
@@ -92,11 +92,11 @@ package struct Genesis: Hashable, Sendable {
 public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []
-  /// The candidates that may be used.
+  /// Whether all candidates may be used, or only relayed ones.
   public var iceTransportPolicy = ICETransportPolicy.all
   /// Whether TCP connections may carry a call (ICE-TCP, RFC 6544); nil for UDP only.
   public var iceTCP: ICETCPPolicy?
-  /// The content of host candidates in place of local addresses; nil for the addresses themselves.
+  /// What host candidates contain instead of local addresses; nil for the addresses themselves.
   public var iceAddressPrivacy: ICEAddressPrivacy?
   /// Whether IPv6 candidates are gathered; nil means yes.
   public var usesIPv6: Bool?
@@ -113,7 +113,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether packets are marked with the DSCP for their priority (RFC 8837), see
   /// `RTPEncoding.networkPriority`; nil means no.
   public var enablesDSCP: Bool?
-  /// The bundling to offer a remote peer that may not support BUNDLE.
+  /// How many transports to offer, in case the remote peer does not support BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates, at most one for each algorithm; if empty, one is created from the peer's
   /// seed.
@@ -152,15 +152,18 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// A server that identifies sections by report blocks needs this (Janus before 1.2).
   public var reportsWithKeyframeDemands: Bool?
   /// Whether a sender with a single video stream sends several if a remote offer requests simulcast
-  /// (W3C setRemoteDescription); nil means no, as in older takes.
+  /// (W3C setRemoteDescription).
+  ///
+  /// A session replaces nil with true; in older takes, nil means no.
   public var takesOfferedLayers: Bool?
   /// Whether changes of a received track's gain (muted, enabled, volume) are spread over a block to
   /// avoid clicks; nil means no, as in older takes.
   public var rampsVolume: Bool?
   /// Optional events to report; nil for none.
   public var notices: [PeerNotice]?
-  /// The application's codecs, which a replay needs as well or replaces with the recorded results;
-  /// nil for none.
+  /// The application's own codecs; nil for none.
+  ///
+  /// A replay uses them if it has them, and the recorded results otherwise.
   public var ownCodecs: [OwnCodec]?
 
   /// The codecs to decode besides VP8 and VP9, by encoding name in lower case: `h264`, `av1`.
@@ -170,27 +173,34 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var decoders: [String]?
 
   /// Whether a target far below what a sender's video needs counts as limited by bandwidth (W3C
-  /// qualityLimitationReason); nil means no, as in older takes.
+  /// qualityLimitationReason).
+  ///
+  /// A session replaces nil with true; in older takes, nil means no.
   public var limitationFollowsTarget: Bool?
 
   /// Whether getStats includes the members added with take format 7 and counts path probes as
-  /// libwebrtc does; nil means no, as in older takes.
+  /// libwebrtc does.
+  ///
+  /// A session replaces nil with true; in older takes, nil means no.
   public var hasCompleteStatistics: Bool?
 
-  /// Whether the local offer's codecs are received even if the answer omits them; nil means no, as
-  /// in older takes.
+  /// Whether the local offer's codecs are received even if the answer omits them.
   ///
   /// An answerer may send only the codecs that it lists (RFC 3264 section 6.1), but libwebrtc sends
-  /// the offer's first codec.
+  /// the offer's first codec. A session replaces nil with true; in older takes, nil means no.
   public var receivesAllOffered: Bool?
 
-  /// Whether connectivity checks can be answered after several seconds; nil, as in older takes,
-  /// means that a pair remembers only its last 16 checks, too few for a round trip of more than a
-  /// second.
+  /// Whether responses to connectivity checks are accepted even after several seconds.
+  ///
+  /// Without it, a pair remembers only its last 16 checks, too few for a round trip of more than a
+  /// second. A session replaces nil with true; in older takes, nil means no.
   public var awaitsSlowPaths: Bool?
 
   /// Whether a transport that closes because its sections joined another bundle leaves the
-  /// connection open; nil in older takes, where it ended the connection.
+  /// connection open.
+  ///
+  /// Otherwise it is reported as the connection's end. A session replaces nil with true; in older
+  /// takes, nil means no.
   public var ignoresUnusedTransports: Bool?
 
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
@@ -210,11 +220,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// SCTP tags, STUN transactions) stay the same.
   package var drawnBytes: [String: String]?
 
-  /// Creates the default configuration.
+  /// Creates a configuration with the defaults of all members.
   public init() {}
 }
 
-/// An application's media for a sender.
+/// Media that the application passes to a sender.
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case videoFrame(I420Buffer)
@@ -232,10 +242,10 @@ public struct SignalingMessage: Hashable, Sendable {
   public var transport: String
   /// The type, such as `offer`, `answer`, `candidate`, `restart` or `bye`.
   public var type: String
-  /// The message as on the signaling channel.
+  /// The message's text, exactly as it was on the signaling channel.
   public var message: String
 
-  /// Creates a message.
+  /// Creates a message to record in the take; nothing is sent.
   public init(isInbound: Bool, transport: String, type: String, message: String) {
     self.isInbound = isInbound
     self.transport = transport
@@ -251,12 +261,12 @@ public struct ICEServerConfiguration: Hashable, Sendable, Codable {
   /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065); the latter two may end in
   /// `?transport=tcp`, and `turn:` also in `?transport=udp`.
   public var urls: [String]
-  /// The user name for a TURN server.
+  /// The user name for a TURN server; nil for a STUN server.
   public var username: String?
-  /// The password for a TURN server.
+  /// The password for a TURN server; nil for a STUN server.
   public var credential: String?
 
-  /// Creates a server entry.
+  /// Creates a server entry; `turn:` and `turns:` URIs need a user name and a password.
   public init(urls: [String], username: String? = nil, credential: String? = nil) {
     self.urls = urls
     self.username = username
@@ -266,7 +276,7 @@ public struct ICEServerConfiguration: Hashable, Sendable, Codable {
 
 /// The candidates that may be used (W3C RTCIceTransportPolicy).
 public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// All candidates.
+  /// Candidates of all types may be used.
   case all
   /// Only relayed candidates, which hide the local addresses from the remote peer.
   case relay
@@ -280,7 +290,7 @@ public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   case only
 }
 
-/// The content of host candidates in place of local addresses.
+/// What host candidates contain instead of local addresses.
 public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
   /// mDNS names, which only hosts on the same link can resolve (RFC 6762).
   case names
@@ -300,7 +310,8 @@ extension PeerConfiguration {
     iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }
   }
 
-  /// The first unusable URI in `iceServers`, if any.
+  /// The first URI in `iceServers` that cannot be used, such as one for TURN without a password;
+  /// nil if all can be used.
   public var firstUnusableICEServer: String? {
     for entry in iceServers {
       for uri in entry.urls where ICEServer(uri: uri, of: entry) == nil { return uri }
@@ -310,10 +321,11 @@ extension PeerConfiguration {
 }
 
 extension ICEServer {
-  /// Parses URIs such as `stun:host`, `turn:host:port?transport=tcp` or `turns:[address]`.
+  /// Parses URIs such as `stun:host`, `turn:host:port?transport=tcp` or `turns:[address]`; nil if
+  /// the URI is unusable.
   ///
-  /// A TURN server without user name and password is refused, as in W3C, and so is DTLS (`turns:`
-  /// over UDP), which no known server requires.
+  /// A TURN server without a user name or a password is refused, as in W3C, and so is DTLS
+  /// (`turns:` over UDP), which no known server requires.
   init?(uri: String, of entry: ICEServerConfiguration) {
     guard let colon = uri.firstIndex(of: ":") else { return nil }
     let scheme = uri[..<colon].lowercased()

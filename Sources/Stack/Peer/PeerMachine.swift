@@ -94,7 +94,7 @@ final class PeerStack {
   var life: ConnectionLife
   private(set) var refusals = RefusalLedger()
   let statsNames: StatsNames
-  /// The descriptions of a leg of a relay; nil for a full stack.
+  /// The offer/answer exchange of a relay's leg; nil for a full stack.
   var relay: RelayedExchange?
 
   var dataOutputs = Outbox<DataTransport.Output>()
@@ -165,7 +165,7 @@ final class PeerStack {
     }
   }
 
-  /// The earliest deadline of any layer.
+  /// The earliest deadline of any layer; nil if no layer waits for anything.
   var deadline: Instant? {
     var first = data.deadline
     for bundle in bundles.all {
@@ -201,7 +201,7 @@ final class PeerStack {
   }
 }
 
-/// The negotiated values that packets and frames need; a copy, because the negotiation is large.
+/// The negotiated values that packets and frames need, copied because the negotiation is large.
 struct AgreedParts {
   private(set) var sections: [NegotiatedSection] = []
   /// The data channels' transport, once it is negotiated.
@@ -218,7 +218,7 @@ struct AgreedParts {
   }
 }
 
-/// The counts of refusals by kind, so that many bad packets do not flood the take.
+/// Counts refusals by kind, so that many bad packets do not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
   /// All kinds with their counts, in order of appearance.

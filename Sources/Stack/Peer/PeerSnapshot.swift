@@ -7,7 +7,7 @@ import Secure
 package import Stats
 package import Wire
 
-/// A peer's complete state after a step as plain data, for debugging.
+/// A peer's state after a step as plain data, for debugging.
 ///
 /// A snapshot reads all layers and changes none, so a replay can be inspected at any point.
 package struct PeerSnapshot: Sendable {
@@ -37,7 +37,7 @@ package struct PeerSnapshot: Sendable {
     package var bytesReceived: UInt64
   }
 
-  /// The transceiver's directions and m-section, by their W3C names.
+  /// A transceiver: its directions, by their W3C names, and its m-section.
   package struct Transceiver: Sendable {
     package var id: UInt32
     package var kind: String
@@ -60,7 +60,7 @@ package struct PeerSnapshot: Sendable {
     package var deadline: Instant?
   }
 
-  /// A receiver's playout.
+  /// The playout of a received track: its delay, buffer and counters.
   package struct Receiving: Sendable {
     package var transceiver: UInt32
     package var mid: String
@@ -82,7 +82,7 @@ package struct PeerSnapshot: Sendable {
     package var bytes: UInt64
   }
 
-  /// A layer's deadline.
+  /// The next deadline of one of the peer's layers.
   package struct Wake: Hashable, Sendable {
     package var layer: String
     package var at: Instant
@@ -110,7 +110,7 @@ package struct PeerSnapshot: Sendable {
   package var transceivers: [Transceiver]
   package var sending: [Sending]
   package var receiving: [Receiving]
-  /// The combined target of all video encoders in bit/s.
+  /// The combined target of all video encoders in bit/s; nil until it is known.
   package var videoBitrate: UInt64?
   package var ice: ICESnapshot
   package var flow: FlowSnapshot
@@ -126,8 +126,9 @@ extension PeerMachine {
   /// The peer's current state; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// Returns the current stats without a call and without the codecs' times, or only objects of the
-  /// given types.
+  /// Returns the current stats, or only the objects of the given types.
+  ///
+  /// Unlike getStats, this is not a call in the take, and the codecs' processing times are absent.
   package func stats(of types: Set<String>?) -> StatsReport {
     stack?.stats(codecTimes: []).report(of: types) ?? StatsReport()
   }
@@ -197,7 +198,8 @@ extension PeerStack {
       bufferedBytes: data.association.bufferedAmount(of: channel.number))
   }
 
-  /// The deadlines of all layers, earliest first; equal ones are in the order of the layers.
+  /// The deadlines of transports, data, flows, establishment and tracks, earliest first; equal ones
+  /// are in this order.
   private var wakes: [PeerSnapshot.Wake] {
     var wakes: [PeerSnapshot.Wake] = []
     func add(_ layer: String, _ at: Instant?) {
@@ -222,7 +224,7 @@ extension PeerStack {
 }
 
 extension Bundle {
-  /// Returns the name of one of the bundle's layers.
+  /// Returns a layer's name, numbered for bundles after the first: `ice`, `ice 2`.
   fileprivate func wake(_ layer: String) -> String {
     number == 0 ? layer : "\(layer) \(number + 1)"
   }

@@ -70,12 +70,12 @@ package struct DataMessage: Hashable, Sendable {
   }
 }
 
-/// A data channel's state when it was created or changed its state.
+/// A data channel as it was at its creation or at a change of its state.
 package struct DataChannelRecord: Hashable, Sendable {
   /// The channel's number within its peer; numbers start at 0 and are never reused.
   package var channel: UInt32
   package var isRemote: Bool
-  /// The options at creation; `id` is set once the association is established.
+  /// The options at creation; `id` is nil until the association assigns a stream.
   package var options: DataChannelInit
   package var state: DataChannelState
   package var counters: DataChannelCounters
@@ -108,7 +108,7 @@ public struct DataChannelInfo: Hashable, Sendable, Codable {
   /// before negotiation.
   public var maxMessageSize: UInt64?
 
-  /// Creates a snapshot.
+  /// Creates a snapshot from a channel's current attributes.
   public init(
     number: UInt32, isRemote: Bool, options: DataChannelInit, readyState: DataChannelState,
     bufferedAmount: UInt64, maxMessageSize: UInt64?

@@ -12,7 +12,7 @@ package struct Codec: Sendable {
   /// The name in messages, such as `VP8`.
   package var title: String
   package var kind: MediaKind
-  /// In Hz.
+  /// The RTP clock rate in Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The formats in local offers, in order of preference.
@@ -22,12 +22,12 @@ package struct Codec: Sendable {
   package var isUsual = true
   /// Whether new connections offer it when the application names no codecs.
   package var isOffered = true
-  /// Whether frames pass through undecoded, unless this build has a library for the codec and
-  /// genesis names that library.
+  /// Whether frames pass through undecoded, unless this build has a library for the codec and the
+  /// genesis names it.
   ///
-  /// Every variant of the format is received.
+  /// Such a codec is received in every variant of its format.
   package var isPassedThrough = false
-  /// The name of decoder and encoder in statistics.
+  /// The names of the decoder and the encoder in statistics.
   package var decoderTitle = "libvpx"
   /// The mean quantiser above which libwebrtc would reduce the resolution; nil if libwebrtc has no
   /// limit for the codec.
@@ -37,11 +37,12 @@ package struct Codec: Sendable {
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
   /// Whether rows of received frames record the size found in the frame's bytes.
   package var recordsSize = false
-  /// The file format in which frames that cannot be decoded here are exported.
+  /// The file format in which frames that cannot be decoded here are exported; nil for other
+  /// codecs.
   package var container: FrameContainer?
 
   package static func named(_ name: String) -> Codec? {
-    // Copies only the codec found.
+    // Only the codec that is found is copied.
     place(of: name).map { all[$0] }
   }
 
@@ -52,7 +53,7 @@ package struct Codec: Sendable {
     all.indices.first { all[$0].name.rawValue == name }
   }
 
-  /// Returns a codec's payload format.
+  /// Returns a codec's payload format; nil if the codec is unknown.
   ///
   /// Needed for every packet, so it is looked up without copying the codec.
   static func payloadFormat(of name: String) -> PayloadFormat? {
@@ -64,7 +65,7 @@ package struct Codec: Sendable {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 
-  /// The video codecs that have a library, as part of a sentence: `VP8 or VP9`.
+  /// The video codecs that every build can encode, as part of a sentence: `VP8 or VP9`.
   package static var encodedTitles: String {
     all.filter { $0.kind == .video && !$0.isPassedThrough }.map(\.title).joined(separator: " or ")
   }
@@ -76,7 +77,7 @@ package struct OfferedFormat: Hashable, Sendable {
   package var parameters: String
   /// The preferred payload type; RTX for video uses the one after it.
   package var payloadType: UInt8
-  /// In Hz; nil for the codec's own.
+  /// The RTP clock rate in Hz; nil for the codec's usual one.
   package var clockRate: UInt32?
 
   package init(_ parameters: String, _ payloadType: UInt8, clockRate: UInt32? = nil) {
@@ -101,7 +102,7 @@ package struct FormatRules: Sendable {
     self.answer = answer
   }
 
-  /// For codecs with a single format, whatever its parameters.
+  /// The rules for codecs with a single format, whatever its parameters.
   package static let fixed = FormatRules { _ in CodecFormat.Variant.none }
 
   /// Returns rules for a codec with profiles; a missing parameter means the `usual` profile.
@@ -110,7 +111,7 @@ package struct FormatRules: Sendable {
   }
 }
 
-/// Properties of an encoded frame found in its bytes.
+/// The properties of an encoded frame that its bytes reveal without decoding.
 package struct FrameLook: Hashable, Sendable {
   /// Whether the bytes contain a video frame or part of one.
   package var hasFrame = false
@@ -226,8 +227,8 @@ package struct CodecFormat: Hashable, Sendable {
   package var name: String
   package var variant: Variant
 
-  /// Parses the value of an fmtp line; nil if the format is not supported.
-  /// - Parameter clockRate: in Hz, as in the rtpmap line; nil for the codec's default.
+  /// Parses the value of an fmtp line; nil if a known codec does not support the parameters.
+  /// - Parameter clockRate: the rate in the rtpmap line, in Hz; nil for the codec's default.
   package init?(name: String, parameters: String, clockRate: UInt32? = nil) {
     self.name = name.lowercased()
     guard let codec = Codec.named(self.name) else {
@@ -245,7 +246,8 @@ package struct CodecFormat: Hashable, Sendable {
     return true
   }
 
-  /// Returns one parameter of an fmtp value `name=value;name=value`.
+  /// Returns the value of one parameter in an fmtp value `name=value;name=value`; nil if it is
+  /// absent or empty.
   package static func value(of name: String, in parameters: String) -> String? {
     let (bytes, wanted) = (Array(parameters.utf8), Array(name.utf8))
     var start = 0
@@ -287,7 +289,7 @@ package struct CodecFormat: Hashable, Sendable {
   }
 }
 
-/// A codec by its SDP encoding name.
+/// A codec's encoding name in SDP.
 package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// The encoding name in lower case.
   package var rawValue: String
@@ -317,7 +319,8 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// The payload format; nil if the codec is not in the table.
   package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }
 
-  /// Whether frames pass through undecoded because no library encodes them.
+  /// Whether frames of the codec pass through undecoded, see `Codec.isPassedThrough`; false for
+  /// unknown codecs.
   package var isPassedThrough: Bool {
     // Read for every frame; looked up by index because a codec is large to copy.
     Codec.place(of: rawValue).map { Codec.all[$0].isPassedThrough } ?? false

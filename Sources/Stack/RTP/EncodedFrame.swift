@@ -21,7 +21,7 @@ package struct EncodedFrame: Hashable, Sendable {
   package var bytes: [UInt8]
   /// Whether a decoder can start with the frame.
   package var isKey: Bool
-  /// The video frame's size; 0 for audio.
+  /// The video frame's size in pixels; 0 for audio.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
   /// The audio level as in RFC 6464, 0 loudest to 127 silent; nil for video.
@@ -110,7 +110,7 @@ package struct ReceivedFrame: Hashable, Sendable {
 
 /// A video frame's temporal layer; frames in upper layers can be dropped.
 package struct TemporalLayer: Hashable, Sendable {
-  /// 0 for the base layer.
+  /// The layer's number; 0 is the base layer.
   package var id: UInt8
   /// Whether the frame refers only to the base layer, so that a receiver may switch up here.
   package var isSync: Bool

@@ -7,13 +7,14 @@ import Wire
 /// packets: browsers send no more. FlexFEC is parsed if it protects a single source: libwebrtc
 /// sends nothing else, and discards everything else.
 package struct ErrorCorrection: Hashable, Sendable {
-  /// The packet's layout.
+  /// The layout of an FEC packet's headers.
   package enum Form: Hashable, Sendable {
-    /// RFC 5109.
+    /// FEC packets in the protected stream itself, wrapped in RED (RFC 5109).
     case ulpfec
-    /// The format that browsers call `flexfec-03` (draft-ietf-payload-flexible-fec-scheme-03).
+    /// FlexFEC in the format that browsers call `flexfec-03`
+    /// (draft-ietf-payload-flexible-fec-scheme-03).
     case flexFEC03
-    /// `flexfec` (RFC 8627).
+    /// FlexFEC as standardised, `flexfec` (RFC 8627).
     case flexFEC
   }
 
@@ -191,8 +192,8 @@ extension HeaderExtensionMap {
     }
   }
 
-  /// The bytes of the video timing extension left unchanged: flags, and the times of encoder and
-  /// packetizer.
+  /// The number of leading bytes of the video timing extension that are not cleared: the flags, and
+  /// the times of encoding and packetization.
   private static let videoTimingKept = 7
 }
 
@@ -235,12 +236,12 @@ package enum RED {
 /// The retransmission payload format: the original sequence number, then the payload (RFC 4588
 /// section 4).
 package enum RTX {
-  /// The length of the original sequence number.
+  /// The length of the original sequence number, in bytes.
   package static let overhead = 2
 
   /// Returns the original sequence number and the range of the payload.
   ///
-  /// Nil if there is no payload, as in packets that only probe the path.
+  /// Nil if there is no complete sequence number, as in packets that only probe the path.
   package static func unwrap(
     _ bytes: RawSpan, header: RTPHeader
   ) -> (sequence: UInt16, payload: Range<Int>)? {

@@ -7,7 +7,7 @@
 /// timestamp they had before. A single packet is not enough: the next one has to continue from it.
 /// The view `loss` applies the same rule.
 package struct NearRestarts: Sendable {
-  /// A step back this large or larger is evident by itself.
+  /// A step back by this many numbers or more shows a restart by itself.
   package static let most = 100
   /// The number of earlier packets with which a number is compared.
   package static let window = 128
@@ -40,7 +40,7 @@ package struct NearRestarts: Sendable {
   ///
   /// - Parameters:
   ///   - step: the sequence step to the suspected packet, at most 0.
-  ///   - next: the sequence step from there to the packet after it.
+  ///   - next: the sequence step from the suspected packet to the one after it.
   package static func isBorneOut(step: Int, next: Int) -> Bool {
     next == 1 || next > -most && next <= -step
   }
@@ -55,7 +55,7 @@ package struct NearRestarts: Sendable {
     return false
   }
 
-  /// Returns the packet `back` places before the next one.
+  /// Returns the packet `back` places before the next one; nil if it is no longer stored.
   private func packet(_ back: Int) -> (sequence: UInt16, timestamp: UInt32)? {
     guard back <= count, back <= Self.capacity else { return nil }
     let packet = packets[(count - back) & (Self.capacity - 1)]

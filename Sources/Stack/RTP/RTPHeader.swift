@@ -111,9 +111,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
 
   package init() {}
 
-  /// Adds a negotiated extension.
-  ///
-  /// A URI's first id wins.
+  /// Adds a negotiated extension; if a URI occurs twice, its first id is kept.
   package mutating func add(uri: String, id: UInt8) {
     func set(_ field: inout UInt8) { if field == 0 { field = id } }
     switch HeaderExtensionURI(rawValue: uri) {
@@ -131,7 +129,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
     }
   }
 
-  /// Whether the map has no extension whose values are read.
+  /// Whether none of the negotiated extensions has a value that is read here.
   package var isEmpty: Bool {
     var read = self
     (read.transmissionOffset, read.laterTransportSequence, read.videoTiming) = (0, 0, 0)
@@ -148,12 +146,13 @@ package struct HeaderExtensions: Hashable, Sendable {
   package var mid: Range<Int>?
   package var streamID: Range<Int>?
   package var repairedStreamID: Range<Int>?
-  /// 0 loudest to 127 silent (RFC 6464).
+  /// The packet's audio level, 0 loudest to 127 silent (RFC 6464).
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// One byte per contributing source, the level in its low 7 bits (RFC 6465 section 4).
+  /// The levels of the mixed sources: one byte for each, the level in its low 7 bits (RFC 6465
+  /// section 4).
   package var mixerLevels: Range<Int>?
-  /// Seconds as a 6.18 fixed point number in the low 24 bits.
+  /// When the packet was sent, in seconds as a 6.18 fixed point number in the low 24 bits.
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
 
@@ -244,7 +243,7 @@ package struct HeaderExtensionElements {
     return nil
   }
 
-  /// Returns the range of the value that begins here; stops the iteration with nil if it is
+  /// Returns the range of the value that begins here; stops the iteration with nil if the value is
   /// truncated.
   private mutating func value(_ length: Int) -> Range<Int>? {
     guard length <= end - offset else {
@@ -270,7 +269,7 @@ package struct OutgoingHeader: Hashable, Sendable {
   package var repairedStreamID: [UInt8]?
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// At most 15; levels are written only if all are known.
+  /// The contributing sources, at most 15; their levels are written only if all are known.
   package var contributors: [Contributor] = []
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?

@@ -8,9 +8,9 @@ struct ConnectionTable {
     var state = PeerState.new
     /// The peer's number in the take.
     var peer: UInt32 = 0
-    /// Consecutive ICE restarts.
+    /// The number of consecutive ICE restarts.
     var restarts = 0
-    /// When to restart ICE or give up the connection.
+    /// The instant at which to restart ICE or give up the connection; nil if neither is planned.
     var restartAt: Instant?
     /// Whether a requested restart is still due.
     var isRestartAsked = false
@@ -18,7 +18,7 @@ struct ConnectionTable {
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// The remedy for a connection without a path.
+  /// What to do about a connection without a path.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)
@@ -73,7 +73,7 @@ struct ConnectionTable {
     self[id]?.transceivers.first { $0.mid == mid }?.number
   }
 
-  /// Records a connection's state; returns the previous one if it changed.
+  /// Records a connection's state; returns the previous state, or nil if it did not change.
   mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
     guard let known = self[id], known.state != state else { return nil }
     let delay = delay
@@ -81,7 +81,7 @@ struct ConnectionTable {
       connection.state = state
       switch state {
       case .connected:
-        // A path from before the request does not cancel a requested restart.
+        // A working path does not cancel a restart that was requested, as after a network change.
         if !connection.isRestartAsked { (connection.restarts, connection.restartAt) = (0, nil) }
         if connection.isRestartAsked, connection.restartAt == nil { connection.restartAt = now }
       case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
@@ -182,7 +182,7 @@ struct ActionTable {
     return ActionID(last)
   }
 
-  /// Records an answer; returns its request, or nil if there is none.
+  /// Removes and returns the request that an answer belongs to; nil if it is unknown or timed out.
   mutating func end(_ id: ActionID) -> Action? {
     guard let index = actions.firstIndex(where: { $0.id == id }) else { return nil }
     return actions.remove(at: index)

@@ -1,11 +1,11 @@
-/// Local media: deferred, being published or published, and the connections that send it.
+/// The local media, until it is unpublished, and the connections that send it.
 ///
-/// Changes return the room's outputs.
+/// Methods that change the table return the outputs for the room to emit.
 struct LocalMediaTable {
   enum Phase: String, Sendable {
     /// Waiting until the room is joined.
     case deferred
-    /// Publication was requested.
+    /// The service was asked to publish the media.
     case publishing
     case published
     case unpublishing
@@ -14,12 +14,13 @@ struct LocalMediaTable {
   struct Entry: Sendable {
     var info: LocalMediaInfo
     var phase: Phase
-    /// The id under which other participants see the media.
+    /// The id that the signaling machine assigned to the media; nil until it is published.
     var media: MediaID?
-    /// The connection and transceiver that send the media.
+    /// The connection and transceiver that send the media; nil as long as none does.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The number in the take of the peer that was reported to send the media; nil until reported.
+    /// The number in the take of the peer that was reported as sending the media; nil until the
+    /// report.
     var carrier: UInt32?
   }
 
@@ -38,7 +39,7 @@ struct LocalMediaTable {
 
   // MARK: Application
 
-  /// Returns whether media can be added: its ids are new, and there is room.
+  /// Returns whether media can be added: its ids are new, and the table is not full.
   func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
@@ -77,7 +78,7 @@ struct LocalMediaTable {
   }
 
   /// Replaces the description of media; its kind cannot change.
-  /// - Returns: whether the service must be informed; nil if there is no such media.
+  /// - Returns: whether the service must be informed; nil if there is no such media of this kind.
   mutating func update(_ info: LocalMediaInfo) -> Bool? {
     guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
     guard entries[index].info != info else { return false }
@@ -85,9 +86,9 @@ struct LocalMediaTable {
     return entries[index].phase == .published || entries[index].phase == .publishing
   }
 
-  // MARK: Service
+  // MARK: Service answers
 
-  /// Records that media was published under an id.
+  /// Records that media was published under an id; returns the event.
   mutating func confirm(_ id: LocalMediaID, as media: MediaID) -> [RoomOutput] {
     guard let index = place(of: id), entries[index].phase == .publishing else { return [] }
     entries[index].phase = .published
@@ -138,7 +139,7 @@ struct LocalMediaTable {
 
   // MARK: Connections
 
-  /// Records the local participant's number; media on connections is reported from now on.
+  /// Records the local participant's number, and reports the media that connections already send.
   mutating func enter(as number: Int, over links: ConnectionTable) -> [RoomOutput] {
     owner = number
     return entries.indices.flatMap { carry($0, over: links) }
@@ -158,7 +159,7 @@ struct LocalMediaTable {
     return former + carry(index, over: links)
   }
 
-  /// Records that a connection is gone.
+  /// Reports that the media on a lost connection is no longer sent.
   mutating func lose(_ connection: ConnectionID) -> [RoomOutput] {
     var outputs: [RoomOutput] = []
     for index in entries.indices where entries[index].connection == connection {
@@ -169,8 +170,10 @@ struct LocalMediaTable {
     return outputs
   }
 
-  /// Reports the peer and transceiver that send media, once the media is on a connection and the
-  /// local participant has joined; a connection may send it before.
+  /// Reports which peer and transceiver send media, once the media is on a connection and the local
+  /// participant has joined.
+  ///
+  /// A connection may send the media before that.
   private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
     guard owner != nil, entries[index].carrier == nil,
       let link = entries[index].connection.flatMap({ links[$0] })

@@ -17,7 +17,7 @@ struct ParticipantTable {
   /// Media of other participants in order of publication.
   private(set) var media: [PublishedMedia] = []
 
-  /// The maximum numbers of participants and media, because a server could name ever more.
+  /// The maximum numbers of participants and media, because a server could announce any number.
   private static let peopleMaximum = 10_000
   private static let mediaMaximum = 20_000
 
@@ -34,8 +34,8 @@ struct ParticipantTable {
 
   mutating func setOwnName(_ name: String) { localName = name }
 
-  /// Records that a participant is present; returns nil if the participant already is or there are
-  /// too many.
+  /// Records that a participant is present; returns nil if the participant is already present or
+  /// there are too many participants.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {
     if let index = people.firstIndex(where: { $0.id == id }) {
       guard !people[index].isPresent else { return nil }
@@ -85,17 +85,17 @@ struct ParticipantTable {
 
 // MARK: - RoomLife
 
-/// A room's state, progress of connecting, and time limits.
+/// A room's state, the progress of connecting, and the time limits for connecting and leaving.
 struct RoomLife {
   private(set) var state = RoomState.initialized
   /// The progress last reported; 0 before the first report.
   private(set) var progress = 0
-  /// The time limit for connecting or leaving.
+  /// The time limit for connecting or leaving; nil if neither is in progress.
   private(set) var deadline: Instant?
   /// Whether a fatal error has been reported.
   private(set) var hasFailed = false
 
-  /// The progress of connecting in percent, after each step.
+  /// The steps of connecting, with the progress in percent that each one reaches.
   enum Milestone: Int {
     case begun = 1
     case signedIn = 10
@@ -110,7 +110,7 @@ struct RoomLife {
 
   private static let leaveLimit = Interval.seconds(5)
 
-  /// Enters another state; returns nil if it is the same.
+  /// Enters a state; returns nil if the room is already in that state.
   mutating func enter(_ next: RoomState, at now: Instant, limit: Interval? = nil) -> RoomOutput? {
     guard next != state else { return nil }
     defer { state = next }
@@ -119,7 +119,8 @@ struct RoomLife {
     return .state(machine: "room", from: state.rawValue, to: next.rawValue)
   }
 
-  /// Reports progress, which never decreases; returns nil if it is unchanged.
+  /// Reports progress, which never decreases; returns nil if it is unchanged or the room is not
+  /// connecting.
   mutating func reach(_ milestone: Milestone) -> RoomOutput? {
     guard state == .connecting, milestone.rawValue > progress else { return nil }
     progress = milestone.rawValue
@@ -139,7 +140,7 @@ struct RoomLife {
 /// The token for the room, and when it must be renewed.
 struct TokenState {
   private(set) var text: String?
-  /// When a new token is requested.
+  /// The instant at which to request a new token; nil if no renewal is scheduled.
   private(set) var deadline: Instant?
   private(set) var isAwaited = false
 
@@ -170,17 +171,17 @@ struct WaitingCalls {
 
   mutating func awaitEnd(_ call: UInt32) { leaving.append(call) }
 
-  /// Answers the calls waiting for the room.
+  /// Answers the call that waits for the room to be joined.
   mutating func enter() -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .done)] } ?? []
   }
 
-  /// Fails the calls waiting for the room.
+  /// Fails the call that waits for the room to be joined.
   mutating func refuse(_ failure: SignalingFailure) -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .failed(failure))] } ?? []
   }
 
-  /// Answers the calls waiting for the end.
+  /// Answers the calls that wait for the room to end.
   mutating func leave() -> [RoomOutput] {
     defer { leaving = [] }
     return leaving.map { .reply(call: $0, .done) }

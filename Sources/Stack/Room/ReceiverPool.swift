@@ -2,14 +2,14 @@ import Wire
 
 /// Received media: audio, and a pool of video receivers that grows up to a limit.
 ///
-/// Changes return the room's outputs.
+/// Methods that change the pool return the outputs for the room to emit.
 struct ReceiverPool {
-  /// The selection of the active voices.
+  /// How the voices that are played are selected.
   enum Voices: Sendable {
     /// There is no selection: all received voices are active.
     case all
-    /// The local side selects voices by its connections' slots, and may silence voices without a
-    /// slot.
+    /// Voices are played if they hold one of the connection's audio slots; `silences` tells whether
+    /// the others are silenced.
     case slots(silences: Bool)
     /// The service selects voices and reports whose audio it sends.
     case reported
@@ -32,8 +32,8 @@ struct ReceiverPool {
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether the audio is played: because it holds a slot, needs none (`isExempt`), or there are
-    /// no slots.
+    /// Whether the audio is played: because it holds a slot or needs none (`isExempt`), the service
+    /// selected it, or there is no selection.
     var isOccupant = false
     /// Whether the audio is played without a slot, because its owner has it always on.
     var isExempt = false
@@ -61,7 +61,6 @@ struct ReceiverPool {
   }
 
   private var hasAudioSlots: Bool { if case .slots = voices { true } else { false } }
-  /// Whether voices without a slot are silenced.
   private var silences: Bool { if case .slots(let silences) = voices { silences } else { false } }
 
   /// Returns whether audio is played as soon as it arrives.
@@ -196,7 +195,7 @@ struct ReceiverPool {
     return outputs + lose(media, people, links)
   }
 
-  /// Records a section's transceiver.
+  /// Records the transceiver that receives a section; reports its media as carried.
   mutating func receive(
     _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable
@@ -210,7 +209,7 @@ struct ReceiverPool {
     return lost + reportCarried(index, people, links)
   }
 
-  /// Records that a connection was closed.
+  /// Reports that the media on a closed connection is no longer received; it stays subscribed.
   mutating func lose(
     _ link: ConnectionTable.Connection, _ people: ParticipantTable
   ) -> [RoomOutput] {
@@ -333,10 +332,10 @@ struct ReceiverPool {
     return outputs
   }
 
-  /// The maximum number of voices; no service sends more at once.
+  /// The maximum number of voices; no service sends more at the same time.
   private static let reportedMaximum = 1_000
 
-  /// Updates audio that is now always on, or no longer is.
+  /// Applies a change of `isAlwaysOn` to received audio.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
     guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,
@@ -355,13 +354,13 @@ struct ReceiverPool {
     return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
   }
 
-  /// Mutes or unmutes all received media.
+  /// Mutes or unmutes all received audio, independently of the setting for single media.
   mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
     self.isMuted = isMuted
     return receivers.flatMap { setAudible($0) }
   }
 
-  /// Mutes or unmutes a single media.
+  /// Mutes or unmutes one received audio stream, independently of the setting for all of them.
   mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
   {
     guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
@@ -369,7 +368,8 @@ struct ReceiverPool {
     return setAudible(receivers[index])
   }
 
-  /// Sets whether a receiver's audio is played.
+  /// Turns a receiver's audio on or off in the connection; it is off while this receiver or all of
+  /// them are muted.
   private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
     guard !receiver.isVideo else { return [] }
     return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }

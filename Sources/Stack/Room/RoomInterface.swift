@@ -10,7 +10,8 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var videoReceiverMaximumCount = 20
   /// The number of receivers that are added when the pool is full.
   package var videoReceiverGrowthRate = 1
-  /// The number of voices that are played at once if the service does not select them; nil for all.
+  /// The number of voices that are played at the same time if the service does not select them; nil
+  /// for all.
   package var audioOccupants: Int? = 4
   /// Whether voices without a slot are silenced; nil means no, as in older takes.
   package var silencesWithoutSlot: Bool?
@@ -27,8 +28,10 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var restartDelayMilliseconds: Int64 = 3_000
   /// The number of consecutive restarts after which the room ends.
   package var restartMaximum = 4
-  /// Whether an ICE restart that was requested before a connection reported a state takes place
-  /// once it is connected; nil means no, as in older takes.
+  /// Whether an ICE restart requested while a connection is still new is carried out once it
+  /// connects, and not skipped.
+  ///
+  /// Nil, as in older takes, means that it is skipped.
   package var restartsOnceConnected: Bool?
   /// The first bytes of each random stream in hexadecimal, by label; nil in takes that were not
   /// redacted.
@@ -62,7 +65,7 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case unpublish([LocalMediaID])
   /// Changes local media's extra value, or switches the media on or off.
   case updateLocal(LocalMediaInfo)
-  /// Subscribes to one video; the reply reports a failure.
+  /// Subscribes to one audio or video stream; the reply reports a failure.
   case subscribe(MediaID)
   /// Subscribes to several media; events report the failures.
   case subscribeAll([MediaID])
@@ -71,9 +74,9 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case setProfile(MediaID, VideoProfile)
   case setPaused(MediaID, Bool)
   case sendMessage(UserMessage)
-  /// Mutes or unmutes all received media.
+  /// Mutes or unmutes all received audio, independently of the setting for single media.
   case setMuted(Bool)
-  /// Mutes or unmutes a single received audio, independently of the setting for the room.
+  /// Mutes or unmutes one received audio stream, independently of the setting for the room.
   case setMediaMuted(MediaID, Bool)
   case restartICE
   /// Reports that the local addresses changed.
@@ -90,17 +93,17 @@ package enum RoomReply: Hashable, Sendable {
   case failed(SignalingFailure)
 }
 
-/// A report from one of the room's connections.
+/// A peer connection's report to its room.
 package enum RoomConnectionReport: Hashable, Sendable, Codable {
   /// The connection was opened; `peer` is its number in the take, or 0 without a take.
   case opened(peer: UInt32)
   /// A report for the signaling machine.
   case report(ConnectionReport)
-  /// A transceiver was assigned to local media.
+  /// The number of the transceiver that sends local media became known.
   case sending(LocalMediaID, transceiver: UInt32)
   /// A transceiver was assigned to a received section.
   case receiving(mid: String, transceiver: UInt32)
-  /// DTLS is connected.
+  /// The connection's DTLS handshake is complete.
   case secured
   /// A received voice gained or lost an audio slot.
   case audioSlot(transceiver: UInt32, isHeld: Bool)
@@ -120,7 +123,7 @@ package enum RoomOutput: Hashable, Sendable {
   case tokenWanted
 }
 
-/// An order to one of the room's connections.
+/// A room's order to one of its peer connections.
 package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   /// A request from the signaling machine.
   case request(ConnectionRequest)
@@ -128,7 +131,7 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case attach(LocalMediaInfo)
   /// Stops sending local media.
   case detach(LocalMediaID)
-  /// Limits the number of received voices that are played at once.
+  /// Limits the number of received voices that are played at the same time.
   case limitAudio(Int)
   /// Sets whether a transceiver's audio is played without a slot.
   case exemptAudio(transceiver: UInt32, Bool)
@@ -138,7 +141,7 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case setSilenced(transceiver: UInt32, Bool)
 }
 
-/// The room's states, in the order in which a stay passes through them.
+/// The states of a room, in the order in which it passes through them.
 package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }
@@ -177,7 +180,7 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case receiversGrown(Int)
   case screenShare(ExtensionStatus)
 
-  /// The name without its arguments.
+  /// The event's name without its arguments.
   package var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
@@ -194,7 +197,7 @@ package enum PersonChange: Hashable, Sendable {
 
 /// A participant's media on a peer's transceiver.
 package struct CarriedMedia: Hashable, Sendable {
-  /// The participant's number.
+  /// The number of the participant who publishes the media.
   package var participant: Int
   /// The media's number; nil for local media that is not published yet.
   package var media: UInt32?

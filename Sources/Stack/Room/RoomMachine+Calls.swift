@@ -57,7 +57,7 @@ extension RoomMachine {
       guard life.state == .connected else { throw failure(.invalidState) }
       outbox.append(.share(try share.request(at: now)))
     case .stopScreenShare(let isLeaving):
-      // Takes effect at once, without a reply from the service.
+      // This takes effect immediately, without a reply from the service.
       if let order = share.stop(isLeaving: isLeaving, at: now) { outbox.append(.share(order)) }
     }
     return true
@@ -298,7 +298,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Returns a failure with its code's text.
+  /// Returns a failure whose message is the code's usual meaning.
   func failure(_ code: RoomErrorCode, _ media: MediaID? = nil) -> SignalingFailure {
     SignalingFailure(code, code.meaning, media: media)
   }

@@ -26,6 +26,8 @@ package struct RoomMachine: Machine {
   var share = ScreenShare()
   var waiting = WaitingCalls()
 
+  /// Creates a room that waits for its genesis.
+  ///
   /// - Parameter protocols: the supported protocols.
   package init(_ protocols: SignalingProtocols) { self.protocols = protocols }
 
@@ -72,7 +74,8 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// The selection of the active voices.
+  /// How the voices that are played are selected, given the protocol's abilities and the
+  /// configuration.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
@@ -239,7 +242,7 @@ package struct RoomMachine: Machine {
 }
 
 extension Outbox<RoomOutput> {
-  /// Appends a part's outputs.
+  /// Appends the outputs that a change of one of the room's tables returned.
   mutating func append(_ outcome: [RoomOutput]) {
     for output in outcome { append(output) }
   }
@@ -267,7 +270,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// A place for one remote media, with its subscription.
+  /// A receiver for a remote participant's audio or video, with the state of its subscription.
   package struct Receiver: Sendable {
     package var media: UInt32
     package var isVideo: Bool

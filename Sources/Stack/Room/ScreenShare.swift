@@ -50,10 +50,11 @@ struct ScreenShare {
   private(set) var isPaused = false
   /// The instant before which no other process may start.
   private(set) var restsUntil: Instant?
-  /// The instant at which a process that has not connected counts as failed.
+  /// The instant at which a process that has not connected counts as failed; nil if no process is
+  /// expected.
   private(set) var deadline: Instant?
 
-  /// Starts a process.
+  /// Requests the start of a process that shares the screen.
   /// - Throws: `SignalingFailure` if a process is running, or if the last one needs more time to
   ///   clean up.
   mutating func request(at now: Instant) throws(SignalingFailure) -> ShareOrder {
@@ -70,7 +71,7 @@ struct ScreenShare {
     return .launch
   }
 
-  /// Ends the process immediately, without an event.
+  /// Ends the process immediately, without an event; returns nil if no process was requested.
   mutating func stop(isLeaving: Bool, at now: Instant) -> ShareOrder? {
     guard isRequested else { return nil }
     rest(from: now)
@@ -115,7 +116,7 @@ struct ScreenShare {
     return (nil, nil, nil)
   }
 
-  /// Returns the failure of a process that did not connect in time.
+  /// Returns the failure of a process that did not connect in time; nil if there is none.
   mutating func expire(at now: Instant) -> SignalingFailure? {
     guard let deadline, deadline <= now else { return nil }
     rest(from: now)

@@ -3,7 +3,7 @@ import Wire
 /// Transfers data over an association (RFC 9260 section 6): connects sender, receiver, channels,
 /// liveness and timers, and writes the packets.
 ///
-/// It decides nothing itself and routes between its parts. If a part finds that the association
+/// It decides nothing itself but routes between its parts. If a part finds that the association
 /// must end, it returns the failure; the association does the rest.
 struct DataTransfer {
   typealias Output = SCTPAssociation.Output
@@ -15,14 +15,14 @@ struct DataTransfer {
   private(set) var channels: DataChannels
   private(set) var liveness = Liveness()
   var timers = TimerTable()
-  /// The number of useless chunks, parameters and messages.
+  /// The number of dropped chunks, parameters and messages.
   private(set) var dropped: UInt64 = 0
 
   init(firstChannel: DataChannelNumber) { channels = DataChannels(next: firstChannel) }
 
   private mutating func drop() { dropped += 1 }
 
-  // MARK: Start and end
+  // MARK: Lifecycle
 
   /// Applies the negotiated parameters before the handshake.
   mutating func start(_ parameters: SCTPParameters, firstNumber: UInt32) {
@@ -136,7 +136,9 @@ struct DataTransfer {
 
   // MARK: Timers
 
-  /// Handles the retransmission timeout.
+  /// Treats all outstanding data as lost after a retransmission timeout.
+  ///
+  /// After too many timeouts, returns a failure.
   mutating func timeOut(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
@@ -158,7 +160,8 @@ struct DataTransfer {
     return [liveness.beat(entropy, at: now)]
   }
 
-  /// Repeats the unanswered request to reset streams.
+  /// Repeats the unanswered request to reset streams; returns a failure after too many repetitions,
+  /// otherwise nil.
   mutating func askAgain(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
@@ -172,7 +175,8 @@ struct DataTransfer {
 
   // MARK: Receiving
 
-  /// Handles a DATA or I-DATA chunk.
+  /// Handles a DATA or I-DATA chunk; returns a failure if the chunk must end the association,
+  /// otherwise nil.
   mutating func receiveData(
     _ body: RawSpan, _ flags: UInt8, interleaved: Bool, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -183,7 +187,8 @@ struct DataTransfer {
     return handle(outcome, handshake, into: &outbox)
   }
 
-  /// Handles a FORWARD-TSN or I-FORWARD-TSN chunk.
+  /// Handles a FORWARD-TSN or I-FORWARD-TSN chunk; returns a failure if the chunk must end the
+  /// association, otherwise nil.
   mutating func receiveForward(
     _ body: RawSpan, interleaved: Bool, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -273,7 +278,7 @@ struct DataTransfer {
 
   // MARK: Channels
 
-  /// Creates a channel, which opens immediately if the association exists.
+  /// Creates a channel, which opens immediately if the association is established.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -293,7 +298,7 @@ struct DataTransfer {
       isEven: parameters.isClient, below: handshake.streamCount, &sender, into: &outbox)
   }
 
-  /// Sends a message on the channel at a place.
+  /// Sends a message on the channel at a place in the channel table.
   mutating func send(_ bytes: [UInt8], binary: Bool, on place: Int, at now: Instant) {
     channels.send(bytes, binary: binary, on: place, &sender, at: now)
   }

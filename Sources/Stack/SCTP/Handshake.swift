@@ -26,14 +26,14 @@ struct Handshake {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// The destination of packets, which need no checksum if both peers announced that (RFC 9653
-  /// section 5.2).
+  /// Where packets are sent, and whether they need a checksum: not if both peers announced support
+  /// for a checksum of zero (RFC 9653 section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// The number of outgoing streams.
+  /// The number of outgoing streams; before the handshake is complete, the largest possible one.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
@@ -50,7 +50,7 @@ struct Handshake {
 
   // MARK: INIT
 
-  /// Starts the handshake; `offer` is sent next.
+  /// Starts the handshake; the caller then performs the actions of `offer`.
   mutating func start(_ parameters: SCTPParameters, _ identity: AssociationIdentity) {
     self.parameters = parameters
     self.identity = identity
@@ -93,7 +93,8 @@ struct Handshake {
   func receiveInitiation(
     _ body: RawSpan, _ entropy: EntropyStream, at now: Instant
   ) -> [SCTPAction] {
-    // After data has ended, only the shutdown is repeated (section 9.2).
+    // Once data has ended in both directions, an INIT only causes another SHUTDOWN ACK (section
+    // 9.2).
     if phase == .shutdownAcknowledgementSent { return shutdownAcknowledgement }
     var ignored: [UInt8] = []
     var unrecognized: [[UInt8]] = []
@@ -115,7 +116,7 @@ struct Handshake {
     ]
   }
 
-  /// Refuses invalid values and changes nothing.
+  /// Refuses an INIT or INIT ACK with invalid values; the state does not change.
   private func refusal(of offer: Initiation) -> [SCTPAction] {
     [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
   }
@@ -138,7 +139,7 @@ struct Handshake {
       peer = answer
       return [.fail(Self.noStreams)]
     }
-    // Another answer may still be valid.
+    // Keep waiting after an invalid answer, because a valid one may follow.
     guard answer.isAcceptable else { return refusal(of: answer) }
     guard !cookie.isEmpty else {
       peer = answer
@@ -198,7 +199,7 @@ struct Handshake {
     ]
   }
 
-  /// Handles the response to the local cookie.
+  /// Establishes the association once the peer has accepted the local cookie.
   mutating func receiveCookieAcknowledgement() -> [SCTPAction] {
     phase == .cookieEchoed ? [establish()] : [.drop]
   }
@@ -389,7 +390,7 @@ struct AssociationIdentity {
   /// The number of this endpoint's first data chunk.
   var firstNumber: UInt32
 
-  /// Creates a random identity.
+  /// Draws the values from a random stream; the order is part of what a replay repeats.
   init(_ entropy: EntropyStream) {
     cookieKey = CookieKey(entropy)
     tag = Self.newTag(entropy)

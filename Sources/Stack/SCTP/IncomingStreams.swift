@@ -7,9 +7,9 @@ struct IncomingStreams {
   private(set) var streams: [IncomingStream] = []
   /// The places in `streams` by stream number; -1 for unused streams.
   private var places: [Int32] = []
-  /// Bytes waiting in all streams.
+  /// Bytes that wait in any stream for the rest of their message or for an earlier one.
   private(set) var heldBytes = 0
-  /// Fragments waiting in all streams.
+  /// Fragments that wait in any stream for the rest of their message or for an earlier one.
   private(set) var heldFragments = 0
   /// The places of streams with waiting fragments of unordered messages.
   private(set) var unorderedPlaces: Set<Int> = []
@@ -26,7 +26,7 @@ struct IncomingStreams {
     return Int(places[number])
   }
 
-  /// Returns the place of a stream that has been used.
+  /// Returns the place of a stream; nil if the stream has not been used.
   func knownPlace(of stream: UInt16) -> Int? {
     guard Int(stream) < places.count, places[Int(stream)] >= 0 else { return nil }
     return Int(places[Int(stream)])
@@ -54,7 +54,7 @@ struct IncomingStreams {
 
 // MARK: - IncomingStream
 
-/// One stream from the peer: reassembles messages, and orders the ordered ones.
+/// One stream from the peer: reassembles messages, and delivers ordered messages in order.
 struct IncomingStream {
   /// The stream number on the wire.
   let identifier: UInt16
@@ -73,10 +73,10 @@ struct IncomingStream {
   var unordered = UnorderedFragments()
   /// The number of fragments from the front that belong to the expected message, without a gap.
   private var run = 0
-  /// Bytes in these fragments.
+  /// Bytes in the fragments that `run` counts.
   private var runBytes = 0
-  /// The highest identifier of an unordered interleaved message, to which later identifiers are
-  /// related to extend them.
+  /// The highest extended identifier of an unordered interleaved message; later identifiers are
+  /// extended to the values nearest to it.
   private var newestUnordered: Int64 = 0
 
   init(identifier: UInt16) { self.identifier = identifier }
@@ -111,7 +111,7 @@ struct IncomingStream {
       if !ordered.isEmpty { extendRun() }
       return fragment.bytes.count
     }
-    // The message was abandoned.
+    // Earlier messages were abandoned, if fragments of them still arrive.
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
@@ -154,8 +154,9 @@ struct IncomingStream {
       unordered.forget(through: key)
     }
     guard let last else { return }
-    // An incomplete message may continue beyond the key; without a key, only the expected message
-    // is incomplete.
+    // Keep a message whose last waiting fragment is at the key, because the rest may follow.
+    // Without a key, keep the first waiting message, unless it is the expected one, whose missing
+    // part is being skipped.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)
@@ -245,7 +246,7 @@ extension IncomingStream {
     return bytes
   }
 
-  /// Returns a fragment's position, which is mostly at the end.
+  /// Returns the position at which a fragment is inserted, which is usually the end.
   private static func place(of key: Int64, in fragments: borrowing Deque<Fragment>) -> Int {
     var low = 0
     var high = fragments.count

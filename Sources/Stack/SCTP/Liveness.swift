@@ -16,7 +16,7 @@ struct Liveness {
   /// Records that the peer answered a request.
   mutating func answer() { silentTimeouts = 0 }
 
-  /// Counts a timeout; returns a failure after too many in a row.
+  /// Counts a timeout; returns a failure after too many in a row, otherwise nil.
   mutating func countTimeout(_ reason: String) -> SCTPFailure? {
     countTimeout() ? nil : SCTPFailure(cause: .userInitiated, reason: reason)
   }
@@ -38,7 +38,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeat, body: body.bytes))
   }
 
-  /// Returns the peer's heartbeat to it if it fits into a packet.
+  /// Answers the peer's heartbeat by returning its contents, if they fit into a packet.
   static func answer(
     to body: RawSpan, capacity: Int, _ phase: AssociationPhase
   ) -> SCTPAction {
@@ -61,7 +61,7 @@ struct Liveness {
 
 // MARK: - TimerTable
 
-/// An association's timers, in the order that simultaneous ones are served.
+/// An association's timers; timers that expire together are served in this order.
 enum SCTPTimer: Int, CaseIterable {
   /// Retransmission of INIT or COOKIE ECHO (T1, RFC 9260 sections 5.1 and 4).
   case initiation

@@ -56,14 +56,16 @@ struct Receiver {
     streams.removeAll()
   }
 
-  /// Adds outgoing streams of the peer if enough are left (RFC 6525 section 5.2.5).
+  /// Adds streams on which the peer may send; returns false if there would be too many (RFC 6525
+  /// section 5.2.5).
   mutating func addStreams(_ more: UInt16) -> Bool {
     guard Int(streamCount) + Int(more) <= Int(SCTPLimits.streams) else { return false }
     streamCount += more
     return true
   }
 
-  /// Resets the streams that the peer reset; all if empty (RFC 6525 section 5.2.2).
+  /// Resets the streams that the peer reset; all streams if the list is empty (RFC 6525 section
+  /// 5.2.2).
   mutating func reset(_ numbers: [UInt16]) {
     let all = numbers.isEmpty ? streams.streams.map(\.identifier) : numbers
     for stream in all {
@@ -86,8 +88,8 @@ struct Receiver {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else { return .failed(Self.noUserData(number)) }
-      // In an interleaved message, the first fragment has its payload protocol here, the others
-      // their number.
+      // If messages interleave, this word is the payload protocol in a message's first fragment,
+      // and the fragment's number in the others.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
       guard part < 1 << 24, !interleaved || (part == 0) == flags.contains(.beginning) else {
         return .useless
@@ -117,7 +119,8 @@ struct Receiver {
     }
   }
 
-  /// Adds a number; returns the outcome if it is not new or there is no space for it.
+  /// Records a transmission number; returns the outcome if the number is not new or there is no
+  /// space for its data, otherwise nil.
   private mutating func admit(_ extended: Int64, _ number: UInt32, size: Int) -> ReceiverOutcome? {
     let isNext = extended == numbers.cumulative + 1
     let isFull =
@@ -125,8 +128,8 @@ struct Receiver {
       || streams.heldFragments >= SCTPLimits.fragmentsHeld
     if isFull, extended > numbers.cumulative {
       acknowledgement = .due
-      // The chunk that fills the first gap may release everything after it, so it may use a reserve
-      // of the same size.
+      // Twice the usual limits apply to the chunk that fills the first gap, because messages that
+      // wait for it may then be delivered.
       guard isNext else { return .useless }
       guard streams.heldBytes + size <= 2 * limits.receiveWindow,
         streams.heldFragments < 2 * SCTPLimits.fragmentsHeld
@@ -170,7 +173,7 @@ struct Receiver {
       }
       // The peer has no such stream, so it cannot skip anything on it (RFC 9260 section 6.5).
       guard stream < streamCount else { continue }
-      // A stream not used so far must expect a later message, too.
+      // Even a stream that was not used so far must now expect a later message.
       let place = streams.place(of: stream)
       changed.insert(place)
       let isUnordered = interleaved && word & 1 == 1
@@ -197,9 +200,9 @@ struct Receiver {
     return messages.isEmpty ? .nothing : .messages(messages)
   }
 
-  // MARK: Following
+  // MARK: Following captured packets
 
-  /// Starts a stream in the middle, at a message.
+  /// Starts a stream in the middle: this message is the first one expected.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
@@ -229,7 +232,7 @@ struct Receiver {
     return (Int(clamping: missed), messages)
   }
 
-  // MARK: Acknowledging
+  // MARK: Acknowledgements
 
   /// Decides, after a packet with data, whether to acknowledge it immediately or after a delay
   /// (RFC 9260 section 6.2).
@@ -249,7 +252,7 @@ struct Receiver {
     return false
   }
 
-  /// Records that the acknowledgement delay has passed.
+  /// Makes the acknowledgement due, because its delay has passed.
   mutating func endDelay() { acknowledgement = .due }
 
   /// Returns whether a waiting acknowledgement would fit beside a chunk in an empty packet.
@@ -292,11 +295,11 @@ struct Receiver {
 // MARK: - Errors for the peer
 
 extension Receiver {
-  /// A message larger than negotiated (RFC 8841 section 6).
+  /// The failure after a message larger than negotiated (RFC 8841 section 6).
   static let tooLarge = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent too large a message")
 
-  /// A kind of data chunk that was not negotiated (RFC 8260 section 2.2.1).
+  /// The failure after a kind of data chunk that was not negotiated (RFC 8260 section 2.2.1).
   private static let otherKind = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent data of another kind than agreed")
 
@@ -321,7 +324,7 @@ extension Receiver {
 
 /// The transmission sequence numbers received: everything up to one number, and ranges above it.
 struct ReceivedNumbers {
-  /// The relation of a number to the earlier ones.
+  /// How a number relates to the numbers received before it.
   enum Arrival: Hashable {
     case new
     case duplicate
@@ -337,10 +340,10 @@ struct ReceivedNumbers {
   /// The maximum distance of a number from `cumulative`: gap reports use 16 bits.
   private static let reach: Int64 = 65535
 
-  /// Expects `first` as the first number.
+  /// Creates the record of a peer whose first number is `first`.
   init(first: UInt32) { cumulative = Int64(first) + (1 << 32) - 1 }
 
-  /// The cumulative number on the wire.
+  /// The cumulative number as it is written on the wire.
   var acknowledged: UInt32 { UInt32(truncatingIfNeeded: cumulative) }
 
   /// Extends a number to the value nearest to the cumulative one.

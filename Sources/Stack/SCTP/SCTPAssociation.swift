@@ -3,8 +3,8 @@ package import Wire
 /// One SCTP association over DTLS with its data channels (RFC 9260, 8831, 8832).
 ///
 /// Both peers send an INIT; whichever handshake ends first establishes the association. Channels
-/// may be created before the start and get their streams then. A useless packet ends the
-/// association only if it violates the protocol; other useless packets are counted in
+/// may be created before the start and get their streams then. An unusable packet ends the
+/// association only if it violates the protocol; other unusable packets are counted in
 /// `statistics.dropped`.
 ///
 /// Each rule has an owner; this machine holds the owners and routes between them: `Handshake`
@@ -153,7 +153,7 @@ package struct SCTPAssociation: Machine {
     transfer.emit(handshake, into: &outbox)
   }
 
-  /// Ends the association and all channels.
+  /// Ends the association and all channels; with a reason, also reports a failure.
   private mutating func end(_ reason: String?, into outbox: inout Outbox<Output>) {
     guard handshake.end() else { return }
     if let reason { outbox.append(.failure(reason)) }
@@ -326,7 +326,7 @@ extension SCTPAssociation {
     channels.table.places.map { channels.table[$0].number }
   }
 
-  /// Returns a channel's state; closed if unknown.
+  /// Returns a channel's state; `closed` if the channel is unknown.
   package func state(of channel: DataChannelNumber) -> DataChannelState {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }

@@ -17,7 +17,7 @@ package struct SCTPFollower {
     case missed(Int)
   }
 
-  /// The data sent by one endpoint.
+  /// One of the two endpoints: its parameters and the data that it sent.
   private struct Side {
     var receiver: Receiver?
     var initiation: Initiation?
@@ -95,7 +95,7 @@ package struct SCTPFollower {
     sides[end].initiation = read
   }
 
-  /// Starts with an endpoint's first data, or with the first packet captured.
+  /// Starts receiving an endpoint's data at its first chunk, or else at the first one captured.
   private mutating func join(
     _ body: RawSpan, _ flags: DataFlags, from end: Int, isInterleaved: Bool
   ) {

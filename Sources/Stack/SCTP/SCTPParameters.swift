@@ -1,6 +1,6 @@
 package import Wire
 
-/// The transport's state (W3C RTCSctpTransportState).
+/// The state of an SCTP transport (W3C RTCSctpTransportState).
 public enum SCTPState: String, Hashable, Sendable {
   /// The handshake is not finished.
   case connecting
@@ -23,8 +23,9 @@ package struct SCTPParameters: Hashable, Sendable {
   package var remoteMaximumMessageSize: UInt64
   /// The local `a=max-message-size` in bytes; a larger message ends the association.
   package var localMaximumMessageSize: Int
-  /// Bytes that may wait for the rest of their message or for earlier messages: more than the
-  /// largest message, but no more than the socket can buffer at once.
+  /// The maximum number of bytes that wait for the rest of their message or for earlier messages.
+  ///
+  /// This is more than the largest message, but a full window still fits into the socket's buffer.
   package var receiveWindow: Int
   /// The largest packet in bytes: 1,200 minus the DTLS record (RFC 8831 section 5).
   package var maximumPacketSize: Int
@@ -143,14 +144,14 @@ enum SCTPAction: Hashable {
   case append(ControlChunk)
   /// Send a packet of its own, always with a checksum (RFC 9653 section 5.2).
   case packet([ControlChunk], tag: UInt32)
-  /// Send the packet being built before what follows.
+  /// Send the packet being built before performing the next action.
   case emit
   /// Start a timer for the retransmission timeout.
   case arm(SCTPTimer)
   case cancel(SCTPTimer)
   /// Double the retransmission timeout (RFC 9260 section 6.3.3, rule E2).
   case backOff
-  /// Count a useless chunk.
+  /// Count a dropped chunk.
   case drop
   /// Start data transfer.
   case establish
@@ -162,7 +163,7 @@ enum SCTPAction: Hashable {
 package struct SCTPStatistics: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   package var packetsReceived: UInt64 = 0
-  /// Useless packets and chunks: malformed, of another association, or misplaced.
+  /// Dropped packets and chunks: malformed, of another association, or misplaced.
   package var dropped: UInt64 = 0
   /// DATA chunks sent for the first time.
   package var chunksSent: UInt64 = 0
@@ -179,7 +180,7 @@ package struct SCTPStatistics: Hashable, Sendable {
   /// Smoothed round-trip time; nil before the first measurement.
   package var smoothedRoundTripTime: Interval?
   package var retransmissionTimeout = SCTPLimits.initialTimeout
-  /// Congestion window in bytes.
+  /// The number of bytes that congestion control permits in flight.
   package var congestionWindow = 0
   /// The peer's last advertised receive window, in bytes.
   package var receiverWindow = 0

@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie, which must be a local one and unaltered.
+  /// Opens a cookie; throws if it was altered or was not sealed with this key.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()
@@ -243,7 +243,7 @@ struct Initiation: Hashable {
       default: break
       }
     }
-    // Interleaving is useless to data channels without skipping abandoned messages.
+    // Data channels also skip abandoned messages, so I-DATA is of use only with I-FORWARD-TSN.
     if data, forward { features.insert(.interleaving) }
     return features
   }

@@ -30,7 +30,7 @@ extension AttributeScope {
     }
   }
 
-  /// Returns the text after the colon of the first attribute with this name.
+  /// Returns the text after the colon of the first attribute with this name; nil if there is none.
   package func value(_ name: AttributeName) -> String? {
     for case .attribute(let attribute) in lines where attribute.name == name {
       return attribute.value
@@ -107,7 +107,7 @@ extension SDPSection {
   /// Groups of related sources (RFC 5576 section 4.2).
   package var ssrcGroups: [SSRCGroup] { values(SSRCGroup.self) }
 
-  /// The media streams and the track that the section's sender belongs to (RFC 8830 section 2).
+  /// The media streams and the track of the section's sender (RFC 8830 section 2).
   package var msids: [MSID] { values(MSID.self) }
 
   /// The restriction identifiers (RFC 8851 section 4).
@@ -343,12 +343,12 @@ extension String {
 }
 
 extension FixedWidthInteger {
-  /// Parses decimal digits only: no sign, no spaces, no overflow.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
   init?(decimal text: Substring) {
     guard text.isNumber else { return nil }
     self.init(text)
   }
 
-  /// Parses decimal digits only: no sign, no spaces, no overflow.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
   package init?(decimal text: String) { self.init(decimal: text[...]) }
 }

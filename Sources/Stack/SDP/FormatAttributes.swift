@@ -66,7 +66,8 @@ package struct FormatParameters: AttributeValue {
 
   package var text: String { parameters.isEmpty ? format : format + " " + parameters }
 
-  /// Returns the value of a `name=value` parameter; names are case-insensitive.
+  /// Returns the value of a `name=value` parameter, whatever the case of its name in the text;
+  /// `name` must be in lower case.
   package subscript(name name: String) -> String? {
     for part in parameters.split(on: UInt8(ascii: ";")) {
       guard let (key, value) = part.cut(at: UInt8(ascii: "=")) else { continue }
@@ -110,7 +111,7 @@ package struct ExtensionMap: AttributeValue {
   package static let attributeName = AttributeName.extensionMap
   package static let syntax = "ID[/DIRECTION] URI [ATTRIBUTES]"
 
-  /// 1 to 255, or 4096 to 4351 in an offer that leaves the choice to the answerer.
+  /// The identifier: 1 to 255, or 4096 to 4351 in an offer that leaves the choice to the answerer.
   package var id: UInt16
   /// The extension's direction; nil for the section's.
   package var direction: MediaDirection?
@@ -157,7 +158,7 @@ package struct SSRCAttribute: AttributeValue {
   package static let syntax = "SSRC NAME[:VALUE]"
 
   package var ssrc: UInt32
-  /// `cname`, `msid`, ...; empty if the line only states the SSRC.
+  /// The attribute's name, such as `cname` or `msid`; empty if the line only states the SSRC.
   package var name: String
   package var value: String?
 
@@ -192,7 +193,7 @@ package struct SSRCGroup: AttributeValue {
   /// The maximum number of SSRCs in a group.
   static let limit = 64
 
-  /// `FID` for an SSRC and its RTX, `SIM`, `FEC-FR`, ...
+  /// The relation of the sources, such as `FID` for an SSRC and its RTX, `SIM` or `FEC-FR`.
   package var semantics: String
   package var ssrcs: [UInt32]
 
@@ -222,7 +223,7 @@ package struct MSID: AttributeValue {
   package static let attributeName = AttributeName.msid
   package static let syntax = "STREAM [TRACK]"
 
-  /// The media stream; `-` if the track belongs to none.
+  /// The media stream; `-` if the track belongs to no stream.
   package var streamID: String
   package var trackID: String?
 

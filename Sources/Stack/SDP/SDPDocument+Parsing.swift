@@ -317,10 +317,10 @@ extension SDPSection {
 public struct SDPError: Error, Hashable, Sendable {
   /// The line, counted from 1; 0 for the text as a whole.
   public var line: Int
-  /// The error as text.
+  /// What is wrong with the line, as text.
   public var reason: String
 
-  /// Creates an error for a line.
+  /// Creates an error; `line` is counted from 1, or 0 for the text as a whole.
   public init(line: Int, reason: String) {
     self.line = line
     self.reason = reason
@@ -328,6 +328,6 @@ public struct SDPError: Error, Hashable, Sendable {
 }
 
 extension SDPError: CustomStringConvertible {
-  /// `line 7: ...`, or only the reason if no single line is to blame.
+  /// The error as text: `line 7: ...`, or only the reason if no single line is to blame.
   public var description: String { line > 0 ? "line \(line): \(reason)" : reason }
 }

@@ -66,11 +66,11 @@ package struct SDPDocument: AttributeScope {
 
 /// One m-section: its `m=` line and the lines up to the next one.
 package struct SDPSection: AttributeScope {
-  /// Audio, video, application, ...
+  /// The media type, such as audio, video or application.
   package var kind: SectionKind
   /// The port; 0 rejects the section, 9 stands for an address not known yet.
   package var port: UInt16
-  /// The number of ports after a slash; WebRTC never writes one.
+  /// The number of ports after a slash, which WebRTC never writes; nil if none is stated.
   package var portCount: UInt16?
   /// The transport protocol, for example `UDP/TLS/RTP/SAVPF`.
   package var transport: String
@@ -90,7 +90,7 @@ package struct SDPSection: AttributeScope {
   /// The identification tag (RFC 5888 section 4).
   package var mid: String? { value(.mid) }
 
-  /// Whether the section is off: port 0, and not `bundle-only` (RFC 9143 section 6).
+  /// Whether the section is disabled: port 0, and not `bundle-only` (RFC 9143 section 6).
   package var isRejected: Bool { port == 0 && !has(.bundleOnly) }
 
   package var connection: ConnectionData? {
@@ -191,7 +191,7 @@ extension SDPSection {
     return overflows ? nil : bits - min(bits, headers)
   }
 
-  /// Returns the value of the first `b=` line of a type.
+  /// Returns the value of the first `b=` line of a type; nil if there is none.
   private func bandwidth(_ type: String) -> UInt64? {
     for case .other(UInt8(ascii: "b"), let value) in lines {
       guard let (name, number) = value.cut(at: UInt8(ascii: ":")), name == type else { continue }
@@ -206,16 +206,17 @@ extension SDPSection {
 /// The session's originator and version, from the `o=` line (RFC 8866 section 5.2).
 package struct Origin: Hashable, Sendable {
   package var username: String
-  /// A decimal number, kept as text because peers may exceed 64 bits.
+  /// The session id: a decimal number, kept as text because peers may exceed 64 bits.
   package var sessionID: String
-  /// A decimal number that grows with each changed description.
+  /// The session version: a decimal number that grows with each changed description.
   package var sessionVersion: String
   package var address: ConnectionData
 
   /// The syntax as error messages show it.
   static let syntax = "USERNAME SESSION-ID VERSION IN IP4|IP6 ADDRESS"
 
-  /// Creates the origin that WebRTC endpoints use (RFC 9429 section 5.2.1): no name, no address.
+  /// Creates the origin that WebRTC endpoints use (RFC 9429 section 5.2.1): the name is `-` and the
+  /// address is 127.0.0.1.
   package init(sessionID: UInt64, sessionVersion: UInt64) {
     username = "-"
     self.sessionID = String(sessionID)
@@ -223,7 +224,7 @@ package struct Origin: Hashable, Sendable {
     address = ConnectionData(addressType: "IP4", address: "127.0.0.1")
   }
 
-  /// Parses the text after `o=`.
+  /// Parses the text after `o=`; nil if it does not follow the syntax.
   init?(_ text: String) {
     let fields = text.fields
     guard fields.count == 6, fields[1].isNumber, fields[2].isNumber,
@@ -241,7 +242,7 @@ package struct Origin: Hashable, Sendable {
 
 /// The value of a `c=` line (RFC 8866 section 5.7).
 package struct ConnectionData: Hashable, Sendable {
-  /// `IP4` or `IP6`.
+  /// The address type, `IP4` or `IP6`.
   package var addressType: String
   /// An address or a host name.
   package var address: String
@@ -262,7 +263,7 @@ package struct ConnectionData: Hashable, Sendable {
     self.address = address.description
   }
 
-  /// Parses the text after `c=`.
+  /// Parses the text after `c=`; nil if it does not follow the syntax.
   init?(_ text: String) {
     let fields = text.fields
     guard fields.count == 3, fields[0] == "IN", fields[1] == "IP4" || fields[1] == "IP6" else {
@@ -294,7 +295,7 @@ package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
   /// The same direction as seen by the peer.
   package var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
 
-  /// Returns the direction that both allow.
+  /// Returns the direction that both this one and `other` allow.
   package func intersected(with other: MediaDirection) -> MediaDirection {
     MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
   }

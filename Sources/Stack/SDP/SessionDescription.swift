@@ -1,10 +1,10 @@
 /// A description's type (W3C RTCSdpType).
 public enum SDPType: String, Hashable, Sendable, Codable {
-  /// Proposes a session.
+  /// Proposes a session or a change of it.
   case offer
-  /// Answers provisionally.
+  /// Answers an offer provisionally; another answer follows.
   case pranswer
-  /// Answers finally.
+  /// Answers an offer and completes the exchange.
   case answer
   /// Withdraws an offer.
   case rollback
@@ -57,7 +57,8 @@ package struct SDPFragment: AttributeScope {
     package var text: String
   }
 
-  /// The session's ICE parameters, or those of the first m-section that has any.
+  /// The session's ICE parameters, or those of the first m-section that has any; nil if there are
+  /// none.
   package var credentials: Credentials? { lines.credentials ?? sections.firstCredentials }
 
   package var candidates: [Candidate] {
@@ -75,14 +76,14 @@ package struct SDPFragment: AttributeScope {
 }
 
 extension SDPDocument {
-  /// The first ICE parameters in the description.
+  /// The first ICE parameters in the description; nil if there are none.
   package var credentials: SDPFragment.Credentials? {
     sections.firstCredentials ?? lines.credentials
   }
 
   /// Creates a fragment with this description's ICE parameters and the given candidates.
   ///
-  /// All of them go into the m-section whose transport the others share.
+  /// Candidates are listed in the m-section whose transport the other sections share.
   /// - Parameters:
   ///   - candidates: each as the text after `a=`.
   ///   - hasEnded: whether no more candidates follow.
@@ -199,16 +200,16 @@ extension Origin {
 ///
 /// Encoded as JSON it has the names and values of the W3C dictionary; nil members are left out.
 public struct CandidateInit: Hashable, Sendable, Codable {
-  /// `candidate:...` (RFC 8839 section 5.1); empty at the end of a generation.
+  /// The candidate as `candidate:...` (RFC 8839 section 5.1); empty at the end of a generation.
   public var candidate: String
   /// The mid of the candidate's m-section.
   public var sdpMid: String?
-  /// The index of the candidate's m-section.
+  /// The index of the candidate's m-section, from 0; ignored if `sdpMid` is given.
   public var sdpMLineIndex: Int?
   /// The username fragment of the candidate's ICE generation.
   public var usernameFragment: String?
 
-  /// Creates a candidate.
+  /// Creates a candidate; its text is not checked until it is added to a connection.
   public init(
     candidate: String, sdpMid: String? = nil, sdpMLineIndex: Int? = nil,
     usernameFragment: String? = nil

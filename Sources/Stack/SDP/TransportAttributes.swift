@@ -99,7 +99,7 @@ package struct SCTPMap: AttributeValue {
   package static let syntax = "PORT PROTOCOL [STREAMS]"
 
   package var port: UInt16
-  /// `webrtc-datachannel`, or another application.
+  /// The application protocol over SCTP: `webrtc-datachannel`, or another one.
   package var application: String
   /// The number of streams the writer accepts.
   package var streams: UInt32?

@@ -4,7 +4,7 @@ import Wire
 
 /// The Swift side of one OpenSSL association: bytes in, bytes out, no clock and no policy.
 ///
-/// It draws randomness from its stream, from creation on.
+/// From its creation on, it draws all randomness from the streams that it was given.
 final class DTLSAssociation {
   /// The largest datagram sent, in bytes; small enough for all common tunnels.
   static let mtu = 1200
@@ -29,8 +29,8 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// The randomness from which a stored certificate is recreated, during creation only; nil for the
-  /// association's stream.
+  /// The stream from which certificates are drawn while they are created; nil at other times, or if
+  /// `entropy` is used for them.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
   /// Local certificates in DER.
@@ -129,7 +129,7 @@ final class DTLSAssociation {
     Unmanaged<DTLSAssociation>.fromOpaque(user).takeUnretainedValue()
   }
 
-  /// Returns a certificate in DER.
+  /// Returns a certificate in DER; nil if OpenSSL fails.
   private static func bytes(of x509: OpaquePointer) -> [UInt8]? {
     let length = i2d_X509(x509, nil)
     guard length > 0 else { return nil }
@@ -168,7 +168,7 @@ final class DTLSAssociation {
     readCapacity = min(max(readCapacity, datagram.count), Self.messageMaximum)
   }
 
-  /// Reads the next message from a datagram or from the previous one.
+  /// Reads the next message, from a new datagram or from the rest of the previous one.
   func read(_ datagram: [UInt8] = []) -> Reading {
     var result: Int32 = 0
     learn(datagram)

@@ -27,7 +27,7 @@ extension DTLSTransport {
 /// It proves that flights are retransmitted on request and only then, and that time and randomness
 /// are controlled. A handshake without loss would not reveal a running clock.
 private struct DTLSEngineCheck: ~Copyable {
-  /// One of the two ends with its inbox.
+  /// One end of the handshake, with the datagrams that it has yet to process.
   private final class End {
     let role: DTLSRole
     let entropy: EntropyStream

@@ -9,7 +9,7 @@ package struct DTLSRecord: Sendable {
 
   package var type: UInt8
   package var epoch: UInt16
-  /// 48 bits, restarting in each epoch.
+  /// The sequence number: 48 bits, restarting in each epoch.
   package var sequence: UInt64
   package var fragment: [UInt8]
 
@@ -100,8 +100,8 @@ package struct DTLSRecordProtection {
   private let cipher: AEADCipher
   private let key: [UInt8]
   private let salt: [UInt8]
-  /// Whether records contain eight bytes of the nonce (RFC 5288 section 3) instead of deriving it
-  /// all from the record number (RFC 7905 section 2).
+  /// Whether records contain eight bytes of the nonce (RFC 5288 section 3); otherwise the complete
+  /// nonce is derived from the record number (RFC 7905 section 2).
   private var isExplicit: Bool { salt.count == 4 }
 
   /// Derives one side's keys; nil if the cipher suite is not AEAD.
@@ -125,7 +125,7 @@ package struct DTLSRecordProtection {
     salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
   }
 
-  /// Returns a record's plaintext; nil if another peer sent it or it is damaged.
+  /// Returns a record's plaintext; nil if the record is damaged or another peer sent it.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
     let length = record.fragment.count - prefix - AEADCipher.tagLength
@@ -137,7 +137,8 @@ package struct DTLSRecordProtection {
       additional: record.additional(length))
   }
 
-  /// Seals a plaintext with another record's number and nonce.
+  /// Seals a plaintext with another record's number and nonce; nil if it lacks a nonce or OpenSSL
+  /// fails.
   package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
     let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
     guard prefix.count == (isExplicit ? 8 : 0) else { return nil }
@@ -214,7 +215,7 @@ extension SRTPProfile {
     return 2 * (keyLength + saltLength)
   }
 
-  /// Splits exported bytes into one key with its salt per direction.
+  /// Splits exported bytes into one key with its salt per direction; nil if their number is wrong.
   package func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
     guard let length = keyLength, let salt = saltLength, material.count == 2 * (length + salt)
     else { return nil }
@@ -246,7 +247,7 @@ package enum AEADCipher: Hashable, Sendable {
     }
   }
 
-  /// Returns the plaintext; nil if the tag is wrong.
+  /// Returns the plaintext; nil if the tag or a length is wrong.
   package func open(
     _ sealed: [UInt8], tag: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
   ) -> [UInt8]? {
@@ -254,7 +255,7 @@ package enum AEADCipher: Hashable, Sendable {
     return crypt(sealed, key, nonce, additional, tag: &tag, seals: false)
   }
 
-  /// Returns the ciphertext and its tag.
+  /// Returns the ciphertext and its tag; nil if a length is wrong or OpenSSL fails.
   package func seal(
     _ text: [UInt8], key: [UInt8], nonce: [UInt8], additional: [UInt8]
   ) -> (sealed: [UInt8], tag: [UInt8])? {
@@ -287,7 +288,8 @@ package enum AEADCipher: Hashable, Sendable {
   }
 
   /// Returns the 16 bytes that mask record numbers (RFC 9147 section 4.2.3): AES of a 16-byte
-  /// sample, or ChaCha20 with the sample as counter and nonce.
+  /// sample, or ChaCha20 with the sample as counter and nonce; nil if a length is wrong or OpenSSL
+  /// fails.
   package func mask(key: [UInt8], sample: [UInt8]) -> [UInt8]? {
     guard key.count == keyLength, sample.count == 16 else { return nil }
     let context = EVP_CIPHER_CTX_new()

@@ -20,7 +20,7 @@ package final class DTLSTransport: Machine {
     /// Data for the peer (SCTP packets) over the established association.
     case send([UInt8])
     case deadline
-    /// Sends close_notify.
+    /// Ends the association; sends close_notify if it is established.
     case close
   }
 
@@ -44,7 +44,7 @@ package final class DTLSTransport: Machine {
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// The number of inputs ignored because of the state.
+  /// The number of ignored inputs: unsuitable in the state, beyond a limit, or malformed.
   package private(set) var dropped: UInt64 = 0
 
   /// The values that the certificates are derived from.
@@ -189,7 +189,8 @@ extension DTLSTransport {
 
   private func finish(into outbox: inout Outbox<Output>) {
     handshakeEnd = nil
-    // OpenSSL called the verifier during the handshake; nothing is established without it.
+    // OpenSSL called the verifier during the handshake; without an accepted certificate, the
+    // handshake has failed.
     guard let remote = verifier.accepted else {
       association.shutdown()
       flush(into: &outbox)

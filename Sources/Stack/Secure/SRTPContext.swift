@@ -6,7 +6,7 @@ import Wire
 /// Packets are changed in place: protecting adds the authentication tag (and SRTCP's index),
 /// unprotecting removes it. Encryption draws no randomness.
 package struct SRTPContext: ~Copyable {
-  /// A source of recorded protected packets, perhaps from another library.
+  /// A source of recorded packets, which another library may have protected.
   package protocol Recording: AnyObject {
     /// Returns the recorded packet that has the same header and length, if there is one.
     func sent(like packet: [UInt8], isRTCP: Bool) -> [UInt8]?
@@ -46,7 +46,7 @@ package struct SRTPContext: ~Copyable {
 
   /// Creates the contexts for both directions, each from a master key followed by its salt.
   ///
-  /// Recorded packets are used if they have the same plaintext.
+  /// A packet in `recording` replaces a protected packet that has the same plaintext.
   package init(
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8],
     recording: (any Recording)? = nil
@@ -167,7 +167,7 @@ package struct SRTPContext: ~Copyable {
 /// Decrypts one sender's packets on behalf of an observer of the call.
 ///
 /// An observer may join late: sequence numbers may already have wrapped, and the rollover counter
-/// is authenticated (RFC 3711 section 3.3.1). It is found by trial.
+/// is authenticated (RFC 3711 section 3.3.1). The counter is found by trial.
 package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
@@ -188,9 +188,16 @@ package final class SRTPReceiver {
   private static let streamsMaximum = 256
 
   /// Creates a receiver from a master key followed by its salt.
-  /// - Parameter identifier: the key's identifier in each packet (MKI); empty for none.
-  package init(_ suite: SRTPSuite, key: [UInt8], identifier: [UInt8] = []) throws(SecureError) {
-    session = try SRTPSession(suite, key: key, ssrcs: ssrc_any_inbound, identifier: identifier)
+  /// - Parameters:
+  ///   - identifier: the key's identifier in each packet (MKI); empty for none.
+  ///   - findsIdentifiers: whether the identifier is also found in RTCP if its tag is longer than
+  ///     RTP's, as in all suites with 32-bit tags.
+  package init(
+    _ suite: SRTPSuite, key: [UInt8], identifier: [UInt8] = [], findsIdentifiers: Bool = true
+  ) throws(SecureError) {
+    session = try SRTPSession(
+      suite, key: key, ssrcs: ssrc_any_inbound, identifier: identifier,
+      findsIdentifiers: findsIdentifiers)
   }
 
   /// Decrypts an SRTP or SRTCP packet in place.
@@ -224,7 +231,8 @@ package final class SRTPReceiver {
     opened.insert(ssrc)
   }
 
-  /// Tries rollover counters up to the maximum on a new stream's packet.
+  /// Tries rollover counters up to the maximum on a new stream's packet; returns whether one of
+  /// them fits.
   private func openLate(_ packet: inout [UInt8], _ ssrc: UInt32) -> Bool {
     let count = attempts[ssrc] ?? 0
     guard count < Self.attemptsMaximum, count > 0 || attempts.count < Self.streamsMaximum else {
@@ -244,7 +252,8 @@ package final class SRTPReceiver {
     return false
   }
 
-  /// Returns the rollover counter that was found by trial, once.
+  /// Returns and removes the rollover counter that was found by trial for a stream; nil if there is
+  /// none.
   fileprivate func removeRollover(ssrc: UInt32) -> UInt32? { rollovers.removeValue(forKey: ssrc) }
 }
 
@@ -258,7 +267,8 @@ package final class SRTPReprotection {
   private let receiver: SRTPReceiver
   private let session: SRTPSession
 
-  /// Creates it from the old and the new master key, each followed by its salt.
+  /// Prepares to decrypt with the old master key and to encrypt with the new one; each is followed
+  /// by its salt.
   package init(
     _ suite: SRTPSuite, old: [UInt8], new: [UInt8], identifier: [UInt8] = []
   ) throws(SecureError) {

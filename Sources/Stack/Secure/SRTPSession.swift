@@ -10,19 +10,23 @@ final class SRTPSession {
   private let suite: SRTPSuite
   private let key: [UInt8]
   private let identifier: [UInt8]
+  /// Decrypts RTCP without its identifier; nil unless libsrtp would look for it in the wrong place.
+  ///
+  /// libsrtp counts back from the end of the packet over a tag that is as long as RTP's.
+  private let control: SRTPSession?
 
   /// libsrtp, initialised once per process.
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
     retainCiphers()
-    // If OpenSSL is refused, libsrtp's own ciphers compute the same bytes more slowly.
+    // If libsrtp does not accept OpenSSL's ciphers, its own compute the same bytes more slowly.
     return (true, csrtpciphers_use_openssl())
   }()
 
   /// Creates a session that is never freed.
   ///
   /// On Debian, libsrtp starts NSS with a process's first cipher and shuts it down with the last.
-  /// That would cost milliseconds each time a single session comes and goes.
+  /// That would cost milliseconds each time that a process's only session is created and freed.
   private static func retainCiphers() {
     let suite = SRTPSuite.aes128CMSHA1_80
     var kept: srtp_t?
@@ -39,8 +43,12 @@ final class SRTPSession {
 
   /// Creates a session from a master key followed by its salt; packets contain `identifier` unless
   /// it is empty (MKI, RFC 3711 section 3.1).
+  ///
+  /// - Parameter findsIdentifiers: whether the identifier is also found in RTCP if its tag is
+  ///   longer than RTP's.
   init(
-    _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []
+    _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = [],
+    findsIdentifiers: Bool = true
   ) throws(SecureError) {
     guard Self.library.isReady else { throw SecureError(reason: "libsrtp cannot be initialised") }
     let length = suite.keyLength + suite.saltLength
@@ -60,6 +68,9 @@ final class SRTPSession {
       throw SecureError(reason: "libsrtp cannot make a session: status \(status.rawValue)")
     }
     handle = made
+    let needsControl =
+      findsIdentifiers && !identifier.isEmpty && suite.tagLength != suite.controlTagLength
+    control = needsControl ? try SRTPSession(suite, key: key, ssrcs: ssrcs) : nil
   }
 
   deinit { _ = srtp_dealloc(handle) }
@@ -100,6 +111,7 @@ final class SRTPSession {
 
   @inline(__always)
   func unprotect(_ packet: inout [UInt8], isRTCP: Bool) -> srtp_err_status_t {
+    if isRTCP, let control { return unprotect(&packet, with: control) }
     var length = Int32(truncatingIfNeeded: packet.count)
     let status = packet.withUnsafeMutableBytes { bytes in
       if identifier.isEmpty {
@@ -115,9 +127,22 @@ final class SRTPSession {
     return status
   }
 
+  /// Decrypts an RTCP packet without the identifier before its tag, which the tag does not cover
+  /// (RFC 3711 section 3.4).
+  private func unprotect(_ packet: inout [UInt8], with control: SRTPSession) -> srtp_err_status_t {
+    let end = packet.count - suite.controlTagLength
+    let place = max(0, end - identifier.count)..<max(0, end)
+    guard packet[place].elementsEqual(identifier) else { return srtp_err_status_bad_mki }
+    var bare = packet
+    bare.removeSubrange(place)
+    let status = control.unprotect(&bare, isRTCP: true)
+    if status == srtp_err_status_ok { packet = bare }
+    return status
+  }
+
   /// Returns the minimum packet length in bytes.
   func minimum(isRTCP: Bool) -> Int {
-    // The 4-byte index is before the tag, or after it with AEAD.
+    // SRTCP's 4-byte index is before the tag, or after it with AEAD.
     identifier.count + (isRTCP ? 8 + 4 + suite.controlTagLength : 12 + suite.tagLength)
   }
 
@@ -201,10 +226,10 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes256CMSHA1_32 = "AES_256_CM_HMAC_SHA1_32"
   case aeadAES128GCM = "AEAD_AES_128_GCM"
   case aeadAES256GCM = "AEAD_AES_256_GCM"
-  /// With 8-byte tags, defined only in drafts.
+  /// AES-128-GCM with 8-byte tags, defined only in drafts.
   case aeadAES128GCM8 = "AEAD_AES_128_GCM_8"
   case aeadAES256GCM8 = "AEAD_AES_256_GCM_8"
-  /// Authenticated but not encrypted.
+  /// HMAC-SHA1 without encryption: packets are only authenticated.
   case nullSHA1_80 = "NULL_HMAC_SHA1_80"
   case nullSHA1_32 = "NULL_HMAC_SHA1_32"
 

@@ -11,7 +11,7 @@ public enum DTLSTransportState: String, Hashable, Sendable {
   case connected
   /// One side closed the association.
   case closed
-  /// The handshake failed, or the fingerprint differs.
+  /// The handshake failed, the fingerprint differs, or the association broke later.
   case failed
 }
 
@@ -37,10 +37,10 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
 package struct DTLSResult: Sendable {
   /// The protection of SRTP packets; nil if the peers have no common profile or exchange only data.
   package var profile: SRTPProfile?
-  /// Key followed by salt, for each direction.
+  /// The SRTP master key of each direction, followed by its salt.
   package var sendKey: [UInt8]
   package var receiveKey: [UInt8]
-  /// Four hexadecimal digits, `FEFD` for DTLS 1.2.
+  /// The protocol version in four hexadecimal digits, `FEFD` for DTLS 1.2.
   package var version: String
   /// The cipher suite's IANA name.
   package var cipherSuite: String
@@ -84,7 +84,7 @@ package protocol DTLSTransporting: AnyObject {
   /// The local certificates in DER.
   var certificates: [[UInt8]] { get }
   var state: DTLSTransportState { get }
-  /// When the transport wants its deadline input.
+  /// When the transport needs the input `deadline`; nil if it needs none.
   var deadline: Instant? { get }
   /// Creates another transport for the same peer with the same certificates.
   func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting
@@ -140,9 +140,9 @@ public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseItera
 /// Stored as the seed from which its key and everything else is derived, so that takes using it can
 /// be replayed. The same seed produces the same bytes with the same OpenSSL version.
 public struct PeerCertificate: Hashable, Sendable, Codable {
-  /// The key type.
+  /// The type of the certificate's key.
   public let algorithm: CertificateAlgorithm
-  /// 64 hexadecimal digits; as secret as the key itself.
+  /// The seed in 64 hexadecimal digits; as secret as the key itself.
   let seed: String
   /// When the certificate was created, as Unix time in seconds.
   public let createdUnixSeconds: Int64
@@ -202,9 +202,9 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
 final class CertificateVerifier {
   /// The fingerprints from the peer's description.
   var expected: [CertificateFingerprint] = []
-  /// The certificate that matched, in DER.
+  /// The certificate that matched, in DER; nil before one did.
   private(set) var accepted: [UInt8]?
-  /// The reason for refusing the certificate, as a sentence.
+  /// The reason for refusing the certificate, as a sentence; nil if none was refused.
   private(set) var refusal: String?
 
   func forget() {

@@ -4,7 +4,7 @@ package import Wire
 public struct Statistics: Hashable, Sendable {
   /// The object's identifier, the same in every report.
   public var id: String
-  /// `inbound-rtp`, `candidate-pair`, ...
+  /// The W3C type, such as `inbound-rtp` or `candidate-pair`.
   public var type: String
   /// Unix time of the sample in seconds.
   public var timeStamp: Double
@@ -52,11 +52,12 @@ public struct StatisticsReport: Hashable, Sendable {
 }
 
 extension StatsReport {
-  /// The sending direction (`getLocalStatsReport`): sent streams with their sources, the remote
-  /// peer's reports on them, and the transport.
+  /// The sending direction (`getLocalStatsReport`): sent streams and all objects they refer to,
+  /// such as sources, the remote peer's reports and the transport.
   public var local: StatisticsReport { direction("outbound-rtp") }
 
-  /// The receiving direction (`getRemoteStatsReport`): received streams and all they refer to.
+  /// The receiving direction (`getRemoteStatsReport`): received streams and all objects they refer
+  /// to.
   public var remote: StatisticsReport { direction("inbound-rtp") }
 
   private func direction(_ type: String) -> StatisticsReport {
@@ -74,7 +75,7 @@ public enum StatsValue: Hashable, Sendable {
   case number(Double)
   /// An identifier, a state, an address.
   case text(String)
-  /// A flag.
+  /// A Boolean value, such as `nominated`.
   case flag(Bool)
   /// A nested record, such as `qualityLimitationDurations`.
   case record([StatsMember])
@@ -82,12 +83,12 @@ public enum StatsValue: Hashable, Sendable {
 
 /// A member of a stats object: its W3C name and value.
 public struct StatsMember: Hashable, Sendable {
-  /// The W3C name.
+  /// The member's name in W3C's specification, such as `packetsSent`.
   public var name: String
-  /// The value.
+  /// The member's value, in the unit of W3C's specification.
   public var value: StatsValue
 
-  /// Creates a member.
+  /// Creates a member from its W3C name and its value.
   public init(_ name: String, _ value: StatsValue) {
     self.name = name
     self.value = value
@@ -98,7 +99,7 @@ public struct StatsMember: Hashable, Sendable {
 public struct StatsObject: Hashable, Sendable {
   /// The object's identifier: opaque, and the same in every report.
   public var id: String
-  /// `inbound-rtp`, `candidate-pair`, ...
+  /// The W3C type, such as `inbound-rtp` or `candidate-pair`.
   public var type: String
   /// Unix time of the sample in milliseconds.
   public var timestamp: Double
@@ -119,15 +120,15 @@ public struct StatsReport: Hashable, Sendable {
   /// The objects, in an order that depends only on the state of the connection.
   public var objects: [StatsObject]
 
-  /// Creates a report from its objects.
+  /// Creates a report, which keeps the order of its objects.
   public init(objects: [StatsObject] = []) { self.objects = objects }
 }
 
 // MARK: - StatsReport: Selection
 
 extension StatsReport {
-  /// Returns the objects with these ids and everything they refer to, in this report's order
-  /// (webrtc-pc section 8.3).
+  /// Returns the objects with these ids and everything they refer to, in this report's order (W3C
+  /// stats selection algorithm).
   ///
   /// A member refers to an object if its name ends in `Id` and its value is the id of an object in
   /// the report.
@@ -143,7 +144,7 @@ extension StatsReport {
     return StatsReport(objects: objects.filter { reached.contains($0.id) })
   }
 
-  /// Returns the object with this id, if there is one.
+  /// Returns the object with this id; nil if the report has none.
   public subscript(id id: String) -> StatsObject? { objects.first { $0.id == id } }
 }
 

@@ -80,8 +80,8 @@ package struct StatsMembers: Sendable {
     Set(all.filter { entry in members.allSatisfy(entry.given.contains) }.map(\.type))
   }
 
-  /// Returns why no report has a member; nil if the standard does not define it or reports do have
-  /// it.
+  /// Returns why no report has a member; nil if reports can have it, or if the standard does not
+  /// define it.
   package static func absence(of member: String) -> String? {
     all.lazy.flatMap(\.missing).first { $0.members.contains(member) }?.reason
   }
@@ -92,7 +92,7 @@ package struct StatsMembers: Sendable {
       || (member.hasSuffix("Count") && member != "activeSlotCount")
   }
 
-  /// Returns how far a cumulative member may fall for a moment; nil for other members.
+  /// Returns by how much a cumulative member may temporarily fall; nil for other members.
   ///
   /// Late packets count as lost until they arrive (RFC 3550 appendix A.3).
   package static func slack(of member: String) -> Double? {

@@ -3,7 +3,7 @@ public struct IPAddress: Hashable, Sendable {
   /// The 16 bytes of the address in network order; an IPv4 address is in the last four.
   private let high: UInt64
   private let low: UInt64
-  /// Whether this is an IPv4 address.
+  /// Whether this is an IPv4 rather than an IPv6 address.
   public let isIPv4: Bool
 
   /// Creates an IPv4 address from its four bytes as one number, the first byte highest.
@@ -41,18 +41,18 @@ public struct IPAddress: Hashable, Sendable {
   /// The address as two words; an IPv4 address is in the low half of the second.
   package var words: (high: UInt64, low: UInt64) { (high, low) }
 
-  /// 127.0.0.0/8 or ::1.
+  /// Whether this is a loopback address: 127.0.0.0/8 or ::1.
   public var isLoopback: Bool { isIPv4 ? low >> 24 == 127 : high == 0 && low == 1 }
 
-  /// 169.254.0.0/16 or fe80::/10.
+  /// Whether this is a link-local address: 169.254.0.0/16 or fe80::/10.
   public var isLinkLocal: Bool { isIPv4 ? low >> 16 == 0xa9fe : high >> 54 == 0x3fa }
 
-  /// 0.0.0.0 or ::.
+  /// Whether this is the unspecified address, 0.0.0.0 or ::.
   public var isUnspecified: Bool { high == 0 && low == 0 }
 }
 
 extension IPAddress: CustomStringConvertible {
-  /// Dotted decimal, or the canonical IPv6 text of RFC 5952.
+  /// The address as text: dotted decimal, or the canonical IPv6 text of RFC 5952.
   public var description: String {
     if isIPv4 { return bytes.map { String($0) }.joined(separator: ".") }
     let groups = [high, low].flatMap { half in
@@ -73,7 +73,8 @@ extension IPAddress: CustomStringConvertible {
     return text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
   }
 
-  /// Parses dotted decimal or IPv6 text; a zone after `%` is not accepted.
+  /// Parses dotted decimal or IPv6 text; nil for other texts, such as addresses with a zone after
+  /// `%`.
   public init?(_ text: some StringProtocol) {
     if text.utf8.contains(UInt8(ascii: ":")) {
       guard let address = IPAddress.ipv6(Array(text.utf8)) else { return nil }
@@ -152,21 +153,22 @@ extension IPAddress: CustomStringConvertible {
 
 /// An IP address with a port: one end of a path.
 public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
-  /// The address.
+  /// The address without its port.
   public var ip: IPAddress
-  /// The port.
+  /// The UDP or TCP port; 0 as long as none is assigned.
   public var port: UInt16
 
-  /// Creates a socket address from its parts.
+  /// Creates a socket address; port 0 means that none is assigned yet.
   public init(_ ip: IPAddress, port: UInt16) {
     self.ip = ip
     self.port = port
   }
 
-  /// `192.0.2.1:5000` or `[2001:db8::1]:5000`.
+  /// The address as text: `192.0.2.1:5000` or `[2001:db8::1]:5000`.
   public var description: String { ip.isIPv4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
 
-  /// Parses the text of `description`.
+  /// Parses the text of `description`, in which an IPv6 address need not have its brackets; nil for
+  /// other texts.
   public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
     else { return nil }
@@ -200,7 +202,7 @@ package struct FiveTuple: Hashable, Sendable, CustomStringConvertible {
   /// The opposite direction.
   package var reversed: FiveTuple { FiveTuple(transport, from: destination, to: source) }
 
-  /// `udp 192.0.2.1:5000 > 192.0.2.2:6000`.
+  /// The flow as text: `udp 192.0.2.1:5000 > 192.0.2.2:6000`.
   package var description: String { "\(transport) \(source) > \(destination)" }
 }
 
@@ -210,7 +212,7 @@ package struct StreamTarget: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// A TURN server (RFC 8656 section 12.5).
     case server
-    /// A TURN server over TLS; the take has the plain messages.
+    /// A TURN server over TLS; the take contains the decrypted messages.
     case secureServer
     /// The remote peer (RFC 6544 section 3, RFC 4571).
     case peer
@@ -300,8 +302,8 @@ extension ECNCounts? {
 
 /// The protocol of a datagram on a shared transport, by its first bytes (RFC 7983).
 ///
-/// The only implementation of this rule: the stack demultiplexes with it, rows and texts name
-/// packets by it, and so does the observer.
+/// This is the only implementation of the rule: the stack uses it to demultiplex, and the observer
+/// and the take use it to name packets.
 package enum DatagramClass: Hashable, Sendable {
   case stun
   case dtls
@@ -336,7 +338,7 @@ package enum DatagramClass: Hashable, Sendable {
   }
 }
 
-/// The kind of media of a track.
+/// The kind of a track, an m-section or a codec.
 public enum MediaKind: String, Hashable, Sendable, Codable {
   case audio
   case video

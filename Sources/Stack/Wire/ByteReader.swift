@@ -198,7 +198,7 @@ package struct ByteWriter {
 
 // MARK: - StreamCutter
 
-/// The delimitation of messages in a byte stream.
+/// A way of delimiting messages in a byte stream.
 package protocol MessageFraming: Sendable {
   /// Returns the range of the first message and where the next one starts; nil if more bytes are
   /// needed.

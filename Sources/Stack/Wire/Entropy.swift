@@ -45,7 +45,7 @@ package final class Entropy {
   /// The total bytes drawn from all streams so far.
   package var drawn: UInt64 { total.drawn }
 
-  /// Label and bytes drawn of every stream, in order of first use.
+  /// Each stream's label and the number of bytes drawn from it, in order of first use.
   package var ledger: [(label: String, drawn: UInt64)] { streams.map { ($0.label, $0.drawn) } }
 }
 
@@ -130,8 +130,7 @@ package final class EntropyStream {
     integer(UInt64.self).multipliedFullWidth(by: bound).high
   }
 
-  /// Returns a random string over the ice-char alphabet (RFC 8839 section 5.4), 6 bits of entropy
-  /// each.
+  /// Returns a random string of ice-chars (RFC 8839 section 5.4), each with 6 bits of entropy.
   package func iceString(_ count: Int) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     return String(decoding: bytes(count).map { alphabet[Int($0 & 63)] }, as: UTF8.self)

@@ -37,7 +37,7 @@ public struct Instant: Hashable, Comparable, Sendable {
     Interval(nanoseconds: left.nanoseconds -| right.nanoseconds)
   }
 
-  /// Moves the instant by an interval.
+  /// Moves the instant by an interval; saturates at both ends.
   @inlinable
   public static func += (instant: inout Instant, interval: Interval) {
     instant = instant + interval
@@ -50,26 +50,26 @@ public struct Interval: Hashable, Comparable, Sendable {
   /// The length in nanoseconds.
   public var nanoseconds: Int64
 
-  /// Creates an interval of `nanoseconds`.
+  /// Creates an interval from its length in nanoseconds, which may be negative.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// An empty interval.
+  /// The interval of 0 ns.
   public static let zero = Interval(nanoseconds: 0)
 
-  /// Returns an interval of whole seconds.
+  /// Returns an interval of whole seconds; saturates.
   @inlinable
   public static func seconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000_000_000)
   }
 
-  /// Returns an interval of whole milliseconds.
+  /// Returns an interval of whole milliseconds; saturates.
   @inlinable
   public static func milliseconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000_000)
   }
 
-  /// Returns an interval of whole microseconds.
+  /// Returns an interval of whole microseconds; saturates.
   @inlinable
   public static func microseconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000)
@@ -117,7 +117,7 @@ public struct Interval: Hashable, Comparable, Sendable {
 /// The only wall-clock reading that a peer gets: the UTC time at the take's zero instant.
 ///
 /// Every wall-clock value in the stack (NTP times, certificate validity, statistics) is this anchor
-/// plus the monotonic time since, so stepping the system clock never reaches the stack.
+/// plus the monotonic time since. A change of the system clock therefore never affects the stack.
 public struct WallClock: Hashable, Sendable {
   /// Nanoseconds since 1970-01-01T00:00:00Z at `Instant.zero`.
   public var unixNanosecondsAtZero: Int64
@@ -134,7 +134,7 @@ public struct WallClock: Hashable, Sendable {
   /// section 6).
   public func ntp(at instant: Instant) -> UInt64 {
     let unix = unixNanoseconds(at: instant)
-    // The fraction counts forwards before 1970 as well.
+    // The fraction is positive before 1970 as well.
     let (quotient, remainder) = unix.quotientAndRemainder(dividingBy: 1_000_000_000)
     let seconds = remainder < 0 ? quotient - 1 : quotient
     let rest = UInt64(remainder < 0 ? remainder + 1_000_000_000 : remainder)
@@ -149,7 +149,7 @@ public struct WallClock: Hashable, Sendable {
 
 /// Parses durations and times as users type them: `1.5`, `1.5s`, `80ms`, `2min`.
 package enum TimeText {
-  /// The unit that a number without one has.
+  /// The unit that is assumed if the text states none.
   package enum Unit: Sendable {
     case seconds
     case milliseconds
@@ -163,7 +163,7 @@ package enum TimeText {
     return number(text).map { unit == .seconds ? $0 : $0 * 1e-3 }
   }
 
-  /// Parses a finite decimal number; rejects `nan`, `inf` and hexadecimal.
+  /// Parses a finite decimal number; nil for other texts, such as `nan`, `inf` and hexadecimal.
   package static func number(_ text: some StringProtocol) -> Double? {
     guard (1...longest).contains(text.utf8.count),
       text.utf8.allSatisfy({
@@ -174,7 +174,7 @@ package enum TimeText {
     return value
   }
 
-  /// Parses an instant of a take: not negative and at most 10^9 s (31 years).
+  /// Parses an instant of a take: not negative and at most 10^9 s (31 years); nil for other texts.
   package static func instant(_ text: some StringProtocol) -> Instant? {
     guard let seconds = seconds(text), takeSeconds.contains(seconds) else { return nil }
     return Instant(nanoseconds: Int64(saturating: seconds * 1e9))

@@ -48,7 +48,7 @@ package struct JSONText: Hashable, Sendable {
     return JSONText(text.isEmpty ? "{}" : text + "}")
   }
 
-  /// Appends a string in quotes, escaped.
+  /// Appends a string in quotes, with escapes where JSON requires them.
   package static func append(
     _ value: String, to text: inout String, escapesByNumber: Bool = false
   ) {

@@ -10,7 +10,7 @@ package indirect enum JSONValue: Hashable, Sendable {
   case list([JSONValue])
   case object([Member])
 
-  /// An object's member.
+  /// A name and a value in an object.
   package struct Member: Hashable, Sendable {
     package var name: String
     package var value: JSONValue
@@ -67,7 +67,7 @@ extension JSONValue {
     return members.last { $0.name == name }?.value
   }
 
-  /// A string's text, or nil.
+  /// The text of a string; nil for other values.
   package var text: String? {
     guard case .text(let value) = self else { return nil }
     return value
@@ -95,19 +95,19 @@ extension JSONValue {
     }
   }
 
-  /// A list's elements, or an empty array.
+  /// The elements of a list; empty for other values.
   package var elements: [JSONValue] {
     guard case .list(let values) = self else { return [] }
     return values
   }
 
-  /// The members of an object in order, or an empty array.
+  /// The members of an object in order; empty for other values.
   package var members: [Member] {
     guard case .object(let members) = self else { return [] }
     return members
   }
 
-  /// An identifier as servers write it: a string or an integer.
+  /// An identifier as servers write it: a string or an integer; nil for other values.
   package var identifier: String? { text ?? integer.map { String($0) } }
 }
 

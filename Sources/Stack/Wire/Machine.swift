@@ -1,6 +1,6 @@
 import HeapModule
 
-/// A deterministic state machine: the form of the client stack and of each of its layers.
+/// A deterministic state machine; the client stack and each of its layers is one.
 ///
 /// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
 /// between two runs arrives as an input with its instant, and one call turns that input completely
@@ -46,7 +46,7 @@ public struct Outbox<Output> {
   @inlinable
   public var outputs: [Output] { places[head..<tail].compactMap { $0 } }
 
-  /// Adds an output.
+  /// Adds an output after the pending ones.
   @inlinable
   public mutating func append(_ output: consuming Output) {
     if tail < places.count {
@@ -57,8 +57,8 @@ public struct Outbox<Output> {
     tail += 1
   }
 
-  /// Removes and returns the oldest output; outputs appended between two calls follow the pending
-  /// ones.
+  /// Removes and returns the oldest output, or nil if there is none; outputs appended between two
+  /// calls follow the pending ones.
   @inlinable
   public mutating func next() -> Output? {
     guard head < tail else {
@@ -113,10 +113,10 @@ package enum SystemRequest: Hashable, Sendable {
   ///
   /// Each connection is reported by `streamAccepted`.
   case listen(id: UInt32, IPAddress)
-  /// Connect; answered like a UDP socket.
+  /// Open a TCP connection; answered like a UDP socket.
   ///
-  /// Messages are datagrams between the connection's local and remote address; a lost one is a
-  /// failed send.
+  /// Its messages are datagrams between its local and its remote address. If it breaks, a failed
+  /// send is reported.
   case openStream(id: UInt32, StreamTarget)
   /// Close a socket, or the connection to a server.
   case closeSocket(SocketAddress)
@@ -198,7 +198,7 @@ package struct DueQueue: Sendable {
     return due
   }
 
-  /// Returns when the first item is due.
+  /// Returns when the first item is due; nil if none is scheduled.
   package mutating func first(_ current: (Int) -> Instant?) -> Instant? {
     while let first = entries.min {
       let isVoid = queued[first.index] != first.at

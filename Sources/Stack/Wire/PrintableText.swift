@@ -144,10 +144,10 @@ package enum ShellText {
 /// Takes contain TURN passwords and room tokens. Printed text ends up in reports and on shared
 /// screens; only a query shows everything.
 package enum SecretText {
-  /// The replacement for a secret.
+  /// The text that is printed in place of a secret.
   package static let hidden = "(hidden)"
 
-  /// The names of secret fields: W3C's `credential`, and those of signaling protocols.
+  /// The names of secret fields, in W3C's RTCIceServer and in signaling protocols.
   private static let names: [[UInt8]] = [
     "credential", "password", "apisecret", "secret", "token", "pin",
   ].map { Array($0.utf8) }
@@ -182,7 +182,7 @@ package enum SecretText {
     return String(decoding: output + bytes[copied...], as: UTF8.self)
   }
 
-  /// Returns the range of a secret's value if its name starts here.
+  /// Returns the range of a secret's value if its name starts here; nil otherwise.
   private static func secret(in bytes: [UInt8], at start: Int) -> Range<Int>? {
     if begins(bearer, in: bytes, at: start) {
       let value = start + bearer.count

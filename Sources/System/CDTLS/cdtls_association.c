@@ -119,7 +119,8 @@ static void make_datagram_method(void) {
 
 // ---- The association.
 
-/// The certificate's chain and dates are meaningless in WebRTC; the owner compares its fingerprint.
+/// Accepts any chain and dates, which are meaningless in WebRTC; the owner compares the
+/// fingerprint.
 static int verify(X509_STORE_CTX *store, void *argument) {
   cdtls_association *dtls = argument;
   X509 *certificate = X509_STORE_CTX_get0_cert(store);
@@ -164,7 +165,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
-/// The thread's state while no association works on it.
+/// The thread's clock and randomness from before a call, restored after it.
 typedef struct {
   cdtls_frozen_clock *clock;
   const cdtls_randomness *randomness;
@@ -201,6 +202,9 @@ cdtls_association *cdtls_new(const cdtls_callbacks *callbacks) {
 
 X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, int64_t end) {
   if (dtls->certificate_count == OWN_CERTIFICATES_MAXIMUM || dtls->context != NULL) return NULL;
+  for (size_t index = 0; index < dtls->certificate_count; index++) {
+    if (EVP_PKEY_is_a(dtls->keys[index], is_rsa ? "RSA" : "EC")) return NULL;
+  }
   surroundings before = enter(dtls);
   EVP_PKEY *key = cdtls_key_new(dtls->library, is_rsa);
   X509 *certificate =

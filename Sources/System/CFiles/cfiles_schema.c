@@ -29,8 +29,12 @@ static const unsigned char questions[] = {
 #embed "../../../Schema/0006_questions.sql" suffix(, 0)
 };
 
+static const unsigned char relays[] = {
+#embed "../../../Schema/0007_relays.sql" suffix(, 0)
+};
+
 static const unsigned char *const migrations[] = {
-    take, machines, pictures, rooms, marks, questions};
+    take, machines, pictures, rooms, marks, questions, relays};
 
 const char *cfiles_schema(unsigned int index) {
   if (index >= sizeof migrations / sizeof *migrations) return NULL;

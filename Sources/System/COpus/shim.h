@@ -4,12 +4,12 @@
 
 #include <opus.h>
 
-/// Sets an integer setting, e.g. OPUS_SET_BITRATE_REQUEST; returns OPUS_OK or an error code.
+/// Sets an integer setting such as OPUS_SET_BITRATE_REQUEST; returns OPUS_OK or an error code.
 static inline int copus_encoder_set(OpusEncoder *encoder, int request, opus_int32 value) {
   return opus_encoder_ctl(encoder, request, value);
 }
 
-/// Reads an integer setting, e.g. OPUS_GET_LOOKAHEAD_REQUEST; returns OPUS_OK or an error code.
+/// Reads an integer setting such as OPUS_GET_LOOKAHEAD_REQUEST; returns OPUS_OK or an error code.
 static inline int copus_encoder_get(OpusEncoder *encoder, int request, opus_int32 *value) {
   return opus_encoder_ctl(encoder, request, value);
 }
@@ -25,12 +25,12 @@ static inline int copus_encoder_final_range(OpusEncoder *encoder, opus_uint32 *r
   return opus_encoder_ctl(encoder, OPUS_GET_FINAL_RANGE(range));
 }
 
-/// Sets an integer setting, e.g. OPUS_SET_GAIN_REQUEST; returns OPUS_OK or an error code.
+/// Sets an integer setting such as OPUS_SET_GAIN_REQUEST; returns OPUS_OK or an error code.
 static inline int copus_decoder_set(OpusDecoder *decoder, int request, opus_int32 value) {
   return opus_decoder_ctl(decoder, request, value);
 }
 
-/// Reads an integer setting, e.g. OPUS_GET_LAST_PACKET_DURATION_REQUEST.
+/// Reads an integer setting such as OPUS_GET_LAST_PACKET_DURATION_REQUEST.
 static inline int copus_decoder_get(OpusDecoder *decoder, int request, opus_int32 *value) {
   return opus_decoder_ctl(decoder, request, value);
 }

@@ -14,7 +14,7 @@ int cprocess_spawn(
     if (streams[number] < 0)
       posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0);
     else
-      // Even if both numbers are equal, so that the descriptor stays open in the child.
+      // Needed even if both numbers are equal: it keeps the descriptor open in the child.
       posix_spawn_file_actions_adddup2(&actions, streams[number], number);
   }
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);

@@ -14,7 +14,8 @@ static inline int csqlite_count_no_memory(void) {
 /// codes.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
-/// A virtual table and a cursor of it, as SQLite requires them, with the object of its creator.
+/// A virtual table or its cursor in the form that SQLite requires, with the object that implements
+/// it.
 typedef struct csqlite_table {
   sqlite3_vtab base;
   void *owner;
@@ -27,7 +28,7 @@ typedef struct csqlite_cursor {
   void *owner;
 } csqlite_cursor;
 
-/// The module data of a connection: SQLite stores its address.
+/// A module in the form that SQLite requires, with the object that implements it.
 typedef struct csqlite_module {
   sqlite3_module base;
   void *owner;
@@ -54,7 +55,7 @@ static inline int csqlite_create_module(sqlite3 *db, const char *name, sqlite3_m
   return sqlite3_create_module_v2(db, name, &module->base, module, csqlite_release_module);
 }
 
-/// Allows a virtual table in views of any file: it reads nothing but the take.
+/// Allows a virtual table in views of any file: the table reads nothing but the take.
 static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }

@@ -25,7 +25,7 @@ typedef struct {
 } gcm_state;
 
 /// Returns a status, and clears the thread's OpenSSL errors: the next user of OpenSSL on the thread
-/// would mistake a leftover for its own error.
+/// would mistake an old error for its own.
 static srtp_err_status_t failed(srtp_err_status_t status) {
   ERR_clear_error();
   return status;
@@ -112,7 +112,7 @@ static srtp_err_status_t gcm_get_tag(void *cipher, uint8_t *tag, uint32_t *lengt
   return srtp_err_status_ok;
 }
 
-/// The tag follows the bytes and counts in their length.
+/// Decrypts bytes in place; the tag follows them and is included in `length`.
 static srtp_err_status_t gcm_decrypt(void *cipher, uint8_t *bytes, unsigned int *length) {
   gcm_state *state = cipher;
   if (*length < (unsigned int)state->tag_length) return srtp_err_status_bad_param;

@@ -70,7 +70,7 @@ static int configure(int descriptor, int is_ipv6, int buffer_bytes) {
   if (setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0) return -errno;
   // The drop counter and large buffers are optional.
   (void)setsockopt(descriptor, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
-  // With the privilege, this exceeds the system's limit (net.core.rmem_max); without, the limit
+  // With CAP_NET_ADMIN, this exceeds the system's limit (net.core.rmem_max); without it, the limit
   // applies.
   if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
     (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
@@ -100,7 +100,7 @@ int csockets_udp_open(const csockets_address *address, int buffer_bytes, csocket
   return descriptor;
 }
 
-/// Reads the receive time, ECN mark and drop count from a datagram's control messages.
+/// Reads the receive time, ECN mark, DSCP and drop count from a datagram's control messages.
 static void read_control(struct msghdr *message, csockets_datagram *datagram) {
   for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
     const void *data = CMSG_DATA(c);
@@ -178,7 +178,7 @@ static void *add_control(struct msghdr *message, int level, int type, size_t len
   return CMSG_DATA(header);
 }
 
-/// Sends datagrams of `segment` bytes each in one call, or a single one if that is 0.
+/// Sends datagrams of `segment` bytes each in one call, or a single datagram if `segment` is 0.
 static int send_marked(int socket, const csockets_address *to, uint8_t code_point,
                        const uint8_t *bytes, size_t length, uint16_t segment) {
   struct sockaddr_storage storage;
@@ -199,7 +199,7 @@ static int send_marked(int socket, const csockets_address *to, uint8_t code_poin
     memcpy(data, &segment, sizeof segment);
   }
   if (code_point != 0) {
-    // The two lowest bits are those of ECN (RFC 3168 section 5).
+    // The two lowest bits hold the ECN field (RFC 3168 section 5).
     int traffic_class = (code_point & 0x3f) << 2;
     int is_new = to->family == 6;
     void *data = add_control(&message, is_new ? IPPROTO_IPV6 : IPPROTO_IP,

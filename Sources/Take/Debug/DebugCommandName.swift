@@ -8,7 +8,8 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   case `break`
   case delete, show, stats, steps, watch, mark, diff, frame, audio, lldb, help, quit
 
-  /// Finds a command by name, short form or unique prefix.
+  /// Finds a command by name, short form or unique prefix; returns nil if no single command
+  /// matches.
   package static func find(_ word: String) -> DebugCommandName? {
     if let exact = DebugCommandName(rawValue: word) { return exact }
     if let short = shortForms.first(where: { $0.0 == word }) { return short.1 }
@@ -19,20 +20,20 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   private static let shortForms: [(String, DebugCommandName)] = [
     ("n", .next), ("b", .back), ("c", .continue), ("s", .show), ("q", .quit), ("previous", .back),
     ("prev", .back), ("exit", .quit), ("?", .help),
-    // Former names of these commands.
+    // Former names of `frame` and `audio`.
     ("picture", .frame), ("sound", .audio),
   ]
 
-  /// All names and short forms.
+  /// All names and short forms, from which an unknown command's nearest match is suggested.
   static var words: [String] { allCases.map(\.rawValue) + shortForms.map(\.0) }
 
-  /// Whether the command runs the stack, which takes a while.
+  /// Whether the command may execute steps of the take, which can take seconds.
   var walks: Bool { [.seek, .next, .back, .continue, .diff].contains(self) }
 
   /// Whether the command accepts arguments.
   var takesMore: Bool { usage != rawValue }
 
-  /// The command's syntax.
+  /// The command's syntax, as the help shows it.
   package var usage: String {
     switch self {
     case .seek: "seek start | end | 12.3s | step:120 | CONDITION"
@@ -57,18 +58,19 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
 
   package var summary: String {
     switch self {
-    case .seek: "go to a place, or to the first step of the take that meets a condition"
-    case .next: "go on by steps, or to the next step that meets a condition (packet, event, state)"
-    case .back: "go back by steps, or to the last step before that meets a condition"
-    case .continue: "go on to the next breakpoint or to the end"
-    case .break: "stop there from now on; without a condition, list the breakpoints"
-    case .delete: "take a breakpoint away, or all"
+    case .seek: "go to a place, or to the first step of the take that matches a condition"
+    case .next:
+      "go forward by steps, or to the next step that matches a condition (packet, event, state)"
+    case .back: "go back by steps, or to the last earlier step that matches a condition"
+    case .continue: "continue to the next breakpoint or to the end"
+    case .break: "set a breakpoint on a condition; without one, list the breakpoints"
+    case .delete: "delete a breakpoint, or all of them"
     case .show: "print the state of the stack, or the part at a path; Tab lists the paths"
     case .stats: "print what getStats would return here"
     case .steps: "print the last steps"
-    case .watch: "print the value at a path after every move; without a path, stop that"
+    case .watch: "print the value at a path after every move; without a path, stop printing"
     case .mark: "remember this place for diff"
-    case .diff: "show what changed since the mark, or from here to another place"
+    case .diff: "show what changed since the mark, or between here and another place"
     case .frame: "write the video frame shown here as PNG (also: picture)"
     case .audio: "write the audio around this point as WAV (also: sound)"
     case .lldb: "open this place in lldb, just before the next step"
@@ -102,12 +104,10 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
 
 /// Completes the last word of an input line.
 struct DebugCompletion {
-  /// The breakpoints' numbers.
   var breakpoints: [Int] = []
   /// Every peer's state; called only if the line needs it.
   var states: () -> [(peer: UInt32, label: String, tree: SnapshotTree)] = { [] }
 
-  /// Returns the completions of the line's last word.
   func words(of line: String) -> [String] {
     let words = line.split(separator: " ", omittingEmptySubsequences: false).map { String($0) }
     guard let last = words.last else { return [] }
@@ -130,14 +130,14 @@ struct DebugCompletion {
     case .stats? where rest.isEmpty: return StatsMembers.types(with: []).sorted()
     case .delete? where rest.isEmpty: return breakpoints.map { String($0) }
     case .help? where rest.isEmpty: return DebugCommandName.allCases.map(\.rawValue)
-    // Options complete only after the file name, which is the first argument.
+    // Options are completed only after the file name, which is the first argument.
     case .frame? where !rest.isEmpty: return ["peer=", "track="]
     case .audio? where !rest.isEmpty: return ["peer=", "track=", "seconds="]
     default: return []
     }
   }
 
-  /// Completes a peer, then a path of its state.
+  /// Completes the peer, then a path in that peer's state.
   private func paths(after words: [String], _ last: String) -> [String] {
     guard words.count < 2 else { return [] }
     let states = states()

@@ -2,17 +2,18 @@ import FoundationEssentials
 import Replay
 package import Wire
 
-/// Executes a debugging session's commands: each line yields text, or JSON for programs.
+/// Executes the commands of a debugging session, and returns each result as text and as JSON.
 package final class DebugConsole {
   /// The output of a command, as text and as JSON, and its effect on the session.
   package struct Answer: Sendable {
     package var text = ""
     package var json = JSONText.object([])
-    /// Whether the sought condition was not found.
+    /// Whether the command searched for a condition and did not find it.
     package var isUnmet = false
-    /// Whether the session ends.
+    /// Whether the command ends the session.
     package var ends = false
-    /// The step at which to open another debugger.
+    /// The step at which to open a debugger for the stack's code; nil unless the command asked for
+    /// it.
     package var opensDebuggerAt: Int?
   }
 
@@ -48,7 +49,7 @@ package final class DebugConsole {
     }
     let rest = words.dropFirst().joined(separator: " ")
     guard command.takesMore || rest.isEmpty else {
-      throw .command("\(command.rawValue) takes nothing more, not \"\(rest)\"")
+      throw .command("\(command.rawValue) has no further arguments: leave out \"\(rest)\"")
     }
     guard command.walks else { return try look(command, rest) }
     return try session.returning { () throws(DebugFailure) -> Answer in
@@ -96,13 +97,13 @@ package final class DebugConsole {
     return read
   }
 
-  /// Parses a number of steps; 1 by default.
+  /// Parses a number of steps; an empty text stands for 1.
   func count(_ text: String, of command: DebugCommandName, atMost limit: Int = .max)
     throws(DebugFailure) -> Int
   {
     guard let count = text.isEmpty ? 1 : Int(text), (1...limit).contains(count) else {
       let range = limit == .max ? "from 1 on" : "from 1 to \(limit)"
-      throw .command("\(command.rawValue) takes a count \(range), not \(text)")
+      throw .command("\(command.rawValue) needs a count \(range), not \(text)")
     }
     return count
   }
@@ -111,13 +112,13 @@ package final class DebugConsole {
 
   private func seek(_ place: String) throws(DebugFailure) -> Answer {
     switch place {
-    case "": throw .command("seek takes a place: start, end, 12.3s, step:120 or a condition")
+    case "": throw .command("seek needs a place: start, end, 12.3s, step:120 or a condition")
     case "start": try session.seek(before: 1)
     case "end": try session.run(until: [])
     default:
       let wanted = try condition(place)
       guard try session.go(to: wanted) else {
-        return try arrived("nothing in the take meets \"\(wanted)\"", isUnmet: true)
+        return try arrived("nothing in the take matches \"\(wanted)\"", isUnmet: true)
       }
     }
     return try arrived(nil)
@@ -136,10 +137,10 @@ package final class DebugConsole {
     let wanted = try condition(what)
     if forward {
       let found = try session.goOn(to: wanted)
-      return try arrived(found ? nil : "nothing later meets \"\(wanted)\"", isUnmet: !found)
+      return try arrived(found ? nil : "nothing later matches \"\(wanted)\"", isUnmet: !found)
     }
     let found = try session.goBack(to: wanted)
-    return try arrived(found ? nil : "nothing earlier meets \"\(wanted)\"", isUnmet: !found)
+    return try arrived(found ? nil : "nothing earlier matches \"\(wanted)\"", isUnmet: !found)
   }
 
   private func goOn() throws(DebugFailure) -> Answer {
@@ -198,7 +199,7 @@ package final class DebugConsole {
       breakpoints = []
     } else {
       guard let number = Int(text), breakpoints.contains(where: { $0.number == number }) else {
-        throw .command("there is no breakpoint \(text); break without more lists them")
+        throw .command("there is no breakpoint \(text); break alone lists them")
       }
       breakpoints.removeAll { $0.number == number }
     }
@@ -210,7 +211,7 @@ package final class DebugConsole {
   private func media(_ command: DebugCommandName, _ text: String) throws(DebugFailure) -> Answer {
     let words = text.split(separator: " ").map { String($0) }
     guard let file = words.first, !file.contains("=") else {
-      throw .command("\(command.rawValue) begins with the name of a file: \(command.usage)")
+      throw .command("\(command.rawValue) needs the name of a file first: \(command.usage)")
     }
     let choice = try TakeMedia.Choice(words.dropFirst(), for: command)
     let source = TakeMedia(path: session.path)
@@ -233,7 +234,7 @@ package final class DebugConsole {
 
 // MARK: - Inspection
 
-// Output about the current place.
+// Commands that print the state at the current place.
 extension DebugConsole {
   // MARK: Inspection
 
@@ -241,7 +242,7 @@ extension DebugConsole {
   private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
     var words = text.split(separator: " ").map { String($0) }
     var states = try session.states()
-    guard !states.isEmpty else { throw .command("no peer has begun yet; go on with next") }
+    guard !states.isEmpty else { throw .command("no peer has begun yet; move forward with next") }
     if let first = words.first,
       let peer = states.first(where: { "\($0.peer)" == first || $0.label == first })
     {
@@ -258,8 +259,7 @@ extension DebugConsole {
       let peers = states.map { "\($0.peer) \($0.label)" }.joined(separator: ", ")
       throw .command(
         words.count > 1 || Int(path) != nil
-          ? "a peer and a path are wanted, as in 1 flow.receiving[0], not \"\(text)\"; "
-            + "there is \(peers)"
+          ? "give a peer and a path, as in 1 flow.receiving[0], not \"\(text)\"; there is \(peers)"
           : states[0].tree.absence(of: path))
     }
     return found
@@ -284,7 +284,7 @@ extension DebugConsole {
     var types: Set<String> = []
     var kept: [JSONText] = []
     for (name, report) in zip(names, reports) {
-      // Rooms have no stats.
+      // A room has no statistics, so its report is empty.
       guard
         let list = try? JSONValue(parsing: report).elements, !list.isEmpty
       else { continue }
@@ -366,14 +366,14 @@ extension DebugConsole {
     if text.isEmpty {
       guard !marked.isEmpty else {
         throw .command(
-          "diff takes a step or a time, as in diff step:120, or a mark set before with mark")
+          "diff needs a step or a time, as in diff step:120, or a place marked with mark")
       }
       there = marked
       (before, after) = ("step \(markedAt.step)", "step \(session.position.step)")
     } else {
       let place = try condition(text)
       guard place.stopsBefore else {
-        throw .command("diff takes a step or a time, as in diff step:120, not \"\(text)\"")
+        throw .command("diff needs a step or a time, as in diff step:120, not \"\(text)\"")
       }
       let step: Int
       (there, step) = try session.states(at: place)

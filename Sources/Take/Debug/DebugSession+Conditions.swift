@@ -2,13 +2,15 @@ package import Replay
 import Tape
 import Wire
 
-// Searches for places. If the take's rows or samples determine a place, the session starts from the
-// nearest checkpoint; otherwise it runs the stack to find it.
+// Searches for the place that satisfies a condition. If the take's rows or statistics samples
+// suffice to decide, the session starts from the nearest checkpoint; otherwise it runs the stack to
+// find the place.
 extension DebugSession {
   /// Steps that may satisfy a condition, both bounds exclusive.
   private typealias Span = (from: Int, before: Int)
 
-  /// Continues until a condition is satisfied; returns the condition's index.
+  /// Continues until a condition is satisfied, the stack diverges or the take ends; returns the
+  /// condition's index, or nil if none was satisfied.
   @discardableResult
   package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
     var spans: [Span] = []
@@ -27,7 +29,7 @@ extension DebugSession {
     return nil
   }
 
-  /// Returns the ranges in which a condition may be satisfied after this place.
+  /// Returns the ranges of steps after the current place in which a condition may be satisfied.
   private func spans(of condition: StepCondition) throws(DebugFailure) -> [Span] {
     if let step = condition.stepNumber {
       return step > position.step + 1 ? [(step - 1, step + 1)] : []
@@ -49,7 +51,7 @@ extension DebugSession {
     return spans?.map { ($0.lowerBound - 1, $0.upperBound + 1) } ?? [(position.step, .max)]
   }
 
-  /// The ranges between checkpoints.
+  /// The ranges between consecutive checkpoints; the last range has no end.
   private var checkpointSpans: [Span] {
     zip(checkpoints, checkpoints.dropFirst().map { $0.step + 1 } + [.max]).map {
       ($0.step, $1)
@@ -95,7 +97,7 @@ extension DebugSession {
     return found != nil
   }
 
-  /// Runs the body; restores the current place if it returns false or throws.
+  /// Runs the body; restores the current place if it returns false.
   private func staying(unless body: () throws(DebugFailure) -> Bool) throws(DebugFailure) -> Bool {
     let (kept, place) = (try copy(of: present), position)
     if try body() { return true }
@@ -154,7 +156,7 @@ extension DebugSession {
 }
 
 extension StepCondition {
-  /// Returns whether the condition's place is ahead.
+  /// Returns whether the place that a condition names is after a position.
   fileprivate func lies(after position: DebugPosition) -> Bool {
     if let stepNumber { return stepNumber > position.step + 1 }
     return instant.map { $0 > position.at } ?? false

@@ -3,7 +3,7 @@ package import Replay
 package import Tape
 package import Wire
 
-/// A place in a take.
+/// A place in a take, between two steps.
 package struct DebugPosition: Hashable, Sendable {
   /// The last executed step; 0 before the first.
   package var step = 0
@@ -13,10 +13,10 @@ package struct DebugPosition: Hashable, Sendable {
 
 /// A take that can be stepped through in both directions.
 ///
-/// Other processes execute the take: the current one, and forked copies at earlier steps, which
-/// serve as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running
-/// forward leaves checkpoints at equal distances, so one is near each visited place, and their
-/// number is bounded.
+/// Other processes execute the take: the current one, and forked copies at other steps, which serve
+/// as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running forward
+/// leaves checkpoints at equal distances, so one is near each visited place, and their number is
+/// bounded.
 package final class DebugSession {
   struct Checkpoint {
     var step: Int
@@ -28,25 +28,26 @@ package final class DebugSession {
 
   package let path: String
   package internal(set) var position = DebugPosition()
-  /// The divergence from the recording, once its place was passed.
+  /// The first difference from the recording; nil until its step has been executed.
   package private(set) var divergence: String?
 
-  /// Opened before the first fork and kept open, so that all processes see the file in the same
-  /// state.
+  /// The walk that opens the file before the first fork and keeps it open, so that all processes
+  /// see the file in the same state.
   let anchor: TapeWalk
   var present: WalkChannel
   var checkpoints: [Checkpoint]
   /// The number of steps between checkpoints.
   private let stride: Int
-  /// Finds steps by conditions on rows; created when first used.
+  /// Finds steps by conditions on rows; nil until first used.
   var finder: StepFinder?
-  /// Reports the place reached, now and then during long work.
+  /// Called repeatedly during long operations, with the time in the take that was reached.
   private let progress: (Instant) -> Void
-  /// Polled whenever a process reports progress; returning true aborts the work.
+  /// Polled whenever a process reports progress: returning true aborts the work; if nil, work
+  /// cannot be aborted.
   package var isInterrupted: (() -> Bool)?
 
-  /// The maximum number of regular checkpoints, and their minimum distance in steps: a shorter
-  /// stretch replays in a moment.
+  /// The maximum number of regular checkpoints, and the minimum number of steps between them;
+  /// fewer steps replay in a moment anyway.
   private static let checkpointMaximum = 96
   private static let strideMinimum = 250
   /// The maximum number of checkpoints created while going back.
@@ -89,7 +90,7 @@ package final class DebugSession {
     try saveCheckpoint()
   }
 
-  /// The time of the take's last step, and the number of steps.
+  /// The time of the take's last step; `stepCount` is the number of steps in the take.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
   /// The maximum number of recent steps available at any place.
@@ -99,10 +100,10 @@ package final class DebugSession {
 
   // MARK: Moving
 
-  /// Continues by a number of steps.
+  /// Runs forward the given number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
-  /// Makes the current process continue.
+  /// Makes the current process continue; returns the index of the satisfied condition, if any.
   @discardableResult
   func walk(
     until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,
@@ -180,7 +181,7 @@ package final class DebugSession {
   {
     let (kept, here) = (present, position)
     defer { (present, position) = (kept, here) }
-    // The current process stays where it is.
+    // A copy moves there, so that the current process need not come back.
     present = try copy(of: kept)
     _ = try go(to: place)
     return (try states(), position.step)
@@ -235,7 +236,7 @@ package final class DebugSession {
       try channel.send(WalkRequest.copy)
       let (reply, copy) = try channel.receive(WalkReply.self)
       if let copy { return copy }
-      throw WalkFailure(reply.error ?? "a checkpoint gave no copy")
+      throw WalkFailure(reply.error ?? "a checkpoint could not be copied")
     } catch let failure as WalkFailure {
       throw .walk(failure)
     } catch {
@@ -243,7 +244,7 @@ package final class DebugSession {
     }
   }
 
-  /// Runs work that may be interrupted, then returns to the current place.
+  /// Runs work that may be interrupted; after an interruption, the session is at its former place.
   ///
   /// Checkpoints created on the way stay. An interrupted process ends by itself because its channel
   /// has no reader.
@@ -281,7 +282,7 @@ package final class DebugSession {
   }
 }
 
-/// Thrown when a walk was interrupted.
+/// Thrown when `isInterrupted` returns true, to leave the loop that handles a process's messages.
 private struct WalkInterruption: Error {}
 
 /// The reason that a session cannot execute a command.
@@ -292,7 +293,7 @@ package enum DebugFailure: Error, Sendable {
   /// A command that is unknown or impossible here.
   case command(String)
   case file(WholeFile.Failure)
-  /// The work was interrupted.
+  /// `isInterrupted` returned true during the work.
   case interrupted
 
   /// The failure as one sentence.

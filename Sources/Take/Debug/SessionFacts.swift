@@ -24,7 +24,7 @@ struct SessionFacts {
     var to: String
   }
 
-  /// A named value at a time: a track's codec, a number of frames, a stats member.
+  /// A named value with its time: a track's codec, a number of frames, a stats member.
   struct Fact {
     var peer: Int64
     var kind: String
@@ -39,14 +39,12 @@ struct SessionFacts {
   private(set) var messages: [Message] = []
   private(set) var states: [State] = []
   private(set) var facts: [Fact] = []
-  private(set) var endNanoseconds: Int64 = 0
 
   init(path: String) throws(TapeError) {
     self.path = path
     let connection = try TakeFile.openForQueries(path)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
-      endNanoseconds = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0
       try readPeers(connection)
       try readMessages(connection)
       try readStates(connection)
@@ -111,7 +109,7 @@ struct SessionFacts {
     "concealmentEvents", "packetsDiscarded", "jitter", "targetBitrate", "frameWidth", "frameHeight",
   ]
 
-  /// Queries for peer, kind, name, value and time.
+  /// The queries for facts; their columns are peer, kind, name, value and time.
   private static var queries: [String] {
     [
       """
@@ -163,19 +161,22 @@ struct SessionFacts {
 /// Compares two session descriptions section by section, ignoring values that are new in every
 /// session.
 struct DescriptionDiff {
-  /// Lines that only one side has, with their section.
+  /// Lines that only one of the two descriptions has, with the name of their section, and sections
+  /// in which only the order of lines differs.
   private(set) var lines: [String] = []
 
-  /// Compares two signaling messages: SDP, or JSON that contains it.
+  /// Compares two signaling messages, each SDP or JSON that contains SDP.
   init(_ left: String, _ right: String) {
     let (before, after) = (Self.sections(Self.sdp(left)), Self.sections(Self.sdp(right)))
     for index in 0..<max(before.count, after.count) {
       let old = index < before.count ? before[index] : (name: "", lines: [])
       let new = index < after.count ? after[index] : (name: "", lines: [])
       let name = old.name.isEmpty ? new.name : old.name
-      lines += Self.only(old.lines, new.lines).map { "\(name): - \($0)" }
-      lines += Self.only(new.lines, old.lines).map { "\(name): + \($0)" }
-      if lines.isEmpty, old.lines != new.lines { lines.append("\(name): the order of its lines") }
+      let changes =
+        Self.only(old.lines, new.lines).map { "\(name): - \($0)" }
+        + Self.only(new.lines, old.lines).map { "\(name): + \($0)" }
+      let isReordered = changes.isEmpty && old.lines != new.lines
+      lines += isReordered ? ["\(name): the order of its lines"] : changes
     }
   }
 
@@ -202,7 +203,7 @@ struct DescriptionDiff {
     return sections
   }
 
-  /// Removes values that are new in every session from a line; returns nil if nothing remains.
+  /// Replaces values that are new in every session with the same text in all descriptions.
   private static func normalised(_ line: Substring, _ sources: inout [Substring]) -> String? {
     for (prefix, text) in [
       ("o=", "o=..."), ("a=ice-ufrag:", "a=ice-ufrag:..."), ("a=ice-pwd:", "a=ice-pwd:..."),
@@ -243,7 +244,7 @@ struct DescriptionDiff {
     return "#\(sources.count)"
   }
 
-  /// Returns the lines on one side that the other lacks, counting repeated lines.
+  /// Returns the lines that the other list lacks; an equal line there matches only one line here.
   private static func only(_ lines: [String], _ others: [String]) -> [String] {
     var left = others
     return lines.filter { line in

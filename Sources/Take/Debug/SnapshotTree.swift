@@ -3,7 +3,7 @@ import Wire
 
 /// A snapshot as a tree of named values, for printing, look-up and comparison.
 ///
-/// Reflection creates it, so new fields of a layer appear automatically.
+/// It is created by reflection, so new fields of a layer appear automatically.
 package struct SnapshotTree: Hashable, Sendable, Codable {
   /// The type of a node: a leaf's kind of value, or a container.
   package enum Kind: String, Sendable, Codable {
@@ -75,7 +75,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// The named value that a name-value record in a list stands for; nil for other records.
+  /// The value under its name, if this record has only a `name` and a `value`; nil otherwise.
   private var namedValue: SnapshotTree? {
     guard kind == .record, children.map(\.name) == ["name", "value"],
       children[0].kind == .text
@@ -131,8 +131,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
       + (meant.isEmpty && known.isEmpty ? "; show without a path prints all of it" : "")
   }
 
-  /// Returns up to three paths that a name may stand for: with a similar name at the known path, or
-  /// else with that name anywhere.
+  /// Returns paths that the user may have meant: those with a similar name at the known path, or
+  /// else up to three with this name elsewhere, or with a similar one.
   private func near(_ name: String, below tree: SnapshotTree, at known: String) -> [String] {
     guard tree.kind != .list else { return [] }
     let here = Nearest.words(to: name, among: tree.children.map(\.name))
@@ -150,7 +150,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }
   }
 
-  /// All leaves with their paths.
+  /// The values of all leaves, with their paths from this node.
   package var leaves: [(path: String, value: String)] {
     leaves(recursive: false).map { ($0.path, $0.tree.text) }
   }

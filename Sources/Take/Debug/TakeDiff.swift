@@ -54,7 +54,8 @@ package struct TakeDiff: Sendable {
 
   /// The tolerance for times of state changes, in nanoseconds.
   private static let stateTolerance: Int64 = 100_000_000
-  /// Counts are equal if they differ by less than this share, or by less than this number.
+  /// Two counts are treated as equal if their difference is at most this share of the larger one,
+  /// or below `countLeast`.
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
@@ -86,7 +87,7 @@ package struct TakeDiff: Sendable {
         let there = SecretText.hidden(in: other.configuration)
         add(
           0, peer.number, "setup", "configuration", here,
-          here == there ? "\(there) with other secrets" : there)
+          here == there ? "\(there) with different secrets" : there)
       }
       compareMessages(before, after, peer.number, other.number)
       compareStates(before, after, peer.number, other.number)
@@ -147,7 +148,7 @@ package struct TakeDiff: Sendable {
           at, peer, "signaling", "message \(index + 1)",
           old.map { "\($0.type) \($0.direction)" } ?? "none",
           new.map { "\($0.type) \($0.direction)" } ?? "none")
-        // After the first difference, the messages belong to another conversation.
+        // Messages after the first difference cannot be compared.
         return
       }
       for line in DescriptionDiff(old.text, new.text).lines {
@@ -229,7 +230,7 @@ package struct TakeDiff: Sendable {
       let old = Double(left.value), let new = Double(right.value)
     else { return false }
     let distance = abs(old - new)
-    // For event counters, zero and one always differ, whatever the tolerance.
+    // For event counters, zero and any other count differ, whatever the tolerance.
     if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }
@@ -246,7 +247,7 @@ package struct TakeDiff: Sendable {
     if let difference = common.difference {
       lines.append(
         common.steps == 0
-          ? "other sessions from the first step on"
+          ? "different sessions from the first step on"
           : "the same up to step \(common.steps) at \(seconds(common.atNanoseconds)) s; then "
             + difference)
       if common.steps > 0 {
@@ -258,7 +259,7 @@ package struct TakeDiff: Sendable {
       lines.append("the same in every step")
     }
     guard !differences.isEmpty else {
-      return (lines + ["no difference of meaning"]).joined(separator: "\n")
+      return (lines + ["no difference in meaning"]).joined(separator: "\n")
     }
     let rows = differences.map { difference in
       [

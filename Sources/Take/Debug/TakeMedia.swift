@@ -9,7 +9,7 @@ package import Wire
 
 /// Video frames and audio at a place in a take, decoded from its media.
 package struct TakeMedia {
-  /// Selects media by words such as `peer=1 track=2 seconds=3`.
+  /// The words that select media, such as `peer=1 track=2 seconds=3`.
   package struct Choice: Sendable {
     var peer: Int64?
     var track: Int64?
@@ -28,9 +28,10 @@ package struct TakeMedia {
         case "seconds" where command == .audio && Choice.lengths.contains(Double(value) ?? 0):
           seconds = Double(value) ?? seconds
         case "seconds" where command == .audio:
-          throw .command("seconds= takes a number from 0.02 to 600, not \(value)")
+          throw .command("seconds= needs a number from 0.02 to 600, not \(value)")
         default:
-          throw .command("\"\(word)\" is not understood; it is \(command.usage)")
+          throw .command(
+            "\"\(word)\" is not an argument of this command; its usage is \(command.usage)")
         }
       }
     }
@@ -43,7 +44,6 @@ package struct TakeMedia {
   /// Prepares access to a take; nothing is read yet.
   package init(path: String) { self.path = path }
 
-  /// A received track.
   private struct Track {
     var peer: Int64
     var number: Int64

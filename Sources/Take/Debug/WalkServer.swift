@@ -20,22 +20,22 @@ enum WalkRequest: Codable {
 
 /// The range of steps to continue over.
 struct WalkOrder: Codable {
-  /// The conditions as texts; the reply has the satisfied one's index.
+  /// The conditions as texts; the reply has the index of the satisfied one.
   var conditions: [String] = []
-  /// The maximum number of steps.
+  /// The maximum number of steps; nil for no limit.
   var steps: Int?
-  /// The first step that must not be executed, whatever the conditions.
+  /// The first step that must not be executed, whatever the conditions; nil for no limit.
   var before: Int?
-  /// The latest time at which a step may be executed, whatever the conditions.
+  /// The latest time at which a step may be executed, whatever the conditions; nil for no limit.
   var notAfterNanoseconds: Int64?
-  /// Creates checkpoints beyond this step, `checkpointSteps` apart.
+  /// The step beyond which checkpoints are created, `checkpointSteps` apart; nil if none are.
   var checkpointsBeyond: Int?
   var checkpointSteps = 1
   /// Whether to stop where the stack diverges from the recording.
   var stopsAtDivergence = true
 }
 
-/// The state to return.
+/// The parts of the current state that a request asks for.
 struct LookOrder: Codable {
   /// Whether to return the state of every peer.
   var states = false
@@ -44,14 +44,13 @@ struct LookOrder: Codable {
   var recent = 0
 }
 
-/// A process's place, and the requested state.
+/// The place that a process has reached, and the requested state.
 struct WalkReply: Codable {
   /// The kind of message; only `done` ends a request.
   enum Kind: String, Codable {
     case done, progress, checkpoint
   }
 
-  /// An executed step.
   struct Step: Codable, Hashable {
     var number: Int
     var lines: [String]
@@ -65,20 +64,20 @@ struct WalkReply: Codable {
   }
 
   var kind = Kind.done
-  /// The last executed step and its time.
+  /// The number of the last executed step, and the step's time.
   var step = 0
   var atNanoseconds: Int64 = 0
   var isAtEnd = false
-  /// The satisfied condition's index.
+  /// The index of the condition that ended a `run`; nil if none did.
   var hit: Int?
-  /// The step that was found.
+  /// The step that `findLast` found; nil if there is none.
   var found: Int?
   var recent: [Step] = []
   var states: [State] = []
   var stats: [String] = []
-  /// The divergence, once there is one.
+  /// The first difference from the recording; nil until its step has been executed.
   var divergence: String?
-  /// The error, if the request failed.
+  /// The error if the request failed; nil if it succeeded.
   var error: String?
 }
 
@@ -108,7 +107,7 @@ final class WalkChannel {
     if status != 0 { throw Gone() }
   }
 
-  /// Waits for a message and any passed channel.
+  /// Waits for a message; returns it with the channel that was passed along, if any.
   func receive<Message: Decodable>(_: Message.Type) throws -> (Message, WalkChannel?) {
     var passed: Int32 = -1
     let length = cprocess_receive_length(descriptor, &passed)
@@ -122,7 +121,8 @@ final class WalkChannel {
     return (try JSONDecoder().decode(Message.self, from: data), channel)
   }
 
-  /// Forks: the parent receives the channel to the copy, the copy the channel to serve.
+  /// Forks the process; the parent gets the channel to the copy, and the copy gets the channel to
+  /// serve.
   static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
     TapeWalk.prepareForCopy()
     var end: Int32 = -1
@@ -154,9 +154,9 @@ package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
 final class WalkServer {
   private let walk: TapeWalk
   private var channel: WalkChannel
-  /// The last steps, as texts, since a step would retain its chunk.
+  /// Descriptions of the last steps; the steps themselves would keep their chunks in memory.
   private var recent: [TapeWalk.Step] = []
-  /// Whether each stats condition, by its text, held after each peer's last step.
+  /// Whether each stats condition held after each peer's last step; keyed by the condition's text.
   private var held: [String: [UInt32: Bool]] = [:]
 
   private static let progressInterval = Duration.milliseconds(200)
@@ -209,7 +209,7 @@ final class WalkServer {
     try channel.send(reply, passing: copy)
   }
 
-  /// Forks the process; never returns in the copy, which serves its own channel.
+  /// Forks the process; returns the channel to the copy, but never returns in the copy itself.
   private func fork() throws -> WalkChannel? {
     let (toCopy, inCopy) = try WalkChannel.fork()
     if let inCopy {

@@ -20,7 +20,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The container for recorded frames; nil for formats of decoded media.
+  /// The container for recorded frames; nil for all other formats.
   package var container: FrameExport.Container? {
     switch self {
     case .webm: .webm
@@ -35,8 +35,8 @@ package enum ExportFormat: String, CaseIterable, Sendable {
   package var limits: String {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:
-      "it holds media alone: packets, signaling, states and statistics stay in the take, and when "
-        + "each track began and who spoke is in tracks.json"
+      "it holds only media: packets, signaling, states and statistics stay in the take; when each "
+        + "track began and who spoke is in tracks.json"
     case .rtpdump:
       "it holds RTP and RTCP without SRTP, in milliseconds: addresses, directions, ICE, DTLS, data "
         + "channels, signaling, frames and statistics stay in the take"
@@ -52,14 +52,14 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     case .perfetto:
       "it holds when things happened: contents of packets, frames, messages and descriptions stay "
         + "in the take"
-    case .tracks: "it names the tracks and who spoke when: all else stays in the take"
+    case .tracks: "it lists the tracks and who spoke when: everything else stays in the take"
     case .csv, .jsonl: "it holds the rows of one query"
     }
   }
 }
 
 extension ExportFailure {
-  /// Runs statements over a take, converting their errors.
+  /// Runs SQL statements on a take, and converts their errors.
   static func asking<Value>(
     _ take: String, _ body: () throws(SQLiteError) -> Value
   ) throws(ExportFailure) -> Value {
@@ -73,11 +73,10 @@ extension ExportFailure {
 
 /// A text file that is written piece by piece and appears once it is complete.
 final class TextFile {
-  /// Names the file once it is complete; nil for standard output.
+  /// The file, which gets its name once it is complete; nil for standard output.
   private let whole: WholeFile?
   private let descriptor: FileDescriptor
   private var waiting: [UInt8] = []
-  /// The number of bytes written.
   private(set) var byteCount = 0
 
   /// - Parameter path: the file; `-` is standard output.

@@ -13,7 +13,7 @@ package import Wire
 package struct FollowedReplay {
   /// An item that a replay passes on: a datagram, a decrypted packet, or a part of a TCP stream.
   package enum Sight {
-    /// A datagram as captured on the wire; of a truncated one, only the beginning.
+    /// A datagram as captured on the wire, or its beginning if the capture truncated it.
     case datagram([UInt8], isTruncated: Bool)
     /// Unencrypted RTP, RTCP or SCTP that an endpoint sent or received: in a call between two
     /// endpoints of one take, both have the packet. In observed calls, each packet arrives once, as
@@ -34,7 +34,7 @@ package struct FollowedReplay {
   /// The endpoints' peer numbers, in the order in which a replay creates them.
   package let endpoints: [Int64]
 
-  /// - Parameter only: the endpoint whose packets to pass on, by number; nil for all.
+  /// - Parameter only: the number of the endpoint whose packets are passed on; nil for all.
   package init(take: String, only: Int64?) throws(TapeError) {
     self.take = take
     self.only = only
@@ -51,7 +51,7 @@ package struct FollowedReplay {
     }
   }
 
-  /// Replays the take to its end or to the first difference; once only.
+  /// Replays the take to its end or to the first difference; may be called only once.
   ///
   /// - Parameter until: the replay stops at the first later step.
   package func run(
@@ -84,7 +84,7 @@ package struct FollowedReplay {
 /// Passes on observers' packets.
 private final class FollowedWatch {
   private let follow: FollowedReplay.Follower
-  /// The endpoints of the pairs that observers reported.
+  /// The addresses of both ends of each pair that observers reported.
   private var pairs: [Int: [SocketAddress]] = [:]
 
   init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
@@ -200,7 +200,7 @@ extension MachineKinds {
 /// Replays a take and writes every packet decrypted.
 struct ClearReplay {
   let take: String
-  /// The peer whose packets to write, by number; nil for all.
+  /// The number of the peer whose packets are written; nil for all.
   let only: Int64?
 
   /// Replays the take to its end or to the first difference.
@@ -240,7 +240,7 @@ private final class Notes {
       // The file has their decrypted packets instead; a handshake would make Wireshark decode the
       // following packets as SRTP.
       case .rtp, .rtcp, .dtls: return
-      // The same applies to packets inside a relay's channel.
+      // Such packets are left out inside a relay's channel, too.
       case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
         return
       case .stun

@@ -5,14 +5,15 @@ import Replay
 package import Tape
 import Wire
 
-/// Writes recorded frames into media files as they are: nothing is decoded or replayed, and only
-/// the requested media is read.
+/// Writes recorded frames into media files as they are: nothing is decoded, and only the requested
+/// media is read.
+///
+/// If the take has no frames, a replay assembles them.
 package struct FrameExport {
   /// The file format for a track's frames.
   package enum Container: String, Sendable {
     case webm, ogg, ivf, mp4
 
-    /// The codecs that it supports.
     fileprivate var codecs: [String] {
       switch self {
       case .webm: ["vp8", "vp9", "av1", "opus"]
@@ -28,8 +29,8 @@ package struct FrameExport {
     package var path: String
     package var track: Track
     package var frames = 0
-    /// The beginning of the first frame and the end of the last, in nanoseconds since the take
-    /// began.
+    /// The beginning of the first frame, and the beginning of the last video frame or the end of
+    /// the audio, in nanoseconds since the take began.
     package var from: Int64 = 0
     package var to: Int64 = 0
     /// The duration of audio that was lost or not sent, and is replaced with packets without data,
@@ -37,7 +38,8 @@ package struct FrameExport {
     package var concealed: Int64 = 0
     /// The duration cut from pauses, in nanoseconds.
     package var leftOut: Int64 = 0
-    /// The number of frames left out: those before the first key frame, and duplicates.
+    /// The number of frames left out: those before the first key frame, and duplicate, late or
+    /// invalid ones.
     package var dropped = 0
     /// The sizes that the video had, in order.
     package var sizes: [String] = []
@@ -51,7 +53,7 @@ package struct FrameExport {
     package var isVideo: Bool
     package var isSent: Bool
     package var codec: String
-    /// The SSRC of one of several encodings sent at once; nil if there is only one.
+    /// The SSRC of a sent track, which may have several encodings; nil for received tracks.
     package var ssrc: Int64?
     var channels: Int
     /// Whether another track has the same number, direction and kind.
@@ -133,7 +135,7 @@ package struct FrameExport {
         let substitution = try Substitution(of: take, header, by: .current(for: take))
         guard header.redacted?.isFactsOnly != true else {
           throw TapeError(
-            path: take, place: "", reason: "it keeps no media, and nothing of it is executed again")
+            path: take, place: "", reason: "it has no stored media and cannot be replayed")
         }
         var options = Redrive.Options()
         options.skipsCodecs = substitution.skipsCodecs
@@ -199,8 +201,8 @@ package struct FrameExport {
     return "\(name).\(container.rawValue)"
   }
 
-  /// Passes on a track's frames from where a file must begin: video from the last key frame before
-  /// the window, audio from a tenth of a second before it, which brings decoders into their state.
+  /// Passes on a track's frames, starting where a decoder can start: video at the last key frame
+  /// before the window, audio a tenth of a second before the window.
   private func each(
     of track: Track, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) throws(MediaFileError) -> Void
@@ -253,8 +255,8 @@ package struct FrameExport {
 
   // MARK: Files
 
-  /// Writes a track's file, which gets its name at the end; returns nil if the track has no frames
-  /// for it.
+  /// Writes a track's file, which gets its name when it is complete; returns nil if the track has
+  /// no frames for the file.
   private func write(
     _ track: Track, _ container: Container, to path: String,
     _ connection: borrowing SQLiteConnection, _ mux: Mux
@@ -352,11 +354,11 @@ package struct FrameExport {
     _ written: inout Written, _ container: Container, _ file: MediaFile,
     _ connection: borrowing SQLiteConnection
   ) throws(ExportFailure) {
-    var audio = AudioFile(file, container, window)
+    var audio = FrameAudioFile(file, container, window)
     var state = written
     try each(of: written.track, connection) { frame throws(MediaFileError) in
       if state.frames == 0 { state.from = max(frame.at, window.lowerBound) }
-      // Players skip everything before the window.
+      // Packets before the window are written too, but players skip them, so they do not count.
       if frame.at >= window.lowerBound { state.frames += 1 }
       state.to = frame.at
       try audio.add(
@@ -379,85 +381,11 @@ package struct FrameExport {
     ["vp8": "VP80", "vp9": "VP90", "av1": "AV01"][codec] ?? "H264"
   }
 
-  /// Returns a video frame's size; frames that no decoder saw state it themselves.
+  /// Returns a video frame's size; if no decoder recorded it, reads it from a key frame's bytes.
   private static func size(of frame: Frame, _ codec: String) -> (width: Int, height: Int) {
     if frame.width > 0 { return (frame.width, frame.height) }
     guard frame.isKey else { return (0, 0) }
     return Codec.named(codec)?.look?(frame.bytes.span.bytes).size ?? (0, 0)
-  }
-}
-
-/// Audio on its way into a file: packets before the window wait, because the file's head states how
-/// much of them players skip.
-private struct AudioFile {
-  private let file: MediaFile
-  private let container: FrameExport.Container
-  private let window: ClosedRange<Int64>
-  private var waiting: [OpusTimeline.Piece] = []
-  private var isBegun = false
-  private var webM: WebMFile?
-  private var ogg: OggOpusFile?
-  private var channels = 2
-  private var preSkip: Int64 = 0
-  var timeline = OpusTimeline()
-
-  /// The delay of libopus, and so of every browser, at the start of a stream, in samples.
-  private static let lookahead: Int64 = 312
-
-  init(_ file: MediaFile, _ container: FrameExport.Container, _ window: ClosedRange<Int64>) {
-    self.file = file
-    self.container = container
-    self.window = window
-  }
-
-  /// The duration that players play.
-  var nanoseconds: Int64 { max(0, timeline.end - preSkip) * 1_000_000 / 48 }
-
-  mutating func add(
-    _ packet: [UInt8], time: UInt32, atNanoseconds at: Int64, channels: Int
-  ) throws(MediaFileError) {
-    if timeline.end == 0, !isBegun {
-      let isStereo = (packet.first ?? 0) & 4 != 0
-      self.channels = channels > 0 ? min(channels, 2) : isStereo ? 2 : 1
-    }
-    var pieces: [OpusTimeline.Piece] = []
-    var line = timeline
-    try line.place(packet, time: time, atNanoseconds: at) { piece throws(MediaFileError) in
-      pieces.append(piece)
-      // A pause of hours yields many pieces, which are written a thousand at a time.
-      guard isBegun, pieces.count >= 1_000 else { return }
-      for piece in pieces { try put(piece) }
-      pieces = []
-    }
-    timeline = line
-    if !isBegun, at < window.lowerBound {
-      waiting += pieces
-      return
-    }
-    if !isBegun, let first = pieces.last { try begin(at: first.position) }
-    for piece in pieces { try put(piece) }
-  }
-
-  private mutating func begin(at position: Int64) throws(MediaFileError) {
-    isBegun = true
-    preSkip = position > 0 ? position : Self.lookahead
-    if container == .webm {
-      webM = try WebMFile(file, .opus(channels: channels), preSkip: Int(clamping: preSkip))
-    } else {
-      ogg = try OggOpusFile(file, channels: channels, preSkip: Int(clamping: preSkip))
-    }
-    for piece in waiting { try put(piece) }
-    waiting = []
-  }
-
-  private mutating func put(_ piece: OpusTimeline.Piece) throws(MediaFileError) {
-    try webM?.add(piece.bytes, at: (piece.position + 24) / 48, isKey: true)
-    try ogg?.add(piece.bytes, samples: piece.samples)
-  }
-
-  mutating func finish() throws(MediaFileError) {
-    try webM?.finish(lastFrame: 20)
-    try ogg?.finish()
   }
 }
 
@@ -476,8 +404,10 @@ private struct IVFFile {
     self.size = size
   }
 
-  /// The header; where libvpx writes the number of frames, ffmpeg writes and reads the file's
-  /// duration in ticks; others read neither.
+  /// The header, which states the file's duration in ticks where libvpx writes the number of
+  /// frames.
+  ///
+  /// ffmpeg writes and reads that field in the same way; other programs ignore it.
   private var header: [UInt8] {
     let length = frameCount > 1 ? last + last / Int64(frameCount - 1) : Int64(frameCount)
     return IVFWriter.header(

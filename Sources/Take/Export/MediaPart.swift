@@ -13,7 +13,7 @@ import Wire
 struct MediaPart {
   let take: String
   let peers: [(number: Int64, label: String)]
-  /// The peer whose media to decode, by number; nil for all.
+  /// The number of the peer whose media is decoded; nil for all.
   let only: Int64?
   /// The only kind of media to decode; nil for both.
   var kind: MediaKind?
@@ -23,8 +23,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
-    /// Whether another stack received and decoded it, so that decoding here determines what its
-    /// frames show.
+    /// Whether another stack received and decoded the track, so that its frames must be decoded
+    /// here to know what they show.
     var isReported: Bool
   }
 
@@ -48,13 +48,14 @@ struct MediaPart {
   /// Decodes the take's frames and writes the media.
   ///
   /// - Returns: false if the take has to be replayed instead: everything is requested, the take
-  ///   contains no media, volumes were set, or a frame decodes differently from the recording.
+  ///   contains no media, received tracks were turned down, disabled or limited in number, or a
+  ///   frame decodes differently from the recording.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
     return try ExportFailure.reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(take)
       guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
       do throws(SQLiteError) {
-        // Other stacks' reports cannot be executed again: their frames are all there is.
+        // Other stacks' reports cannot be replayed, so their stored frames are the only source.
         let isReported =
           try connection.integer("SELECT count(*) > 0 AND min(role = 'reported') FROM peer") == 1
         guard only != nil || kind != nil || window != .min ... .max || isReported else {
@@ -106,7 +107,7 @@ struct MediaPart {
     return found
   }
 
-  /// Passes on a track's frames from a row or a time on; stops when the closure returns false.
+  /// Passes on a track's frames, starting at a row or a time; stops when the closure returns false.
   private func each(
     of track: Track, from: String, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) -> Bool
@@ -175,8 +176,8 @@ struct MediaPart {
     }
   }
 
-  /// Decodes what another stack received; frames of a codec without a library are written
-  /// undecoded.
+  /// Decodes what another stack received; video of a codec without a library is written undecoded,
+  /// and such audio is left out.
   ///
   /// - Returns: true, as no part of such a take has to be replayed.
   private func writeReported(
@@ -273,7 +274,7 @@ struct MediaPart {
 struct MediaReplay {
   let take: String
   let peers: [(number: Int64, label: String)]
-  /// The peer whose media to pass on, by number; nil for all.
+  /// The number of the peer whose media is passed on; nil for all.
   let only: Int64?
   let tracks: TrackFiles
 

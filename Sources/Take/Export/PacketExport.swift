@@ -5,7 +5,8 @@ import Wire
 
 /// Writes received packets, without SRTP, into files for rtptools and Janus.
 ///
-/// A replay decrypts them, up to the end of the requested window; it runs no codecs.
+/// A replay decrypts them, up to the end of the requested window; it runs no codecs if the take has
+/// media.
 package struct PacketExport {
   /// A packet file that an export wrote.
   package struct Written: Sendable {
@@ -14,7 +15,7 @@ package struct PacketExport {
     /// The arrival of the first and the last packet, in nanoseconds since the take began.
     package var from: Int64
     package var to: Int64
-    /// The track; nil if the file has all of them.
+    /// The stream in the file; nil if the file has all streams.
     package var stream: Stream?
   }
 
@@ -154,8 +155,7 @@ package struct PacketExport {
       last = max(last, at)
       writer.uint16(UInt16(clamping: bytes.count + 8))
       writer.uint16(isRTCP ? 0 : UInt16(clamping: bytes.count))
-      // Relative to the start as the head states it, in full microseconds, so no offset is
-      // negative.
+      // The milliseconds since the first packet, whose time the header states.
       writer.uint32(UInt32(clamping: (at - first) / 1_000_000))
       writer.append(bytes)
       do throws(ExportFailure) {
@@ -218,8 +218,8 @@ package struct PacketExport {
     return all
   }
 
-  /// Returns a recording's description of its stream, except times: format and header extensions
-  /// come from the newest description of its section.
+  /// Returns the header of a stream's recording, without times; format and header extensions come
+  /// from the stream's section in the peer's newest description.
   private func head(
     of stream: Stream, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [(String, JSONText?)] {

@@ -6,11 +6,9 @@ package import Wire
 struct PacketFile {
   private let file: CaptureFile
   private let startUnixNanoseconds: Int64
-  /// The part of the take to write.
+  /// The part of the take to write, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// The next byte's sequence number in each direction of a TCP connection.
-  private var sequences: [FiveTuple: UInt32] = [:]
-  /// The number of packets in the file.
+  private var connections = TCPSegments()
   private(set) var count = 0
 
   /// Creates the file; instants count from the given Unix time.
@@ -41,20 +39,9 @@ struct PacketFile {
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8], lost: Int,
     isEnd: Bool, atNanoseconds at: Int64
   ) {
-    let tuple = FiveTuple(.tcp, from: source, to: destination)
-    var sequence = sequences[tuple] ?? 1
-    sequence &+= UInt32(truncatingIfNeeded: lost)
-    var rest = payload[...]
-    repeat {
-      let part = rest.prefix(IPPacket.segmentMaximum)
-      rest = rest.dropFirst(part.count)
-      append(
-        IPPacket.segment(
-          from: source, to: destination, payload: part, sequence: sequence,
-          isEnd: isEnd && rest.isEmpty, identification: identification), at)
-      sequence &+= UInt32(truncatingIfNeeded: part.count)
-    } while !rest.isEmpty
-    sequences[tuple] = isEnd ? nil : sequence
+    for part in connections.cut(payload, from: source, to: destination, lost: lost, isEnd: isEnd) {
+      append(part.packet(identification: identification), at)
+    }
   }
 
   /// Appends an SCTP packet without DTLS and UDP around it.
@@ -87,7 +74,7 @@ struct PacketFile {
 /// behind.
 final class CaptureFile {
   private let path: String
-  /// Names the file once it is complete; nil for standard output.
+  /// The file, which gets its name once it is complete; nil for standard output.
   private let whole: WholeFile?
   private var descriptor: Int32 = -1
   private var writer = ByteWriter()
@@ -154,7 +141,7 @@ final class CaptureFile {
     }
   }
 
-  /// Flushes the buffer.
+  /// Writes the buffered bytes; throws the error of an earlier write, if there was one.
   func flush() throws(ExportFailure) {
     if let failure { throw failure }
     guard writer.count > 0 else { return }
@@ -175,6 +162,61 @@ final class CaptureFile {
   }
 }
 
+// MARK: - TCPSegments
+
+/// Cuts what was sent over TCP connections into segments with consecutive sequence numbers.
+///
+/// The handshake of a connection is not part of a take: each direction begins at sequence number 1.
+package struct TCPSegments {
+  /// The next byte's sequence number in each direction.
+  private var next: [FiveTuple: UInt32] = [:]
+
+  package init() {}
+
+  /// Returns the segments for a part of a stream: a single empty segment if the part has no bytes.
+  ///
+  /// - Parameters:
+  ///   - lost: the number of bytes that are missing before this part.
+  ///   - isEnd: the last segment ends this direction; a new connection between the same addresses
+  ///     begins at 1 again.
+  package mutating func cut(
+    _ payload: [UInt8], from source: SocketAddress, to destination: SocketAddress, lost: Int,
+    isEnd: Bool
+  ) -> [Segment] {
+    let tuple = FiveTuple(.tcp, from: source, to: destination)
+    var sequence = (next[tuple] ?? 1) &+ UInt32(truncatingIfNeeded: lost)
+    var rest = payload[...]
+    var segments: [Segment] = []
+    repeat {
+      let part = rest.prefix(IPPacket.segmentMaximum)
+      rest = rest.dropFirst(part.count)
+      segments.append(
+        Segment(
+          source: source, destination: destination, payload: part, sequence: sequence,
+          isEnd: isEnd && rest.isEmpty))
+      sequence &+= UInt32(truncatingIfNeeded: part.count)
+    } while !rest.isEmpty
+    next[tuple] = isEnd ? nil : sequence
+    return segments
+  }
+
+  /// A part of one direction of a connection.
+  package struct Segment {
+    fileprivate var source: SocketAddress
+    fileprivate var destination: SocketAddress
+    fileprivate var payload: ArraySlice<UInt8>
+    fileprivate var sequence: UInt32
+    fileprivate var isEnd: Bool
+
+    /// Returns the segment as an IP packet.
+    package func packet(identification: UInt16) -> [UInt8] {
+      IPPacket.segment(
+        from: source, to: destination, payload: payload, sequence: sequence, isEnd: isEnd,
+        identification: identification)
+    }
+  }
+}
+
 // MARK: - IPPacket
 
 /// Assembles a packet with the headers that it had on the wire, as far as the take contains them.
@@ -183,7 +225,7 @@ package enum IPPacket {
   package static let payloadMaximum = 65_507
 
   /// The largest part of a TCP stream that is written as one segment.
-  package static let segmentMaximum = 65_000
+  fileprivate static let segmentMaximum = 65_000
 
   private static let udp: UInt8 = 17
   private static let tcp: UInt8 = 6
@@ -215,7 +257,7 @@ package enum IPPacket {
   /// Returns a TCP segment's bytes (RFC 9293 section 3.1) without an acknowledgement.
   ///
   /// The addresses must be of the same family and the payload no longer than `segmentMaximum`.
-  package static func segment(
+  fileprivate static func segment(
     from source: SocketAddress, to destination: SocketAddress, payload: ArraySlice<UInt8>,
     sequence: UInt32, isEnd: Bool, identification: UInt16
   ) -> [UInt8] {

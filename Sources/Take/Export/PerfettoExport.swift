@@ -66,14 +66,14 @@ private struct TraceStory {
   private var file: TraceFile
   private let peer: Int64?
   private let window: ClosedRange<Int64>
-  /// Each step's time, from step 1 on.
+  /// The times of the steps, beginning with step 1.
   private let times: [Int64]
   private var labels: [Int64: String] = [:]
-  /// The sent row of each received packet, if the take has both: they are one flow.
+  /// The row of the sent packet for each received one, if the take has both: the two form one flow.
   private var sentRows: [Int64: Int64] = [:]
-  /// Each frame's packets, and when the first of them arrived.
+  /// Each frame's packets as flows, and the time at which the first packet arrived.
   private var carried: [Int64: (flows: [UInt64], first: Int64)] = [:]
-  /// The flows written so far, for counting them.
+  /// The flows written so far, to count each of them once.
   private var flows: Set<UInt64> = []
 
   init(_ file: TraceFile, peer: Int64?, window: ClosedRange<Int64>, times: [Int64]) {
@@ -129,7 +129,7 @@ private struct TraceStory {
       """)
     var shown: [String: (peer: Int64, frame: Shown)] = [:]
     var lanes: [String: [Int64]] = [:]
-    // Whatever was captured in a step was encoded in it.
+    // A frame captured in a step was encoded in the same step.
     var captured: [String: [UInt64]] = [:]
     while try rows.step() {
       let (row, at, number, track, kind) = rows.values(

@@ -95,7 +95,7 @@ package struct ReportExport {
   }
 }
 
-/// A peer that reports, or the page, which has the number 0.
+/// A peer whose calls and events are exported, or the page, which has the number 0.
 struct Reporter {
   var number: Int64
   var name: String
@@ -118,11 +118,10 @@ struct ReportEvent {
   /// A name such as `createOffer` or `iceconnectionstatechange`.
   var name: String
   var value: JSONValue
-  /// The number that a call and its result share.
+  /// The number that a call and its result share; nil for events.
   var call: Int64?
 }
 
-/// A getStats report.
 struct StatsReport {
   struct Object {
     var id: String
@@ -176,8 +175,8 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns a secret's replacement: lists and objects are emptied, and empty texts stay, since
-  /// they were no secret.
+  /// Returns a secret's replacement: lists and objects are emptied, and empty texts stay, because
+  /// they hide nothing.
   private static func hidden(_ value: JSONValue) -> JSONValue {
     switch value {
     case .text(let text): text.isEmpty ? value : .text("removed")

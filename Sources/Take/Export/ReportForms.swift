@@ -1,8 +1,8 @@
 import Tape
 import Wire
 
-/// Writes a chrome://webrtc-internals dump as Chrome has since 2025: a series for each object's
-/// members, and a log of calls and events.
+/// Writes a chrome://webrtc-internals dump in the form that Chrome has used since 2025: a series
+/// for each object's members, and a log of calls and events.
 ///
 /// The series stay in memory until the end, because the format groups them by connection.
 struct InternalsWriter: ReportWriting {

@@ -25,7 +25,8 @@ struct ReportReader {
     return withSecrets ? value : ReportSecrets.removed(from: value)
   }
 
-  /// Returns the connections, and the page with the number 0 if something is about it.
+  /// Returns the connections, followed by the page with the number 0 if another stack reported any
+  /// of them.
   func reporters(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Reporter] {
     let rows = try connection.prepare(
       "SELECT peer, label, role, at_ns, configuration FROM peer WHERE peer > 0 ORDER BY row")
@@ -50,7 +51,7 @@ struct ReportReader {
 
   // MARK: Calls and events
 
-  /// Returns all calls and events, in order.
+  /// Returns all calls and events, in order of time.
   func events(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter]
   ) throws(SQLiteError) -> [ReportEvent] {
@@ -83,7 +84,7 @@ struct ReportReader {
         ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call
       WHERE name NOT IN ('getStats', 'RTCPeerConnection') ORDER BY call_request.row
       """)
-    // The description that a call without arguments has set is read after the call.
+    // A call without arguments sets a description that can be read only after the call.
     var implicit: [Int64: Int] = [:]
     while try rows.step() {
       let (row, number, at, call) = rows.values(
@@ -91,7 +92,7 @@ struct ReportReader {
       let (name, arguments, reply, error) = rows.values(
         from: 4, String.self, String.self, String?.self, String?.self)
       let (replyRow, replyAt) = rows.values(from: 8, Int64?.self, Int64?.self)
-      // Closing the entire file is not a connection's call: each format ends in its own way.
+      // A `close` that ends the entire file is left out, because each format has its own ending.
       guard let reporter = reporter(number, reporters), reporter.role != "observed",
         number > 0 || call > 0 && name != "close"
       else { continue }
@@ -121,7 +122,7 @@ struct ReportReader {
     }
   }
 
-  /// The endpoint calls that belong to the W3C API, and those of them that have results.
+  /// The endpoint calls of the W3C API that have results; `calls` adds those without results.
   private static let answered: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate",
@@ -192,7 +193,7 @@ struct ReportReader {
   }
 
   /// Adds events for newly negotiated transceivers, received tracks, and data channels that the
-  /// remote side opened.
+  /// remote side opened; in observed calls, also the data channels that the own side created.
   private func addTracks(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]

@@ -30,7 +30,8 @@ package struct TakeExport: Sendable {
   package struct Replayed<Written: Sendable>: Sendable {
     /// The written files or packets.
     package var written: Written
-    /// The replay's report, nil without a replay; a difference ended the export early.
+    /// The replay's report, or nil without a replay; if it has a difference, the export ended
+    /// there.
     package var report: ReplayReport?
   }
 
@@ -48,7 +49,7 @@ package struct TakeExport: Sendable {
   ///
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
-  ///   - progress: receives a text now and then.
+  ///   - progress: receives the current activity from time to time.
   ///
   /// If there are no packets, no file is created.
   package func packets(
@@ -96,17 +97,15 @@ package struct TakeExport: Sendable {
   ///
   /// - Parameters:
   ///   - folder: the output folder; created if it does not exist, and only if there is media.
-  ///   - gaps: how long a file may go without new media.
+  ///   - gaps: how long a file may continue without new media.
   package func media(
     into folder: String, only kind: MediaKind? = nil, framesPerSecond: Int,
     gaps: GapBudget = TakeExport.usualGaps, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Replayed<[TrackFiles.Written]> {
     let peers = try history().peers
-    let isNew: Bool
-    switch WholeFile.makeFolder(folder) {
-    case .success(let made): isNew = made
-    case .failure: throw .folder(path: folder)
-    }
+    if case .failure = WholeFile.makeFolder(folder) { throw .folder(path: folder) }
+    // Without received media, and after a failure, no folder is left behind.
+    defer { UnfinishedFiles.removeIfEmpty(folder: folder) }
     func files() -> TrackFiles {
       TrackFiles(
         folder: folder, present: present, only: kind, framesPerSecond: framesPerSecond,
@@ -121,16 +120,14 @@ package struct TakeExport: Sendable {
       let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
       report = try replay.run(progress: progress)
     }
-    let written = try tracks.finish()
-    // Without received media, no folder is left behind.
-    if isNew { written.isEmpty ? UnfinishedFiles.remove(folder) : UnfinishedFiles.forget(folder) }
-    return Replayed(written: written, report: report)
+    return Replayed(written: try tracks.finish(), report: report)
   }
 
-  /// The maximum time in a media file without new media, in seconds.
+  /// The maximum time in a media file without new media, in seconds, besides the first second of
+  /// each pause.
   package static let usualGapSeconds = 10
 
-  /// The default limit as a budget.
+  /// `usualGapSeconds` as a budget.
   package static var usualGaps: GapBudget {
     GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
   }
@@ -144,11 +141,11 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   case take(TapeError)
   /// A file cannot be written.
   case file(WholeFile.Failure)
-  /// A track's file cannot be written, in the words of the format's writer.
+  /// A track's file cannot be written; the reason comes from the format's writer.
   case media(String)
   /// The media folder cannot be created.
   case folder(path: String)
-  /// There is nothing to write, for this reason.
+  /// There is nothing to write, for the stated reason.
   case nothing(take: String, reason: String)
   /// The take has no peer with that number; `known` lists the ones it has.
   case noSuchPeer(take: String, number: Int64, known: String)

@@ -69,7 +69,7 @@ struct TraceFile {
 
   // MARK: Events
 
-  /// Writes an event that lasts; `flows` continue after it, those in `ending` end with it.
+  /// Writes an event with a duration; `flows` continue after it, and those in `ending` end with it.
   mutating func slice(
     _ track: UInt64, _ name: String, _ from: Int64, _ to: Int64, flows: [UInt64] = [],
     ending: [UInt64] = [], _ facts: [(String, TraceValue)]
@@ -127,7 +127,7 @@ struct TraceFile {
     }
   }
 
-  /// Returns a name's number, which `new` defines at the first use.
+  /// Returns a name's number, and defines the number in `new` when the name is first used.
   private static func number(
     of name: String, in known: inout [String: UInt64], _ field: UInt64, _ new: inout Message
   ) -> UInt64 {
@@ -174,7 +174,6 @@ struct TraceFile {
 
   // MARK: Protocol Buffers
 
-  /// A message's bytes.
   private struct Message {
     private(set) var bytes: [UInt8] = []
 

@@ -6,7 +6,7 @@ import Tape
 package import Wire
 
 extension EncodedVideoChunk {
-  /// The file format.
+  /// The codec's container; a plain byte stream if it has none.
   fileprivate var container: FrameContainer {
     Codec.named(codec)?.container ?? .byteStream(ending: codec)
   }
@@ -17,9 +17,9 @@ package final class TrackFiles {
   /// A finished media file, and the part of its track that it contains.
   package struct Written: Hashable, Sendable {
     package var path: String
-    /// The kind of media: the file contains audio blocks or video frames.
+    /// Whether the file contains audio blocks or video frames.
     package var kind: MediaKind
-    /// The number of audio blocks or video frames in it.
+    /// The number of audio blocks or video frames in the file.
     package var frames: Int
     /// The time at which the first block or frame was played or shown.
     package var begin: Instant
@@ -47,14 +47,14 @@ package final class TrackFiles {
   /// The only kind of media to write; nil for both.
   private let only: MediaKind?
   private let framesPerSecond: Int
-  /// The part of the take to export.
+  /// The part of the take to export, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// The limit of pauses per file.
+  /// The budget of each file for pauses without new media.
   private let gaps: GapBudget
   private var tracks: [Track] = []
   private var failure: ExportFailure?
 
-  /// The number of received frames.
+  /// The number of frames and blocks passed to the files' writers.
   private(set) var count = 0
 
   init(
@@ -127,7 +127,7 @@ package final class TrackFiles {
     return tracks.count - 1
   }
 
-  /// Completes all files and describes them.
+  /// Completes all files and returns their descriptions.
   func finish() throws(ExportFailure) -> [Written] {
     if let failure { throw failure }
     var written: [Written] = []

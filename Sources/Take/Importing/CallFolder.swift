@@ -6,7 +6,7 @@ import Wire
 /// Creates one take per call in a capture.
 ///
 /// The capture is read several times: once to find the calls, then once for each batch of takes
-/// that may be open together. Memory does not grow with the number of calls.
+/// that may be open together. Other takes use no memory meanwhile.
 package struct CallFolder {
   private struct Open {
     var call: Int
@@ -36,10 +36,11 @@ package struct CallFolder {
     self.reports = reports
   }
 
-  /// Each open take needs a file, its journal and a thread.
+  /// The maximum number of takes that are open simultaneously; each needs a file, its journal and a
+  /// thread.
   private static let openMaximum = 64
 
-  /// Writes the takes.
+  /// Writes the takes, reading the capture once for every `openMaximum` of them.
   package func write() throws -> CallsReport {
     let survey = CallSurvey(
       descriptions: settings.descriptions, pathsMaximum: settings.pathsMaximum)
@@ -48,12 +49,12 @@ package struct CallFolder {
     guard !survey.calls.isEmpty else {
       throw TapeError(
         path: PrintableText.line(capture), place: "",
-        reason: "no call is in it\(counters.placesForCalls)")
+        reason: "it contains no call\(counters.placesForCalls)")
     }
-    if case .failure(let code) = NewFile.makeFolder(folder) {
+    if case .failure(let code) = WholeFile.makeFolder(folder) {
       throw TapeError(
         path: folder, place: "",
-        reason: "the folder cannot be made: \(code); choose another one", kind: .failed)
+        reason: "the folder cannot be created: \(code); choose another one", kind: .failed)
     }
     var report = CallsReport()
     for first in stride(from: 0, to: survey.calls.count, by: Self.openMaximum) {
@@ -64,7 +65,8 @@ package struct CallFolder {
     return report
   }
 
-  /// Reports key logs and keys that belong to none of the calls; each may belong to only one.
+  /// Reports key logs that fit none of the calls, and keeps only the notes that all takes have in
+  /// common: normally a key fits one call only.
   private func reportUnusedKeys(_ survey: CallSurvey, _ report: inout CallsReport) {
     let logs = settings.keyLogs + survey.notes.keyLogs
     if !logs.isEmpty,
@@ -118,6 +120,7 @@ package struct CallFolder {
     settings.descriptions = (settings.descriptions + survey.notes.descriptions)
       .filter { found.descriptions.contains($0) }
     settings.signaling = found.signaling
+    settings.notSeen = survey.notes.notSeen
     settings.payloadTypes = settings.payloadTypes ?? survey.notes.genesis?.payloadTypes
     settings.isClear = settings.isClear || survey.notes.genesis?.isClear == true
     return Open(
@@ -152,14 +155,14 @@ final class CallSurvey {
   /// A call, and the parts of the capture that concern only it.
   struct Call {
     var addresses: [SocketAddress]
-    /// The client randoms that identify its DTLS associations in key logs.
+    /// The client randoms that identify the call's DTLS associations in key logs.
     var associations: Set<String> = []
     var descriptions: Set<String> = []
     var signaling: [String] = []
   }
 
   private(set) var calls: [Call] = []
-  /// Secrets and notes at the start of the capture, and secrets further on.
+  /// Secrets and notes from all parts of the capture.
   private(set) var notes = CaptureNotes()
   private var observer: Observer
   private var gate: CallGate
@@ -197,8 +200,16 @@ final class CallSurvey {
     case .stream(let piece):
       pass(to: piece.unixNanoseconds)
       look(piece, [UInt8](reader.bytes(piece.payload)))
-    default: notes.read(event, of: reader)
+    default: read(event, of: reader)
     }
+  }
+
+  /// Reads an event without a packet, and gives the observer the descriptions in it.
+  private func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
+    let (descriptions, signaling) = (notes.descriptions.count, notes.signaling.count)
+    notes.read(event, of: reader)
+    for text in notes.descriptions.dropFirst(descriptions) { step(.description(text), nil) }
+    for text in notes.signaling.dropFirst(signaling) { step(.description(text, .wire), nil) }
   }
 
   private func pass(to unixNanoseconds: Int64) {
@@ -252,7 +263,7 @@ final class CallSurvey {
 
   // MARK: Results
 
-  /// Ends the survey.
+  /// Ends the survey and assigns transports, associations and descriptions to calls.
   func finish() {
     step(.end, nil)
     calls = observer.calls.map { Call(addresses: $0.addresses) }
@@ -275,8 +286,8 @@ final class CallSurvey {
     }
   }
 
-  /// Returns the calls that a packet belongs to; for one that belongs to none, such as a packet to
-  /// a STUN server, returns the calls with its addresses.
+  /// Returns the calls that a packet belongs to, or, if it belongs to none (such as a packet to a
+  /// STUN server), the calls that use one of its addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {
@@ -285,7 +296,7 @@ final class CallSurvey {
     return Set(found.compactMap { place($0) })
   }
 
-  /// Returns the key log lines that are about a call.
+  /// Returns the key log lines for a call's DTLS associations.
   func keyLogs(_ logs: [String], for call: Int) -> [String] {
     let names = calls[call].associations
     return logs.compactMap { log in

@@ -6,18 +6,18 @@ package import Observer
 package import Tape
 import Wire
 
-/// Reads a capture's bytes as they arrive, compressed or not, down to events.
+/// Reads a capture's bytes as they arrive, compressed or not, and passes on the events in them.
 package final class CaptureFeed {
   private let name: String
   private let notice: (String) -> Void
   private(set) var reader = CaptureReader()
-  /// The first bytes, until they show whether they are compressed.
+  /// The first bytes, kept until they reveal whether the capture is compressed; nil after that.
   private var head: [UInt8]? = []
   private var decompression: Decompression?
   private var cutBytes: UInt64 = 0
   private var hasIncompleteCompression = false
 
-  /// The frame counters so far; once the end has been read, damage there is included.
+  /// The frame counters so far; after the end, they include damage found there.
   package var counters: CaptureCounters {
     var counters = reader.counters
     counters.cutBytes = cutBytes
@@ -36,7 +36,8 @@ package final class CaptureFeed {
   /// Reads a complete capture piece by piece; `-` is standard input.
   /// - Parameters:
   ///   - what: the progress line's text.
-  ///   - isAgain: whether it was read before, so that its damage has already been reported.
+  ///   - isAgain: whether the capture was read before, so that its damage has already been
+  ///     reported.
   package static func read(
     _ path: String, _ what: String, isAgain: Bool = false, _ reports: ImportReports,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -83,11 +84,12 @@ package final class CaptureFeed {
     }
   }
 
-  /// Ends the capture; reports bytes missing at its end.
+  /// Ends the capture; reports damage, and bytes missing at its end.
   ///
   /// - Parameters:
-  ///   - isWhole: whether its end was reached; false if reading was stopped.
-  ///   - isAgain: whether it was read before, so that its damage has already been reported.
+  ///   - isWhole: whether the capture's end was reached; false if reading was stopped.
+  ///   - isAgain: whether the capture was read before, so that its damage has already been
+  ///     reported.
   package func finish(
     isWhole: Bool = true, isAgain: Bool = false,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -100,19 +102,19 @@ package final class CaptureFeed {
     if let damage = reader.damage, !isAgain {
       let counters = reader.counters
       notice(
-        "\(name): \(damage); \(counters.damagedBytes) bytes are left out, what stands around them "
+        "\(name): \(damage); \(counters.damagedBytes) bytes are left out, and what is around them "
           + "is used")
     }
     if let decompression, !decompression.isComplete {
       hasIncompleteCompression = true
       guard !isAgain else { return }
-      notice("\(name): the compressed data end early; the part before the end is used")
+      notice("\(name): the compressed data are cut off; the part before that is used")
     } else if reader.isRecognised, reader.waitingCount > 0 {
       cutBytes = UInt64(reader.waitingCount)
       guard !isAgain else { return }
       notice(
         "\(name): the capture ends in the middle of a record; its last \(cutBytes) bytes are left "
-          + "out, the part before it is used")
+          + "out, and the part before them is used")
     }
   }
 
@@ -136,7 +138,8 @@ package final class CaptureFeed {
 
 /// A source of a capture's bytes, such as a file, a pipe or a live interface.
 package protocol CaptureSource: AnyObject {
-  /// Waits a while for bytes and appends those that are available.
+  /// Waits up to `milliseconds` for bytes, and puts those that are available into `bytes`, which
+  /// must be empty.
   /// - Returns: whether more may arrive.
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(TapeError)
     -> Bool
@@ -198,7 +201,7 @@ package final class DescriptorSource: CaptureSource {
 
 /// Decompresses a capture piece by piece, so that memory does not grow with its size.
 final class Decompression {
-  /// The supported formats.
+  /// The compression formats, recognized by the first bytes.
   enum Format {
     /// RFC 1952.
     case gzip
@@ -208,7 +211,7 @@ final class Decompression {
     /// The number of bytes that identify the format.
     static let headLength = 4
 
-    /// Detects the format that the bytes begin with; fails if it is none of these.
+    /// Detects the format that the bytes begin with; fails for any other format.
     init?(_ bytes: [UInt8]) {
       if bytes.starts(with: [0x1f, 0x8b, 8]) {
         self = .gzip
@@ -225,9 +228,9 @@ final class Decompression {
     var reason: String
   }
 
-  /// The length of a decompressed piece.
+  /// The length of a decompressed piece, in bytes.
   private static let pieceLength = 1 << 20
-  /// The logarithm of the largest window that is accepted: 128 MB, the default limit of zstd.
+  /// The base-2 logarithm of the largest accepted window: 128 MB, the default limit of zstd.
   private static let windowLogarithm: Int32 = 27
 
   private enum Engine {
@@ -237,9 +240,9 @@ final class Decompression {
   }
 
   private let engine: Engine
-  /// Whether every compressed file that began is complete.
+  /// Whether the last compressed file that began is complete.
   private(set) var isComplete = true
-  /// Whether a complete file was followed by other bytes, which gzip ignores.
+  /// Whether the last complete file was followed by other bytes, which gzip ignores.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {
@@ -270,7 +273,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses further bytes, passing on each piece before continuing.
+  /// Decompresses further bytes, and passes on each piece before it continues.
   func expand(_ bytes: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     var taken = 0
     while !isOver {
@@ -290,7 +293,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses until the bytes are used up or the output is full.
+  /// Decompresses until the bytes are used up, the output is full or a compressed file ends.
   private func advance(
     _ bytes: [UInt8], from start: Int, into room: UnsafeMutableBufferPointer<UInt8>,
     _ count: inout Int

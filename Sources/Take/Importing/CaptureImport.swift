@@ -17,12 +17,11 @@ package final class CaptureImport {
   private var now = Instant.zero
   private let began: Int64
   package private(set) var summary: CaptureSummary
-  /// The number of steps so far.
   private(set) var steps = 0
-  /// The obstacles reported at the end.
+  /// Obstacles to observing, reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
-  /// Starts with the observer's genesis.
+  /// Records the observer's genesis as the first step.
   ///
   /// - Parameter began: the Unix time of the take's zero instant, in nanoseconds.
   init(_ writer: TapeWriter, _ genesis: ObserverGenesis, began: Int64, take: String) {
@@ -37,10 +36,10 @@ package final class CaptureImport {
   /// The error after which nothing more can be written to the take; nil if there was none.
   package var error: TapeError? { writer.error }
 
-  /// Applies a call to the observer, rather than a packet.
+  /// Passes a call, such as added keys, to the observer and records it as a step.
   package func apply(_ call: ObserverCall) { step(.call(call)) }
 
-  /// Applies the key log lines that are about calls in this capture; others wait for their calls.
+  /// Applies the key log lines for calls in this capture; others wait for their calls.
   package func receive(keyLog lines: String) {
     if let lines = keyLogs.receive(lines) { step(.call(.keyLog(lines))) }
   }
@@ -230,20 +229,20 @@ package final class CaptureImport {
 
 // MARK: - CaptureNotes
 
-/// The part of a capture before its packets: secrets, and notes that a Retake export wrote.
+/// The parts of a capture that are not packets: secrets, and notes that a Retake export wrote.
 struct CaptureNotes {
   private(set) var keyLogs: [String] = []
   private(set) var srtpKeys: [String] = []
   private(set) var descriptions: [String] = []
   /// Descriptions found in signaling.
   private(set) var signaling: [String] = []
-  /// The parts that the exported take's observer was configured not to see.
+  /// The parts of calls that the exported take's observer was configured not to see.
   private(set) var notSeen: [ObserverCall] = []
-  /// The genesis of the exported take's observer.
+  /// The genesis of the exported take's observer; nil if the capture states none.
   private(set) var genesis: ObserverGenesis?
 
-  /// Returns the beginning of the exported take, which was before the first packet if earlier ones
-  /// were left out.
+  /// Returns the Unix time at which the exported take began, which is before the first packet if
+  /// the export left out earlier packets; nil if that is unknown or implausible.
   func start(before first: Int64) -> Int64? {
     let start = genesis?.startUnixNanoseconds ?? 0
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
@@ -251,12 +250,13 @@ struct CaptureNotes {
 
   /// The maximum time between the take's beginning and the first packet: a day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
-  /// The maximum number of bytes per kind: a capture may begin with any amount of anything.
+  /// The maximum number of bytes, and of texts of each kind, because a capture may begin with any
+  /// number of them.
   private static let bytesMaximum = 64 << 20
   private static let textsMaximum = 4096
   private var bytes = 0
 
-  /// Returns whether there is room for another text.
+  /// Counts a text towards the maximum size; returns false if there is no room for it.
   private mutating func hasRoom(for text: String, _ count: Int) -> Bool {
     guard count < CaptureNotes.textsMaximum, bytes + text.utf8.count <= CaptureNotes.bytesMaximum
     else { return false }
@@ -264,7 +264,7 @@ struct CaptureNotes {
     return true
   }
 
-  /// Reads an event that is not a packet.
+  /// Reads secrets, comments and other events that are not packets.
   mutating func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .secrets(.tlsKeyLog, let place):
@@ -299,16 +299,18 @@ extension CaptureCounters {
   package func nothingFound(in name: String) -> TapeError {
     let name = PrintableText.line(name)
     guard frames > 0 else {
-      return TapeError(path: name, place: "", reason: "no packet is in it")
+      return TapeError(path: name, place: "", reason: "it contains no packet")
     }
     let contents = [
       unread.words(),
-      Self.words(malformed, "whose headers are damaged or cut off"),
-      Self.words(fragmentsDropped +| waitingFragments, "that are fragments of incomplete ones"),
+      Self.words(malformed, "with damaged or truncated headers"),
+      Self.words(
+        fragmentsDropped +| waitingFragments,
+        "that are fragments of incomplete datagrams"),
     ].filter { !$0.isEmpty }
     let only = contents.isEmpty ? "" : ", only " + contents.joined(separator: ", ")
     return TapeError(
-      path: name, place: "", reason: "it holds no data of UDP or TCP that can be read\(only)")
+      path: name, place: "", reason: "it contains no readable UDP or TCP data\(only)")
   }
 
   /// The number of fragments whose datagram was neither complete nor given up at the end; 0 if any
@@ -317,7 +319,7 @@ extension CaptureCounters {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }
 
-  /// The places where a capture without calls may hide one; empty if there are none.
+  /// A phrase on where a capture without calls may hide a call; empty if there is no such place.
   var placesForCalls: String {
     unread.hidingMedia > 0 ? "; not opened: \(unread.words(hidingMedia: true))" : ""
   }

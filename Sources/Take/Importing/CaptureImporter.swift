@@ -69,7 +69,7 @@ public struct CaptureImporter {
     } catch let error as TapeError {
       throw error
     } catch {
-      // File names may contain anything.
+      // File names may contain control characters.
       throw TapeError(
         path: "", place: "", reason: PrintableText.line(String(describing: error)), kind: .failed)
     }
@@ -80,18 +80,18 @@ public struct CaptureImporter {
 
 /// Facts about calls that a capture does not reveal, and options for their takes.
 public struct ImportSettings: Sendable {
-  /// The take's label.
+  /// The take's label, which is shown as its title; empty for none.
   public var label = ""
   /// Facts about the take by key, such as its site or build.
   public var tags: [String: String] = [:]
   /// Whether the takes contain encoded frames, decrypted.
   public var keepsMedia = true
-  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil to use those stated at the start of
-  /// the capture.
+  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil to use the codecs stated at the start
+  /// of the capture.
   public var payloadTypes: String?
-  /// Whether media without keys is unencrypted, even if it does not look like it.
+  /// Whether media without keys is treated as unencrypted, even if it looks encrypted.
   public var isClear = false
-  /// Whether the media that ends receive is decoded, for levels and digests.
+  /// Whether received media is decoded, for its levels and digests.
   public var decodes = false
   /// The texts of key logs in NSS format.
   public var keyLogs: [String] = []
@@ -99,7 +99,7 @@ public struct ImportSettings: Sendable {
   public var srtpKeys: [String] = []
   /// The ends' session descriptions.
   public var descriptions: [String] = []
-  /// The maximum number of paths to tell apart.
+  /// The maximum number of network paths that the observer tells apart.
   public var pathsMaximum = ObserverSettings.usualPathsMaximum
   /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
@@ -107,10 +107,12 @@ public struct ImportSettings: Sendable {
   package var keepsIncomplete = true
   /// Whether key logs are read while the capture goes on.
   package var followsKeyLogs = false
-  /// The ends' names.
+  /// The names of calls' ends, by address.
   package var names: [ObserverGenesis.EndName] = []
   /// Descriptions found in the same capture's signaling.
   var signaling: [String] = []
+  /// What an exported take's observer was told that it did not see.
+  var notSeen: [ObserverCall] = []
 
   /// Creates the default settings.
   public init() {}
@@ -125,7 +127,7 @@ package struct ImportReports {
   /// Called when the capture was read to its end, or abandoned.
   package var end: () -> Void
 
-  /// Creates reports that ignore everything not passed here.
+  /// Creates the callbacks; those that are omitted do nothing.
   package init(
     notice: @escaping (String) -> Void = { _ in },
     progress: @escaping (String, Int) -> Void = { _, _ in }, end: @escaping () -> Void = {}
@@ -144,7 +146,7 @@ package enum CaptureMark: String, CaseIterable {
   case signaling = "Retake signaling "
   case notSeen = "Retake not seen "
 
-  /// Returns the rest of a comment that begins with this mark.
+  /// Returns the rest of a comment that begins with this mark; nil for other comments.
   func content(of comment: String) -> String? {
     comment.hasPrefix(rawValue) ? String(comment.dropFirst(rawValue.count)) : nil
   }

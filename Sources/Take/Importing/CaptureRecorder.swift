@@ -8,12 +8,12 @@ import Wire
 /// The take begins with the first packet, which sets the clock, unless `begin` sets it.
 package final class CaptureRecorder {
   private let settings: ImportSettings
-  /// The file to write.
+  /// The path of the take to write.
   private let path: String
   /// The secrets and comments before the first packet.
   private var head = CaptureNotes()
   private var earlyKeyLogs: [String] = []
-  /// Whether the capture may contain keys further on.
+  /// Whether the capture may contain keys after its first packet.
   private var mayBringKeys = true
   package private(set) var observer: CaptureImport?
 
@@ -27,7 +27,7 @@ package final class CaptureRecorder {
     if observer == nil { observer = try begun(unixNanoseconds) }
   }
 
-  /// Handles a capture event.
+  /// Handles a capture event; the first event with a time starts the take.
   package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(TapeError) {
     if observer == nil {
       if let first = event.unixNanoseconds {
@@ -49,10 +49,10 @@ package final class CaptureRecorder {
     }
   }
 
-  /// Ends the capture; returns nil if it had no packet.
+  /// Ends the capture; returns nil if no take was started.
   package func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary? {
     guard let observer else { return nil }
-    for call in head.notSeen { observer.apply(call) }
+    for call in settings.notSeen + head.notSeen { observer.apply(call) }
     return try observer.finish(counters)
   }
 
@@ -110,25 +110,27 @@ extension CaptureEvent {
 
 // MARK: - KeyLogGate
 
-/// Passes on the key log lines that are about calls in a capture.
+/// Passes on the key log lines for calls in a capture.
 ///
 /// A browser logs the secrets of all its connections; a take contains only those that decrypt its
 /// packets. Lines may arrive before or after their association.
 package struct KeyLogGate {
   private var associations: Set<String> = []
-  /// Lines whose association was not seen, by client random.
+  /// Key log lines for associations not seen yet, by client random.
   private var held: [String: [Substring]] = [:]
   private var heldBytes = 0
-  /// The number of key log texts read, of secrets in their lines, and of secrets for associations
-  /// that were seen.
+  /// The numbers of key log texts read, of secrets in them, and of secrets for associations that
+  /// were seen.
   private(set) var logs = 0
   private(set) var secrets: UInt64 = 0
   private(set) var fitting: UInt64 = 0
 
-  /// More than several days of logs; further lines are dropped.
+  /// The maximum size of the lines that wait, in bytes: enough for days of logs; the rest is
+  /// dropped.
   private static let heldMaximum = 64 << 20
 
-  /// Receives complete lines, and returns those about associations that were seen.
+  /// Handles complete lines; returns those for associations that were seen, or nil if there are
+  /// none.
   mutating func receive(_ lines: String) -> String? {
     var known: [Substring] = []
     logs += 1
@@ -148,7 +150,7 @@ package struct KeyLogGate {
     return KeyLogGate.text(known)
   }
 
-  /// Records an association by its client random; returns the lines that waited for it.
+  /// Records an association by its client random; returns the lines that waited for it, if any.
   mutating func open(_ name: String) -> String? {
     guard associations.insert(name).inserted, let lines = held.removeValue(forKey: name) else {
       return nil
@@ -186,17 +188,17 @@ package struct KeyLogFollower {
   /// The beginning of an incomplete line.
   private var rest: [UInt8] = []
 
-  /// Longer lines do not belong to a key log.
+  /// The maximum length of a line; longer lines do not belong to a key log.
   private static let lineMaximum = 1 << 16
-  /// The maximum number of bytes to read at once.
+  /// The maximum number of bytes per read.
   private static let pieceMaximum = 4 << 20
 
   package init(_ path: String) { self.path = path }
 
-  /// Returns the lines written since the last call; nil for none.
+  /// Returns the lines written since the last call; nil if there are none.
   ///
-  /// A file that does not exist yet has none; a file that became shorter is read from its
-  /// beginning.
+  /// A file that does not exist yet has no lines; a file that became shorter is read from its
+  /// start.
   /// - Parameter isLast: whether an unterminated last line counts.
   package mutating func news(isLast: Bool = false) -> String? {
     var lines: [UInt8] = []
@@ -219,7 +221,7 @@ package struct KeyLogFollower {
     return bytes
   }
 
-  /// Appends new bytes to the pending ones and returns the complete lines; keeps the rest.
+  /// Appends new bytes to the pending ones; returns the complete lines and keeps the rest.
   private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
     let all = rest + bytes
     guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {

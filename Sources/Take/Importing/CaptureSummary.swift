@@ -5,9 +5,9 @@ import Wire
 
 /// A summary of an imported capture.
 public struct CaptureSummary: Encodable, Hashable, Sendable {
-  /// The take's path.
+  /// The path of the take.
   public package(set) var take: String
-  /// The number of calls in it.
+  /// The number of calls in the take.
   public internal(set) var calls = 0
   /// The number of RTP streams.
   public internal(set) var streams = 0
@@ -15,7 +15,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var steps = 0
   /// The take's size in bytes.
   public internal(set) var bytes = 0
-  /// The number of datagrams, in calls or not.
+  /// The number of datagrams, whether they belong to calls or not.
   public internal(set) var datagrams = 0
   /// The number of packets that belong to no call; the take does not contain them.
   public internal(set) var ofNoCall: UInt64 = 0
@@ -27,11 +27,11 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var packetsInClear = 0
   /// The number of complete video frames and audio packets that the ends received.
   public internal(set) var mediaFrames = 0
-  /// The number of frames in the capture.
+  /// The number of link-layer frames in the capture.
   public internal(set) var frames: UInt64 = 0
-  /// The number of frames in the capture that are duplicates.
+  /// The number of link-layer frames that are duplicates.
   public internal(set) var duplicates: UInt64 = 0
-  /// Parts of the call that could not be observed, each kind once.
+  /// Parts of the calls that could not be observed, each kind once.
   public internal(set) var notSeen: [String] = []
   /// Inputs that turned out to be useless, one sentence each.
   public package(set) var notes: [String] = []
@@ -68,12 +68,12 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
 
   static func unusedKeys(_ count: UInt64) -> String {
     "\(count == 1 ? "the SRTP key opens" : "\(count) SRTP keys open") no packet of the capture: "
-      + "--srtp-key needs the master key with its salt behind it, as the sender has it"
+      + "--srtp-key needs the sender's master key followed by its salt"
   }
 
   package static func noSecrets(_ name: String) -> String {
-    "\(name) has no line of a key log (a label, the client random, a secret): let the browser "
-      + "write one with SSLKEYLOGFILE=keys.log before the call, and give it with --keys"
+    "\(name) has no key log line (a label, the client random, a secret): start the browser with "
+      + "SSLKEYLOGFILE=keys.log before the call, and give that file with --keys"
   }
 
   static func noFittingSecret(_ logs: [String]) -> String {
@@ -83,9 +83,9 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
 
   static func noFittingSecret(_ count: UInt64) -> String {
     "the key log belongs to other calls: "
-      + (count == 1 ? "its one secret is of no" : "none of its \(count) secrets is of a")
-      + " DTLS handshake in the capture; both have to be made of the same call, the capture from "
-      + "before its beginning"
+      + (count == 1 ? "its one secret matches no" : "none of its \(count) secrets matches a")
+      + " DTLS handshake in the capture; both must be from the same call, and the capture must "
+      + "contain its beginning"
   }
 
   /// Returns a hint on how to overcome an obstacle; nil if there is none.
@@ -111,8 +111,8 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     if !notSeen.isEmpty {
       let info = ShellText.command("retake", "info", take)
       lines.append(
-        "not seen: \(notSeen.joined(separator: ", ")); \(info) says what that is, and which option "
-          + "helps")
+        "not seen: \(notSeen.joined(separator: ", ")); \(info) explains it and names the option "
+          + "that helps")
     }
     lines += notes
     lines += hints

@@ -22,7 +22,7 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// The names of all formats.
+  /// The names of all formats, for help and completion.
   package static var names: [String] {
     ["capture"] + ReportedFormat.allCases.map(\.rawValue)
       + PacketRecording.Format.allCases.map(\.rawValue)
@@ -45,7 +45,7 @@ package enum ImportedFormat: Hashable, Sendable {
     } else if let format = ReportedFormat(head: head) {
       self = .reported(format)
     } else if !head.contains(0), try SpooledText(path).contains("RTP_DUMP") {
-      // A log may have much else before its first packet.
+      // A log may contain much other text before its first packet.
       self = .recording(.rtpdumptext)
     } else {
       throw TapeError(path: PrintableText.line(path), place: "", reason: Self.refusal(of: head))
@@ -57,23 +57,45 @@ package enum ImportedFormat: Hashable, Sendable {
     func begins(_ bytes: [UInt8]) -> Bool { head.starts(with: bytes) }
     func begins(_ text: String) -> Bool { begins(Array(text.utf8)) }
     if head.isEmpty { return "it is empty" }
-    if begins("SQLite format 3\0") { return "it is a take or another database, and no capture" }
+    if begins("SQLite format 3\0") { return "it is a take or another database, not a capture" }
     if begins([0x50, 0x4b, 3, 4]) { return "it is a ZIP archive: unpack it, and import its files" }
     let archives: [(magic: [UInt8], name: String)] = [
       ([0xfd, 0x37, 0x7a, 0x58, 0x5a], "xz"), (Array("BZh".utf8), "bzip2"),
       ([0x37, 0x7a, 0xbc, 0xaf], "7-Zip"), ([0x1f, 0x8b], "gzip twice"),
     ]
     if let archive = archives.first(where: { begins($0.magic) }) {
-      return "it is compressed with \(archive.name): unpack it first; gzip and zstd are read"
+      return "it is compressed with \(archive.name): unpack it first; only gzip and zstd are read"
     }
     if begins("v=0") { return "it is a session description: --sdp adds it to a capture's calls" }
-    if begins("#!rtpplay") { return "it is a file of rtptools of another version than 1.0" }
+    if EventLog.beginsLikeVersion3(head) {
+      return
+        "it is an RTC event log of version 3; only versions 1 and 2 are read, which browsers write"
+    }
+    if begins("#!rtpplay") || begins("#!RTPencode") {
+      return "it is an rtptools file of an unknown version; version 1.0 is read"
+    }
     let text = String(decoding: head.prefix(4096), as: UTF8.self)
+    if isPrintedDump(text) {
+      return "it is rtpdump's printed text, without the packets' bytes: write a file with rtpdump "
+        + "-F dump"
+    }
+    if text.contains("SCTP_PACKET") {
+      return "it is a log with only SCTP packets: logs with RTP packets (RTP_DUMP) are read"
+    }
     if ["CLIENT_RANDOM ", "_TRAFFIC_SECRET_"].contains(where: text.contains) {
       return "it is a key log: --keys adds it to a capture"
     }
-    return "its format was not recognized: it is neither a pcap nor a pcapng file, nor a dump, log "
-      + "or recording that is read; --as names the format"
+    return "its format was not recognized: it is neither a pcap or pcapng file nor a known dump, "
+      + "log or recording; name the format with --as"
+  }
+
+  /// Returns whether a text has the lines of `rtpdump -F ascii`, as in `1700000000.1 RTP len=172`.
+  private static func isPrintedDump(_ text: String) -> Bool {
+    text.split(whereSeparator: \.isNewline).prefix(5).contains { line in
+      let words = line.split(separator: " ")
+      return words.count > 2 && Double(words[0]) != nil && ["RTP", "RTCP"].contains(words[1])
+        && words[2].hasPrefix("len=")
+    }
   }
 
   /// The format's name with its article.
@@ -86,8 +108,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// Returns a file's first bytes, decompressed; nil if nothing can be read, which the capture
-  /// reader then reports.
+  /// Returns a file's first bytes, decompressed; nil if they cannot be read, which the capture
+  /// reader then reports, or if it is not a regular file.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
@@ -99,12 +121,12 @@ package enum ImportedFormat: Hashable, Sendable {
     } catch is Decompression.Damage {
       return head.isEmpty ? nil : ByteOrderMark.unmarked(head)
     }
-    // A block of zstd may be longer than what was read.
+    // A zstd block may be longer than the bytes read.
     return head.isEmpty ? nil : ByteOrderMark.unmarked(head)
   }
 }
 
-/// The list of files in a Janus recording: the `.nfo` beside them.
+/// The list of a Janus recording's files: the `.nfo` file beside them.
 struct RecordingList {
   /// The files' names, as in the list.
   var names: [String] = []
@@ -127,7 +149,7 @@ struct RecordingList {
 }
 
 extension PacketRecording {
-  /// Reads a recording, or those in a list.
+  /// Reads a recording, or all recordings named in a list.
   package static func read(_ path: String, _ format: Format) throws -> PacketRecording {
     let file = try SpooledText(path).recording()
     guard format == .mjr, let list = RecordingList(file) else {
@@ -153,7 +175,7 @@ extension PacketRecording {
     guard var joined else {
       throw TapeError(
         path: PrintableText.line(path), place: "",
-        reason: "it lists \(listed), of which nothing is in its folder", kind: .missing)
+        reason: "it lists \(listed), but its folder has none of them", kind: .missing)
     }
     if !absent.isEmpty { joined.notes.append("its list names \(listed), not in its folder") }
     return joined

@@ -13,26 +13,27 @@ package struct ReportedImport {
     package var events = 0
     /// The number of getStats reports.
     package var reports = 0
-    /// The number of encoded frames; nil for files, which have none.
+    /// The number of encoded frames in the file; nil for formats that hold only reports.
     package var frames: Int?
     package var steps = 0
     /// The take's size in bytes.
     package var bytes = 0
     /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
-    /// For a take of a ring, how long it is and why it was written; nil for other takes.
+    /// The take's length and the reason for writing it, if it was written from a ring; nil
+    /// otherwise.
     package private(set) var ringWords: String?
 
     init(take: String, format: String) { (self.take, self.format) = (take, format) }
 
-    /// Summarizes a take of a ring.
+    /// Summarizes a take written from a ring.
     package init(_ part: RingTakeSummary) {
       self.init(take: part.capture.take, format: "ring")
       (steps, bytes, notes) = (part.capture.steps, part.capture.bytes, part.capture.notes)
       ringWords = part.words
     }
 
-    /// What was reported, in words.
+    /// A phrase with the numbers of reported connections, events, statistics and frames.
     package var partWords: String {
       if let ringWords { return ringWords }
       let parts = [
@@ -50,6 +51,8 @@ package struct ReportedImport {
   }
 
   private let text: SpooledText
+  /// The number of lines in a log collector's file that contain none of the program's events.
+  private let linesOfOthers: UInt64
   private let name: String
   private let format: ReportedFormat
   private let label: String
@@ -66,7 +69,8 @@ package struct ReportedImport {
     tags: [String: String] = [:],
     reports: ImportReports
   ) throws {
-    text = try SpooledText(path, notice: reports.notice)
+    let spooled = try SpooledText(path, notice: reports.notice)
+    (text, linesOfOthers) = try Self.unwrapped(spooled, format)
     name = PrintableText.line(path)
     self.format = format
     self.isSpecified = isSpecified
@@ -75,21 +79,49 @@ package struct ReportedImport {
     self.reports = reports
   }
 
-  /// Writes the take.
+  /// The length of a log's beginning that is examined, in bytes.
+  private static let headLength = 64 << 10
+
+  /// Removes what a log collector put around each line, and counts the lines without an event;
+  /// returns any other text unchanged.
+  private static func unwrapped(
+    _ text: SpooledText, _ format: ReportedFormat
+  ) throws -> (SpooledText, linesOfOthers: UInt64) {
+    guard format == .rtcstats || format == .jitsi,
+      LogUnwrapper.lines(atTheBeginOf: try text.bytes(at: 0, count: headLength)) != nil
+    else { return (text, 0) }
+    var unwrapper = LogUnwrapper()
+    let lines = try text.mapped { line in
+      unwrapper.line(in: String(decoding: line, as: UTF8.self)).map { Array($0.utf8) }
+    }
+    return (lines, unwrapper.strangeLines)
+  }
+
+  /// Reads the file and writes the take; returns a summary of both.
   package func write(to path: String) throws -> Summary {
     switch format {
-    case .rtcstats, .jitsi: try writeLines(to: path)
-    case .internals, .getstats: try writeDocument(to: path)
-    case .aboutwebrtc: try writePage(to: path)
+    case .rtcstats, .jitsi:
+      if try isArrayOfLines() { return try writeDocument(to: path) }
+      return try writeLines(to: path)
+    case .internals, .getstats: return try writeDocument(to: path)
+    case .aboutwebrtc: return try writePage(to: path)
     }
+  }
+
+  /// Returns whether a log is one JSON array of its lines, which are arrays as well.
+  private func isArrayOfLines() throws -> Bool {
+    let start = try text.bytes(at: 0, count: 64).filter { $0 > 0x20 }
+    return ["[[", "[{", "[\"RTCStatsDump\""].contains { start.starts(with: Array($0.utf8)) }
   }
 
   private func none() -> TapeError {
     TapeError(
       path: name, place: "",
-      reason: "no report of a connection is in it"
+      reason: "it contains no report of a connection"
         + (isSpecified
-          ? "" : ", though it looks like a \(format.words); --as names another format"))
+          ? ""
+          : ", though it looks like \(ImportedFormat.reported(format).words); name "
+            + "another format with --as"))
   }
 
   // MARK: One document
@@ -97,8 +129,17 @@ package struct ReportedImport {
   private func writeDocument(to path: String) throws -> Summary {
     let (document, damage) = try document()
     guard let found = ReportedDocument(document) else { throw none() }
+    // The lines of a log may look like one array once they are repaired as JSON.
+    if isSpecified, found.isLog, format == .internals || format == .getstats { throw none() }
     let writing = try write(found.events, of: found.format, head: found.head, to: path)
     for each in damage { writing.report(missing: "damage", each) }
+    report(found.strangeLines, to: writing)
+    if found.unreadTimes > 0 {
+      writing.report(
+        missing: "entry-times",
+        "the times of \(counted(found.unreadTimes, "entry", "entries")) are of unknown form: "
+          + "each is where the one before it is")
+    }
     if found.hasSpreadTimes {
       writing.report(
         missing: "report-times",
@@ -108,7 +149,7 @@ package struct ReportedImport {
     return try writing.finish()
   }
 
-  /// Parses the document, or what can be read of a damaged one, with sentences about the damage.
+  /// Parses the document, or the readable part of a damaged one, and describes the damage.
   private func document() throws -> (JSONValue, damage: [String]) {
     let bytes = try text.all()
     var limits = ReportedLines.limits
@@ -137,7 +178,7 @@ package struct ReportedImport {
     return try writing.finish()
   }
 
-  /// Writes events that were read all at once, in time order.
+  /// Writes the events of a file that was read as a whole, in time order.
   private func write(
     _ events: [ReportedEvent], of format: String, head: JSONValue?, to path: String
   ) throws -> ReportedRecorder {
@@ -200,11 +241,18 @@ package struct ReportedImport {
         }
       }
     }
-    let strange = max(reader.strangeLines, survey.strangeLines)
-    if strange > 0 {
+    report(max(reader.strangeLines, survey.strangeLines), to: writing)
+    if linesOfOthers > 0 {
       writing.report(
-        missing: "strange-lines", "\(counted(strange, "line")) of unknown form, skipped")
+        missing: "other-lines",
+        "\(counted(linesOfOthers, "line")) of the log have no event of the call, left out")
     }
     return try writing.finish()
+  }
+
+  private func report(_ strangeLines: UInt64, to writing: ReportedRecorder) {
+    guard strangeLines > 0 else { return }
+    writing.report(
+      missing: "strange-lines", "\(counted(strangeLines, "line")) of unknown form, skipped")
   }
 }

@@ -40,13 +40,12 @@ package final class ReportedRecorder {
   private var calls: [UInt32: UInt32] = [:]
   private var waiting: [UInt32: [(id: UInt32, name: String, correlation: String?)]] = [:]
   private var summary: ReportedImport.Summary
-  /// The number of steps so far.
   private(set) var steps = 0
 
   /// Creates the take.
   ///
   /// - Parameters:
-  ///   - format: the reporting software, in words.
+  ///   - format: the kind of source, such as `recorded page`.
   ///   - head: what the software says about itself.
   ///   - start: the Unix time at which the take begins, in milliseconds; nil for 0.
   ///   - latest: the last event's Unix time, if known.
@@ -82,8 +81,8 @@ package final class ReportedRecorder {
     if let error = writer.error { throw error }
   }
 
-  /// Converts milliseconds; integral ones are exact, since a `Double` cannot represent today's
-  /// times in nanoseconds.
+  /// Converts milliseconds to nanoseconds; exact for whole milliseconds, since a `Double` cannot
+  /// represent today's times in nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> Int64 {
     let bounded = max(min(milliseconds, 4e12), -4e12)
     let whole = bounded.rounded(.down)
@@ -131,7 +130,7 @@ package final class ReportedRecorder {
     }
   }
 
-  /// Adds a frame, unless nothing else was reported about its connection.
+  /// Adds a frame if its connection has been reported before; ignores it otherwise.
   package func add(_ frame: ScriptUnit.Frame) {
     guard let peer = peers[frame.connection] else { return }
     let at = instant(frame.unixMilliseconds)
@@ -173,7 +172,7 @@ package final class ReportedRecorder {
   }
 
   /// Finds the call that a result belongs to: the one with the same name and correlation, or else
-  /// the oldest waiting call with that name.
+  /// the oldest waiting call with that name, or else a new one.
   private func answered(_ peer: UInt32, _ name: String, _ event: ReportedEvent) -> UInt32 {
     let open = waiting[peer] ?? []
     let place =
@@ -184,7 +183,7 @@ package final class ReportedRecorder {
     return open[place].id
   }
 
-  /// Records that something was not reported.
+  /// Records which part the reports lack, with the reason.
   package func report(missing what: String, _ reason: String) {
     summary.notes.append(reason)
     step(.notSeen(what: what, reason: reason))

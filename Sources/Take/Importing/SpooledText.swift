@@ -5,12 +5,12 @@ import Wire
 
 /// A decompressed text file that can be read several times and at any offset.
 ///
-/// Compressed text and text from a pipe are stored in an unnamed file, so that memory does not grow
-/// with it.
+/// Compressed text, UTF-16 and text from a pipe are stored in an unnamed file, so that memory does
+/// not grow with the text.
 package final class SpooledText {
   private let descriptor: FileDescriptor
   private let name: String
-  /// The text's offset in the file: what precedes it is a byte order mark.
+  /// The text's offset in the file, which is after any byte order mark.
   private let base: Int
   package let size: Int
 
@@ -68,34 +68,58 @@ package final class SpooledText {
     }
   }
 
-  /// Reads bytes at an offset; fewer at the end.
+  /// Reads bytes at an offset; returns fewer at the end.
   package func bytes(at offset: Int, count: Int) throws -> [UInt8] {
     try Self.read(descriptor, at: base + offset, count, name)
   }
 
-  /// Reads the entire text.
+  /// Reads the entire text; throws if it is larger than `valueMaximum`.
   package func all() throws -> [UInt8] {
     guard size <= Self.valueMaximum else {
       throw TapeError(
         path: name, place: "",
         reason:
-          "\(size >> 20) MB of JSON in one value are more than the "
-          + "\(Self.valueMaximum >> 20) MB that are read; an rtcstats dump of the same call "
-          + "has no such limit"
+          "a JSON value of \(size >> 20) MB exceeds the limit of \(Self.valueMaximum >> 20) MB; an "
+          + "rtcstats dump of the same call has no such limit"
       )
     }
     return try bytes(at: 0, count: size)
   }
 
-  /// Reads an entire recording.
+  /// Reads the entire text as a recording of packets; throws if it is larger than
+  /// `recordingMaximum`.
   package func recording() throws -> [UInt8] {
     guard size <= Self.recordingMaximum else {
       throw TapeError(
         path: name, place: "",
-        reason: "\(size >> 20) MB are more than the \(Self.recordingMaximum >> 20) MB of a "
-          + "recording that are read")
+        reason: "its \(size >> 20) MB exceed the limit of \(Self.recordingMaximum >> 20) MB for a "
+          + "recording")
     }
     return try bytes(at: 0, count: size)
+  }
+
+  /// Returns a text with each line replaced; lines for which `body` returns nil are left out.
+  package func mapped(_ body: (_ line: [UInt8]) throws -> [UInt8]?) throws -> SpooledText {
+    let (file, folder) = try Self.unnamed()
+    var written = 0
+    var piece: [UInt8] = []
+    func flush() throws {
+      try Self.write(piece, to: file, in: folder)
+      written += piece.count
+      piece.removeAll(keepingCapacity: true)
+    }
+    try eachLine { line, _ in
+      guard let line = try body(line) else { return }
+      piece += line
+      piece.append(UInt8(ascii: "\n"))
+      if piece.count > 1 << 20 { try flush() }
+    }
+    try flush()
+    return SpooledText(file, name: name, size: written)
+  }
+
+  private init(_ descriptor: FileDescriptor, name: String, size: Int) {
+    (self.descriptor, self.name, base, self.size) = (descriptor, name, 0, size)
   }
 
   /// Returns whether a word is anywhere in the text.
@@ -181,7 +205,7 @@ package final class SpooledText {
       guard written <= sizeMaximum else {
         throw TapeError(
           path: name, place: "",
-          reason: "it holds more than \(sizeMaximum >> 30) GB when it is decompressed")
+          reason: "it has more than \(sizeMaximum >> 30) GB when decompressed")
       }
       try write(bytes, to: file, in: folder)
     }
@@ -219,12 +243,12 @@ package final class SpooledText {
     }
     if isFirst { try add(head) }
     if let decompression, !decompression.isComplete {
-      notice("\(name): the compressed data end early; the part before the end is used")
+      notice("\(name): the compressed data are cut off; the part before that is used")
     }
     return (file, written)
   }
 
-  /// Creates a file without a name, so that nothing is left behind in any case.
+  /// Creates an unnamed file, which disappears with the process.
   private static func unnamed() throws -> (FileDescriptor, folder: String) {
     let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(folder)/retake-XXXXXX".utf8CString)
@@ -232,7 +256,7 @@ package final class SpooledText {
     guard number >= 0 else {
       throw TapeError(
         path: folder, place: "",
-        reason: "no temporary file can be made there: \(String(cString: strerror(errno)))",
+        reason: "no temporary file can be created there: \(String(cString: strerror(errno)))",
         kind: .failed)
     }
     unlink(template)

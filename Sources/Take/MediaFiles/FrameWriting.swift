@@ -23,7 +23,7 @@ package struct GapBudget: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - length: the part of the pause not accounted for yet, in nanoseconds.
-  ///   - start: the part before that.
+  ///   - start: the length of the part that was accounted for before.
   mutating func spend(_ length: Int64, after start: Int64 = 0) -> Int64 {
     let length = max(0, length)
     let free = min(length, max(0, GapBudget.freeNanoseconds - max(0, start)))
@@ -39,9 +39,11 @@ package struct GapBudget: Hashable, Sendable {
 package protocol FrameWriting {
   /// The duration cut from pauses.
   var leftOut: Interval { get }
-  /// Writes media of the right kind that was played at an instant; does nothing after a failure.
+  /// Writes media that was played at an instant, if it is of the file's kind; does nothing after a
+  /// failure.
   mutating func write(_ media: MediaContent, at: Instant)
-  /// Completes the file; returns the number of frames in it, or the reason that there are no more.
+  /// Completes the file; returns the number of video frames or audio blocks in it, or the error
+  /// that stopped writing.
   mutating func finish() -> Result<Int, MediaFileError>
 }
 
@@ -49,7 +51,7 @@ extension FrameWriting {
   package var leftOut: Interval { .zero }
 }
 
-/// Writes audio blocks as a WAV file with the first block's channels.
+/// Writes audio blocks as a WAV file with as many channels as the first block has.
 package struct AudioWriter: FrameWriting {
   private let file: MediaFile
   private var format: WAVFormat?
@@ -67,22 +69,28 @@ package struct AudioWriter: FrameWriting {
 
   package var leftOut: Interval { gaps.leftOut }
 
-  /// Returns whether a block is kept: sound always is, silence only within the budget.
-  private mutating func isKept(_ block: AudioBlock) -> Bool {
+  /// Returns the part of a block that is kept: all of it if it has sound, and as much of a silent
+  /// one as the budget covers.
+  private mutating func kept(_ block: AudioBlock) -> AudioBlock {
     guard block.samples.allSatisfy({ $0 == 0 }) else {
       silence = 0
-      return true
+      return block
     }
-    let length = Int64(block.frameCount) * 1_000_000_000 / Int64(AudioBlock.sampleRate)
+    let rate = Int64(AudioBlock.sampleRate)
+    let length = Int64(block.frameCount) * 1_000_000_000 / rate
     defer { silence = min(silence + length, 1 << 60) }
-    return gaps.spend(length, after: silence) == length
+    let kept = gaps.spend(length, after: silence)
+    guard kept < length else { return block }
+    return AudioBlock(blank: Int(kept * rate / 1_000_000_000), channels: block.channels)
   }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
-    guard failure == nil, case .audio(let block) = media, isKept(block) else { return }
+    guard failure == nil, case .audio(let block) = media else { return }
+    let kept = kept(block)
+    guard kept.frameCount > 0 else { return }
     do throws(MediaFileError) {
       let format = try begin(channels: block.channels)
-      let bytes = WAVWriter.samples(block.converted(toChannels: format.channels))
+      let bytes = WAVWriter.samples(kept.converted(toChannels: format.channels))
       try file.write(bytes)
       dataByteCount += bytes.count
       blockCount += 1
@@ -125,8 +133,8 @@ package struct VideoWriter: FrameWriting {
   private var frameCount = 0
   private var failure: MediaFileError?
   private var gaps: GapBudget
-  /// The shown video frame's time, and its time in the file, both in nanoseconds since the first
-  /// one.
+  /// The time of the video frame being shown, and that frame's time in the file, both in
+  /// nanoseconds since the first frame.
   private var lastPassed: Int64 = 0
   private var lastPlace: Int64 = 0
 
@@ -278,7 +286,7 @@ package struct TimedStreamWriter: FrameWriting {
 }
 
 extension AudioBlock {
-  /// Returns the block with one or two channels: two are averaged, one is doubled.
+  /// Converts the block to one or two channels: two are averaged, a single one is duplicated.
   func converted(toChannels wanted: Int) -> AudioBlock {
     guard wanted != channels else { return self }
     guard !samples.isEmpty else { return AudioBlock(blank: frameCount, channels: wanted) }

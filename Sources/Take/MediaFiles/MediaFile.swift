@@ -6,11 +6,11 @@ public import Wire
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of fault.
   public enum Cause: String, Hashable, Sendable {
-    /// The file contains no media that can be sent, or no more of it.
+    /// The file contains no media, or content that cannot be read or sent.
     case content
     /// There is no such file.
     case missing
-    /// The system could not open, read or write it.
+    /// The system could not open, read or write the file.
     case system
   }
 
@@ -18,7 +18,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
   public var path: String
   /// The reason, and usually the remedy, as a sentence.
   public var reason: String
-  /// The kind of fault.
+  /// Whether the content, a missing file or the system caused the error.
   public var cause: Cause
   /// The video frame that could not be read, counted from 1 in the file; nil for audio, and if the
   /// fault is not about a frame.
@@ -47,7 +47,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// What a file is opened for.
+  /// Whether a file is opened for reading or for writing.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -83,7 +83,7 @@ package final class MediaFile {
 
   deinit { close(descriptor) }
 
-  /// Refuses files that cannot be rewound, and empty files with this message.
+  /// Refuses files that cannot be rewound, and refuses empty files with the given message.
   private func check(_ emptiness: String) throws(MediaFileError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw MediaFileError(path: path, code: errno) }
@@ -92,7 +92,8 @@ package final class MediaFile {
     case S_IFDIR: throw MediaFileError(path: path, reason: "it is a folder: name a file in it")
     default:
       throw MediaFileError(
-        path: path, reason: "it is not a regular file, which can be read repeatedly: copy it to one"
+        path: path,
+        reason: "it is not a regular file and cannot be read repeatedly: copy it into one"
       )
     }
     if status.st_size == 0 { throw MediaFileError(path: path, reason: emptiness) }
@@ -118,7 +119,7 @@ package final class MediaFile {
   func rewind() throws(MediaFileError) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw MediaFileError(path: path, code: errno) }
     position = 0
-    try check("the file became empty while it was sent: do not change it before the end")
+    try check("the file became empty while it was being sent: do not change it until the end")
   }
 
   /// Overwrites bytes at an offset from the start.

@@ -18,7 +18,7 @@ protocol PieceReader {
   mutating func finish() throws(Fault)
   /// Returns the next part; nil if more bytes are needed.
   mutating func next() throws(Fault) -> Part?
-  /// Returns the remainder at the end, which is shorter than a part.
+  /// Returns the remainder at the end, which is shorter than a part; nil if there is none.
   mutating func rest() -> Part?
   /// Returns a fault's location, given the number of parts read so far.
   func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
@@ -28,7 +28,7 @@ extension PieceReader {
   mutating func rest() -> Part? { nil }
 }
 
-/// A file's parts, optionally repeated.
+/// The video frames or audio blocks of a file, optionally repeated.
 struct RepeatedFile<Reader: PieceReader> {
   private let file: MediaFile
   private let loops: Bool
@@ -36,7 +36,7 @@ struct RepeatedFile<Reader: PieceReader> {
   /// The number of parts read since the start of the file.
   private(set) var count = 0
   private var isAtEnd = false
-  /// The part that was read when the file was opened.
+  /// The part that was read when the file was opened; nil once `next` has returned it.
   private var first: Reader.Part?
 
   /// Opens a file and reads its first part, so that a file without any is refused at once.
@@ -50,7 +50,8 @@ struct RepeatedFile<Reader: PieceReader> {
   /// The error for a file without any part.
   var emptiness: MediaFileError { MediaFileError(path: file.path, reason: Reader.emptiness) }
 
-  /// Returns the next part; at the end of the file, the first one or nil.
+  /// Returns the next part; after the last part, returns the first one, or nil if nothing is
+  /// repeated.
   mutating func next() throws(MediaFileError) -> Reader.Part? {
     if let part = first.take() { return part }
     if let part = try nextOnce() { return part }
@@ -86,7 +87,7 @@ struct RepeatedFile<Reader: PieceReader> {
     first = nil
   }
 
-  /// Uses the reader, converting its errors to the file's.
+  /// Calls a closure with the reader, and converts the reader's errors to `MediaFileError`.
   private mutating func read<Result>(
     _ body: (inout Reader) throws(Reader.Fault) -> Result
   ) throws(MediaFileError) -> Result {
@@ -106,7 +107,7 @@ struct RepeatedFile<Reader: PieceReader> {
 struct PieceBuffer {
   private var bytes: [UInt8] = []
   private var start = 0
-  /// The number of bytes consumed before the first waiting one.
+  /// The number of bytes consumed so far.
   private(set) var position = 0
 
   /// The number of waiting bytes.
@@ -120,10 +121,10 @@ struct PieceBuffer {
     unsafe piece.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
   }
 
-  /// The byte at an offset among the waiting ones, which must exist.
+  /// The waiting byte at an offset, which must be less than `count`.
   subscript(index: Int) -> UInt8 { bytes[start + index] }
 
-  /// Consumes this many bytes, or nothing if there are fewer.
+  /// Consumes and returns `count` bytes; returns nil and consumes nothing if fewer are waiting.
   mutating func read(_ count: Int) -> [UInt8]? {
     guard count >= 0, count <= self.count else { return nil }
     let taken = Array(bytes[start..<start + count])
@@ -132,7 +133,7 @@ struct PieceBuffer {
     return taken
   }
 
-  /// Drops up to this many bytes; returns how many.
+  /// Drops up to `count` bytes; returns how many were dropped.
   mutating func drop(_ count: Int) -> Int {
     let dropped = min(max(count, 0), self.count)
     start += dropped
@@ -140,7 +141,8 @@ struct PieceBuffer {
     return dropped
   }
 
-  /// Returns a byte's offset among the first `limit` waiting ones.
+  /// Returns the offset of a byte in the first `limit` waiting bytes; nil if they do not contain
+  /// it.
   func firstIndex(of byte: UInt8, within limit: Int) -> Int? {
     let end = start + min(limit, count)
     return bytes[start..<end].firstIndex(of: byte).map { $0 - start }

@@ -4,8 +4,9 @@ import Stats
 package import Tape
 import Wire
 
-/// One direction of a track's media as a file that browsers play, remuxed from a take's frames; its
-/// times are those at which frames were displayed, played or sent.
+/// One direction of a track's media, remuxed from a take's frames into a file that browsers play.
+///
+/// The file's times are those at which frames were displayed, played or sent.
 package struct PageMedia: Sendable {
   /// The track, direction and kind of media that a file contains.
   package struct Place: Hashable, Sendable {
@@ -21,7 +22,7 @@ package struct PageMedia: Sendable {
       self.kind = kind
     }
 
-    /// The identification as JSON.
+    /// The members as a JSON object, which identifies the file on the page.
     package var facts: String {
       JSONText.object([
         ("peer", .integer(peer)), ("direction", .text(direction)), ("track", .integer(track)),
@@ -87,7 +88,7 @@ package struct PageMedia: Sendable {
         guard isKey else { continue }
         let codec = rows.text(1) ?? ""
         var (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
-        // Forwarded frames that were not decoded state their size themselves.
+        // The size of frames that were forwarded without being decoded is read from their bytes.
         if width <= 0, let look = CodecName(rawValue: codec).codec?.look,
           let size = rows.withBlob(6, { look($0).size })
         {
@@ -116,11 +117,11 @@ package struct PageMedia: Sendable {
   }
 }
 
-/// Selects the container for a codec.
+/// Muxes frames into the container in which browsers play their codec.
 private struct Container {
   private var webM: WebMWriter?
   private var mp4: MP4Writer?
-  /// The writer for G.711, which browsers play only in WAV.
+  /// The writer for G.711, which browsers play only in WAV; nil for other codecs.
   private var wav: G711WAVWriter?
 
   /// Creates a container; fails for a codec that browsers do not play.

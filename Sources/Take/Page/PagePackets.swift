@@ -131,7 +131,8 @@ package enum PagePackets {
     return PacketFields(rows.bytes(1), kind: rows.text(0) ?? "").json
   }
 
-  /// Returns a query for an RTP packet's frame, with the times of its first and last packet.
+  /// Returns a query for a received RTP packet's frame, with the number of the frame's packets and
+  /// the time of the first.
   private static func frames(_ packet: String) -> String {
     """
     SELECT frame.step AS step, frame.at_ns / 1e9 AS at, frame.kind AS kind, frame.codec AS codec,
@@ -233,7 +234,7 @@ package struct PacketFilter: Hashable, Sendable {
         parts.append(try Self.comparison(token))
       }
     }
-    guard !isBare else { throw Failure(description: "ssrc takes a number, as in: ssrc 301774210") }
+    guard !isBare else { throw Failure(description: "ssrc needs a number, as in: ssrc 301774210") }
     sql = parts.isEmpty ? nil : parts.joined(separator: " AND ")
   }
 
@@ -253,24 +254,24 @@ package struct PacketFilter: Hashable, Sendable {
     let value = String(token.dropFirst(name.count + sign.count))
     guard !sign.isEmpty, !name.isEmpty else {
       throw Failure(
-        description: "\"\(token.prefix(40))\" is not a word for packets; there are in, out, "
+        description: "\"\(token.prefix(40))\" does not select packets; use in, out, "
           + (protocols + RTCPRow.types).joined(separator: ", ")
           + ", and comparisons like size>1000")
     }
     guard numbers.contains(String(name)) || texts.contains(String(name)) else {
       throw Failure(
-        description: "a packet has no field \(name.prefix(40)); there is "
+        description: "a packet has no field \(name.prefix(40)), only "
           + (numbers + texts).joined(separator: ", "))
     }
     if sign == "~" {
       return "instr(packet.\(name), \(quoted(value))) > 0"
     }
     guard ["=", "!=", "<", "<=", ">", ">="].contains(sign) else {
-      throw Failure(description: "\(sign) is not a comparison; there are = != < <= > >= ~")
+      throw Failure(description: "\(sign) is not a comparison; use = != < <= > >= ~")
     }
     if numbers.contains(String(name)) {
       guard let number = Int64(value) else {
-        throw Failure(description: "\(name) takes a whole number, not \(value.prefix(40))")
+        throw Failure(description: "\(name) needs a whole number, not \(value.prefix(40))")
       }
       return "packet.\(name) \(sign) \(number)"
     }
@@ -289,7 +290,7 @@ package struct PageCatalogue: Sendable {
   private var members: [(String, JSONText?)]
   private let isComplete: Bool
 
-  /// Returns the entries by path; for takes that could not be read, the reason.
+  /// Returns the entries by path; the entry of a take that could not be read states the reason.
   package static func entries(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: PageCatalogue]
   {
@@ -313,7 +314,7 @@ package struct PageCatalogue: Sendable {
     return entries
   }
 
-  /// Returns each take's finding ids.
+  /// Returns the ids of each take's findings, by path.
   private static func findings(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: [String]]
   {

@@ -8,8 +8,8 @@ package import Tape
 
 /// A take as a self-contained web page: the output of `retake page`.
 ///
-/// It shows states, paths, speakers and curves on one clock, findings, all events with each
-/// signaling message's text, and media up to a limit. It contains no keys, but its descriptions
+/// It contains states, paths, speakers and curves on one clock; findings; all events with the text
+/// of each signaling message; and media up to a limit. It contains no keys, but its descriptions
 /// have addresses and ICE passwords: it is as private as the take.
 package struct TakePage: Sendable {
   /// The parts of the take that a page includes.
@@ -29,36 +29,38 @@ package struct TakePage: Sendable {
   package static let mediaMaximum = 24_000_000
 
   package private(set) var html = ""
-  /// The number of media bytes omitted because of the limit.
+  /// The number of media bytes omitted because of `mediaMaximum`.
   package private(set) var omittedMediaBytes = 0
 
   /// Reads everything that a page draws.
   ///
-  /// - Parameter tell: called with what is being read.
+  /// - Parameter tell: called with the name of each part before work on it begins.
   package init(
     path: String, options: Options = Options(),
     tell: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(TapeError) {
     // Findings take as long as the rest, so they are computed in parallel on another connection.
-    let examined = Aside { () throws(TapeError) in try PageContent.examined(path: path) }
+    let examined = Aside { () throws(TapeError) in try PageContent.examine(path: path) }
     var content = PageContent(path: path)
     let reading = try content.read(keepsMessages: options.keepsMessages, tell: tell)
     tell("findings")
     let media = try media(path, isWanted: options.keepsMedia, tell: tell)
+    let examination = try examined.value()
     var data = reading.object(
-      with: try examined.value() + [
+      with: examination.members + [
         ("form", "\"file\""), ("media", "[" + media.map(\.facts).joined(separator: ",") + "]"),
       ])
-    var title = reading.title
+    var (title, summary) = (reading.title, examination.text)
     if !options.keepsAddresses {
       var cover = AddressCover()
       data = cover.covered(data)
       title = cover.covered(title)
+      summary = cover.covered(summary)
     }
     tell("the page")
     let columns = Deflate.compressed(reading.columns) ?? []
     html = PageDocument.html(
-      title: title, data: data, series: Data(columns).base64EncodedString(),
+      title: title, summary: summary, data: data, series: Data(columns).base64EncodedString(),
       media: media.map { Data($0.bytes).base64EncodedString() }, isServed: false)
   }
 
@@ -111,20 +113,24 @@ enum PageDocument {
   /// Returns the complete page.
   ///
   /// - Parameters:
+  ///   - summary: a description of the call, shown if the browser does not run scripts; empty for
+  ///     none.
   ///   - data: JSON with arbitrary strings.
   ///   - series: the compressed columns in base64.
   ///   - media: files in base64.
   static func html(
-    title: String, data: String, series: String, media: [String] = [], isServed: Bool
+    title: String, summary: String = "", data: String, series: String, media: [String] = [],
+    isServed: Bool
   ) -> String {
     let values = [
       "title": escaped(title), "policy": policy(isServed: isServed), "style": style,
+      "summary": summary.isEmpty ? "" : "<pre>\n\(escaped(summary))</pre>\n",
       "script": script, "data": inert(data), "series": series,
       "media": media.enumerated().map { index, file in
         "<script type=\"text/plain\" id=\"media-\(index)\">\(file)</script>\n"
       }.joined(),
     ]
-    // The template is split once, so that no value is mistaken for a mark.
+    // The template is split once, so that no value is mistaken for a placeholder.
     var html = ""
     for (index, piece) in String(cString: cfiles_page_html())
       .split(separator: "{{", omittingEmptySubsequences: false).enumerated()
@@ -167,7 +173,7 @@ package enum ServedPage {
   package static let policy = PageDocument.policy(isServed: true)
 }
 
-/// Runs work on another thread.
+/// Work on another thread, whose result can be waited for.
 final class Aside<Value: Sendable>: Sendable {
   private let work: @Sendable () throws(TapeError) -> Value
   private let group = DispatchGroup()
@@ -192,7 +198,7 @@ final class Aside<Value: Sendable>: Sendable {
 
 /// Compression that every browser supports (RFC 1951).
 package enum Deflate {
-  /// Compresses to a raw stream; returns nil if memory runs out.
+  /// Compresses to a raw stream; returns nil if memory runs out, or for 4 GiB and more.
   package static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
     // The largest window without a header, and the default memory level.
@@ -227,8 +233,8 @@ package enum Deflate {
 /// Each module keeps its own scope: a function that is called once and returns the module's
 /// exports; imports become constants. Modules may only use forms that are simple to join: imports
 /// of names from relative paths, and exports where a function, class or constant is declared.
-/// Constants do not follow an export that changes, and imports must not be cyclic. Comment lines
-/// are omitted.
+/// Constants do not follow later changes of an export, and imports must not be cyclic. Comment
+/// lines are omitted.
 package struct PageScript: Sendable {
   /// The modules' texts by path, such as `board/strip.js`.
   private let texts: [String: String]
@@ -245,10 +251,9 @@ package struct PageScript: Sendable {
     add(entry)
   }
 
-  /// The page's script.
   static let page = PageScript(of: "main.js", in: modules)
 
-  /// The page's modules.
+  /// The page's modules by path.
   static let modules: [String: String] = {
     var found: [String: String] = [:]
     var index: UInt32 = 0
@@ -271,7 +276,7 @@ package struct PageScript: Sendable {
     var isComment = false
     for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
       let words = line.drop { $0 == " " }
-      // A comment within a line precedes the code that it is about.
+      // A comment within a line precedes its code.
       let isWhole = !line.contains("*/") || line.hasSuffix("*/")
       isComment = isComment || (words.hasPrefix("/*") && isWhole)
       if isComment || words.hasPrefix("//") || words.isEmpty {

@@ -1,13 +1,13 @@
-/// The meaning of a key in a JSON column.
+/// What a key in a JSON column means.
 package struct JSONKey: Sendable, Hashable {
-  /// The column, as in `rtcp.fields`.
+  /// The table and column, such as `rtcp.fields`.
   package var column: String
-  /// The rows' type or name, such as `sr`; nil for all rows.
+  /// The type or name of the rows that have the key, such as `sr`; nil for all rows.
   package var type: String?
   package var key: String
   package var meaning: String
 
-  /// All keys; members of `stat` are in `StatsMembers`.
+  /// All documented keys, except members of `stat`, which `StatsMembers` describes.
   package static let all: [JSONKey] = table.split(separator: "\n").map { line in
     let parts = line.split(separator: "|", maxSplits: 1)
     let words = parts[0].split(separator: " ").map(String.init)
@@ -21,7 +21,7 @@ package struct JSONKey: Sendable, Hashable {
     all.contains { $0.column == column && $0.key == key && ($0.type ?? type) == type }
   }
 
-  /// The list for `retake sql --schema`, as SQL comments.
+  /// The keys as SQL comments, as `retake sql --schema` prints them.
   package static var text: String {
     var text = "-- Keys of columns with JSON, by the type or the name of the row (*: of all):\n"
     var column = ""
@@ -48,16 +48,17 @@ package struct JSONKey: Sendable, Hashable {
     peer.configuration * audioBitrate | bits per second of an Opus encoder
     peer.configuration * awaitsSlowPaths | whether checks await responses of slow paths
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration
-    peer.configuration * certificates | certificates that the application gave
+    peer.configuration * certificates | certificates from the application
     peer.configuration * codecs | codecs that are offered, the preferred first
-    peer.configuration * decoders | codecs that this build could decode beside those that all can
+    peer.configuration * decoders | codecs that this build can decode in addition to those of all \
+    builds
     peer.configuration * drawnBytes | the drawn random bytes, if the seed was redacted
     peer.configuration * enablesDSCP | whether packets are marked with their priority (RFC 8837)
-    peer.configuration * encoders | codecs that this build could encode beside VP8 and VP9
+    peer.configuration * encoders | codecs that this build can encode in addition to VP8 and VP9
     peer.configuration * establishmentNeedsAllCandidates | whether the time for a connection \
     begins with the last candidate
-    peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: \
-    for ever
+    peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: no \
+    limit
     peer.configuration * hasCompleteStatistics | whether getStats has the members of format 7
     peer.configuration * headerExtensions | header extensions that are used, by URI
     peer.configuration * iceAddressPrivacy | whether local addresses are hidden behind mDNS names
@@ -70,14 +71,15 @@ package struct JSONKey: Sendable, Hashable {
     peer.configuration * iceTCP | whether TCP candidates are gathered
     peer.configuration * iceTransportPolicy | all or relay
     peer.configuration * ignoresUnusedTransports | whether transports may close after bundling
-    peer.configuration * jitterBufferMinimum | the least delay of playouts in milliseconds
+    peer.configuration * jitterBufferMinimum | the minimum playout delay in milliseconds
     peer.configuration * limitationFollowsTarget | whether a low target counts as limited bandwidth
     peer.configuration * notices | optional events that are reported
     peer.configuration * ownCodecs | the application's codecs
     peer.configuration * rampsVolume | whether changes of gain are spread over a block
     peer.configuration * receivesAllOffered | whether codecs that the answer omits are received
     peer.configuration * relays | whether the peer is one leg of a relay
-    peer.configuration * reportsWithKeyframeDemands | whether a PLI goes with a receiver report
+    peer.configuration * reportsWithKeyframeDemands | whether a receiver report is sent with each \
+    PLI
     peer.configuration * srtpProtections | SRTP profiles that are offered, the preferred first
     peer.configuration * takesOfferedLayers | whether an offer that asks for simulcast gets layers
     peer.configuration * usesIPv6 | whether IPv6 candidates are gathered
@@ -87,6 +89,7 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration observer countsEarlyRepeats | whether repairs count before their NACK
     actor.configuration observer decoders | decoders besides VP8 and VP9
     actor.configuration observer decodes | whether media was decoded
+    actor.configuration observer findsIdentifiers | whether RTCP's key identifiers are always found
     actor.configuration observer firstPeer | the number of the first peer of the observer
     actor.configuration observer followsKeys | whether an end may change its SRTP key
     actor.configuration observer isClear | whether media without keys is unencrypted
@@ -105,17 +108,16 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration observer waitingBytesMaximum | how many bytes may wait for keys
     actor.configuration observer waitingPacketsMaximum | how many packets may wait for keys
     actor.configuration observer wakeMilliseconds | how exactly the ends are woken
-    actor.configuration room actionTimeoutMilliseconds | how long an answer of the service may \
-    take
-    actor.configuration room audioOccupants | how many voices are received at most
+    actor.configuration room actionTimeoutMilliseconds | how long the service may take to answer
+    actor.configuration room audioOccupants | the maximum number of received voices
     actor.configuration room checksRoomID | whether names of rooms are checked before they are \
     sent
-    actor.configuration room connectTimeoutMilliseconds | how long it may take to enter
+    actor.configuration room connectTimeoutMilliseconds | how long joining may take
     actor.configuration room drawnBytes | the drawn random bytes, if the seed was \
     redacted
-    actor.configuration room needsToken | whether the service wants a token
-    actor.configuration room restartDelayMilliseconds | how long a connection is waited for \
-    before ICE restarts
+    actor.configuration room needsToken | whether the service needs a token
+    actor.configuration room restartDelayMilliseconds | how long to wait for a connection before \
+    ICE restarts
     actor.configuration room restartMaximum | how often ICE may restart
     actor.configuration room restartsOnceConnected | whether a restart that is requested before \
     a connection has a state happens once it is connected
@@ -125,10 +127,9 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration room plugin | which plugin of Janus
     actor.configuration room urls | addresses of the service
     actor.configuration room subscribesAudio | whether remote audio is received
-    actor.configuration room videoReceiverGrowthRate | by how much receivers of video are added
-    actor.configuration room videoReceiverInitialCount | how many receivers of video there are \
-    at first
-    actor.configuration room videoReceiverMaximumCount | how many there may be
+    actor.configuration room videoReceiverGrowthRate | how many video receivers are added at a time
+    actor.configuration room videoReceiverInitialCount | the initial number of video receivers
+    actor.configuration room videoReceiverMaximumCount | the maximum number of video receivers
     rtcp.fields * blocks | report blocks (RFC 3550 section 6.4.1); query the view report_block
     rtcp.fields * ssrc | whose stream it is about
     rtcp.fields * fraction_lost | packets lost since the last report, in parts of 256
@@ -145,14 +146,14 @@ package struct JSONKey: Sendable, Hashable {
     rtcp.fields sdes cname | the name that the streams of one sender share
     rtcp.fields bye ssrcs | sources that end
     rtcp.fields bye reason | why, in words
-    rtcp.fields nack sequences | numbers that are asked for again; query the view nack
-    rtcp.fields fir entries | sources that are asked for a key frame
+    rtcp.fields nack sequences | requested sequence numbers; query the view nack
+    rtcp.fields fir entries | sources from which a key frame is requested
     rtcp.fields fir number | counts the requests to one source
-    rtcp.fields remb bitrate | bits per second that the receiver can take
+    rtcp.fields remb bitrate | bits per second that the receiver can handle
     rtcp.fields remb ssrcs | streams that share them
     rtcp.fields transport-cc base | the first transport-wide sequence number; query the view \
     arrival
-    rtcp.fields transport-cc count | how many packets are reported on
+    rtcp.fields transport-cc count | how many packets the feedback covers
     rtcp.fields transport-cc received | how many of them arrived
     rtcp.fields transport-cc reference | the time of the first one in units of 64 ms
     rtcp.fields transport-cc feedback | counts the feedback
@@ -194,13 +195,14 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments createDataChannel label | the channel's name
     call.arguments createDataChannel protocol | its subprotocol
     call.arguments createDataChannel ordered | whether messages arrive in order
-    call.arguments createDataChannel negotiated | whether both sides made it by themselves
+    call.arguments createDataChannel negotiated | whether both ends created it without \
+    negotiation in band
     call.arguments createDataChannel priority | as in RFC 8831 section 6.4
     call.arguments createOffer iceRestart | whether ICE restarts
-    call.arguments getStats codecTimes | what codecs took
-    call.arguments getStats isInbound | whether a decoder took it
-    call.arguments getStats nanoseconds | how much time
-    call.arguments noteCapture event | what became of a capturer
+    call.arguments getStats codecTimes | the time spent in codecs
+    call.arguments getStats isInbound | whether it was spent in a decoder
+    call.arguments getStats nanoseconds | the time
+    call.arguments noteCapture event | what happened to a capturer
     call.arguments noteCapture framesPerSecond | of the capturer
     call.arguments noteCapture width | of its pictures, pixels
     call.arguments noteCapture height | of its pictures, pixels
@@ -216,7 +218,7 @@ package struct JSONKey: Sendable, Hashable {
     call.arguments connect room | the room
     call.arguments publish id | what the application calls the media
     call.arguments publish isActive | whether it is sent immediately
-    call.arguments publish isAlwaysOn | whether it is sent without being asked for
+    call.arguments publish isAlwaysOn | whether it is always sent
     call.arguments publish extraValue | its owner's value
     call.arguments publish layers | layers of a simulcast
     call.arguments * report | a report of one of the room's connections
@@ -240,20 +242,21 @@ package struct JSONKey: Sendable, Hashable {
     call.reply * remoteStreamIDs | the remote peer's MediaStreams with the track
     call.reply * type | offer or answer
     call.reply * sdp | a session description; query the views description and sdp_line
-    call.reply * gone | ids of statistics objects that are there no more
+    call.reply * gone | ids of statistics objects that no longer exist
     call.reply * objects | how many statistics objects there are
     call.reply createDataChannel number | the channel's number in its peer
     call.reply createDataChannel readyState | as in W3C's RTCDataChannel
     call.reply createDataChannel bufferedAmount | bytes that wait to be sent
     call.reply createDataChannel isRemote | whether the remote peer created it
     call.reply createDataChannel maxMessageSize | bytes of the largest message
-    call.reply createDataChannel options | what it was made with
+    call.reply createDataChannel options | the options that it was created with
     call.reply createDataChannel label | its name
     call.reply createDataChannel protocol | its subprotocol
     call.reply createDataChannel ordered | whether messages arrive in order
-    call.reply createDataChannel negotiated | whether both sides made it by themselves
+    call.reply createDataChannel negotiated | whether both ends created it without negotiation in \
+    band
     call.reply createDataChannel priority | as in RFC 8831 section 6.4
-    event.detail * candidate | a candidate attribute; none: there are no more
+    event.detail * candidate | a candidate attribute; none: the end of candidates
     event.detail * sdpMid | its m-section
     event.detail * sdpMLineIndex | the place of that section, from 0
     event.detail * usernameFragment | its ICE generation
@@ -271,11 +274,11 @@ package struct JSONKey: Sendable, Hashable {
     event.detail * reason | why, in words
     event.detail * transport | which transport, where there are several
     event.detail * layer | the layer that refused something
-    event.detail certificate certificate | an own certificate, DER in base64
+    event.detail certificate certificate | a local certificate, DER in base64
     event.detail keylog clientRandom | names the DTLS association in key logs
     event.detail keylog serverRandom | the random value of its server
     event.detail keylog masterSecret | secret: what all keys of it derive from
-    event.detail keylog localCertificate | the own certificate, DER in base64
+    event.detail keylog localCertificate | the local certificate, DER in base64
     event.detail keylog remoteCertificate | the remote peer's
     event.detail secured cipherSuite | the IANA name of the cipher suite
     event.detail secured profile | the SRTP profile
@@ -284,22 +287,22 @@ package struct JSONKey: Sendable, Hashable {
     event.detail secured version | of DTLS: FEFD is 1.2
     event.detail * participant | the participant, by the service's identifier
     event.detail * participants | who is in the room, with spaces between
-    event.detail * progress | how far a room is entered, of a hundred
+    event.detail * progress | how far joining a room has come, in percent
     event.detail * media | the number of media in the room
-    event.detail * local | the number of own media
+    event.detail * local | the number of the local media
     event.detail * owner | whose media it is
     event.detail * active | whether it is sent
     event.detail * connection | which connection of the room carries it
     event.detail talking talking | whether there is speech
     event.detail talking dbov | the level that the service reports
-    event.detail order order | what a room has its signaling or a connection do
-    event.detail order with | with what
+    event.detail order order | what a room orders its signaling or a connection to do
+    event.detail order with | the arguments of the order
     event.detail order _0 | the first argument without a name
     event.detail order _1 | the second argument without a name
     event.detail order extraValue | the owner's value for the media
     event.detail order number | a number in the room
     event.detail order isActive | whether media is sent immediately
-    event.detail order isAlwaysOn | whether it is sent without being asked for
+    event.detail order isAlwaysOn | whether it is always sent
     event.detail order sdp | a session description
     event.detail order type | offer or answer
     event.detail order policy | how a description is applied

@@ -2,20 +2,23 @@ import Crypto
 package import Tape
 import Wire
 
-/// Puts the takes of a call's two ends on a common clock, determined from the datagrams in both.
+/// Puts the takes of a call's two ends on a common clock, which it finds from the datagrams in
+/// both.
 ///
-/// A datagram that one end sent and the other received has the same bytes in both takes. The two
-/// directions' minimum delays yield the offset between the clocks, assuming as NTP does (RFC 5905
-/// section 8) that the fastest datagrams took equally long both ways. What remains is each
-/// datagram's one-way delay.
+/// A datagram that one end sent and the other received has the same bytes in both takes. The
+/// minimum delays in both directions give the offset between the clocks, assuming as NTP does (RFC
+/// 5905 section 8) that the fastest datagrams took equally long both ways. The one-way delay of
+/// each datagram follows from the offset. Takes of two participants of a room have frames in common
+/// instead.
 package struct MergedTakes: Sendable, Codable {
-  /// One direction between the two ends.
+  /// The datagrams from one end to the other.
   package struct Way: Sendable, Codable {
     /// The sending end.
     package var from: String
     /// The receiving end.
     package var to: String
-    /// The number of datagrams sent while the other end recorded, and how many of them arrived.
+    /// The number of datagrams sent from the first that arrived to the last, and how many of them
+    /// arrived.
     package var sent = 0
     package var received = 0
     /// The one-way delays of the datagrams that arrived, in milliseconds.
@@ -23,16 +26,16 @@ package struct MergedTakes: Sendable, Codable {
     package var medianMilliseconds = 0.0
     package var percentile95Milliseconds = 0.0
     package var mostMilliseconds = 0.0
-    /// The delays in each second of the first take that had arrivals.
+    /// The delays in each second of the first take in which a datagram was sent.
     package var seconds: [Second] = []
 
-    /// The loss in percent.
+    /// The lost share of the datagrams in percent; 0 if none was sent.
     package var lostPercent: Double {
       sent > 0 ? 100 * Double(sent - received) / Double(sent) : 0
     }
   }
 
-  /// One direction in one second of the first take.
+  /// The datagrams of one direction in one second of the first take's time.
   package struct Second: Sendable, Codable {
     package var second: Int
     package var sent = 0
@@ -41,10 +44,11 @@ package struct MergedTakes: Sendable, Codable {
     package var mostMilliseconds = 0.0
   }
 
-  /// The reason that two takes cannot be merged.
+  /// Why two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
-    /// The takes share too few datagrams in a direction.
+    /// The takes cannot have datagrams in common, or have too few of one direction; the text says
+    /// why.
     case nothingInCommon(String)
   }
 
@@ -57,17 +61,20 @@ package struct MergedTakes: Sendable, Codable {
   /// The second clock's drift in parts per million, positive if it is faster; nil for short calls.
   package var driftPartsPerMillion: Double?
   package var ways: [Way]
-  /// The offset for joining both takes, taken from the middle of the call because each peer keeps
-  /// its own clock; and its error at the call's ends due to drift.
+  /// The offset for writing both takes into one, and its error at the call's ends.
+  ///
+  /// Each peer keeps its own clock in the joint take, so drift is not corrected. The offset is
+  /// therefore the one in the middle of the call.
   package var jointOffsetNanoseconds: Int64
   package var jointErrorMilliseconds: Double
 
-  /// Half of the shortest round trip: the offset's maximum error, if one direction took all of it.
+  /// The offset's maximum error in milliseconds: half of the shortest round trip, since one
+  /// direction may have taken all of it.
   package var uncertaintyMilliseconds: Double {
     (ways.map(\.leastMilliseconds).reduce(0, +)) / 2
   }
 
-  /// Compares two takes, or two peers in them.
+  /// Merges two takes, or two peers of one take.
   package init(
     first: String, peer firstPeer: Int64? = nil, second: String, peer secondPeer: Int64? = nil
   ) throws(Refusal) {
@@ -77,7 +84,7 @@ package struct MergedTakes: Sendable, Codable {
     self.first = first
     self.second = second
     wallClockOffsetNanoseconds = right.start -| left.start
-    // Two ends in one file are named after their peers.
+    // Two peers of one file are told apart by their labels.
     let names = first == second ? (left.label, right.label) : (first, second)
     let there = Passage.all(from: left, to: right)
     let back = Passage.all(from: right, to: left)
@@ -97,7 +104,7 @@ package struct MergedTakes: Sendable, Codable {
     let clock = ClockDistance(there: there, back: back)
     offsetNanoseconds = clock.offset
     driftPartsPerMillion = clock.drift.map { $0 * 1e6 }
-    // A constant offset has the least error in the middle of the call.
+    // A constant offset has the smallest error if it is right in the middle of the call.
     let middle = ((there.first?.received ?? 0) +| (there.last?.received ?? 0)) / 2
     jointOffsetNanoseconds = clock.offset(at: middle)
     jointErrorMilliseconds = Double((jointOffsetNanoseconds -| clock.offset).magnitude) / 1e6
@@ -113,22 +120,22 @@ package struct MergedTakes: Sendable, Codable {
     ]
   }
 
-  /// The minimum number of shared datagrams per direction.
+  /// The minimum number of datagrams in common, per direction.
   private static let fewest = 3
 }
 
-/// One end with its datagrams.
+/// One end of the call, with the datagrams that it sent and received.
 private struct Side {
   let path: String
   /// The peer's number and label; for a room, its label.
   var label = ""
-  /// The take's peers, and the selected one.
+  /// All peers in the take, and the selected peer's number.
   private let peers: [(number: Int64, label: String)]
   private let peer: Int64?
-  /// Whether the end is a room participant, whose frames are compared instead of datagrams.
+  /// Whether the end is in a room, so that encoded frames are compared instead of datagrams.
   var isRoom = false
   var start: Int64 = 0
-  /// Sent and received datagrams by hash, because a long call has gigabytes of them.
+  /// Sent and received datagrams as hashes, because a long call has gigabytes of datagrams.
   var sent: [(at: Int64, mark: XXH3.Mark)] = []
   var received: [XXH3.Mark: Int64] = [:]
 
@@ -147,18 +154,18 @@ private struct Side {
       guard peer != nil || history.peers.count == 1 else {
         throw TapeError(
           path: path, place: "",
-          reason: "it has several peers: \(names); say which one is the end of this call with "
+          reason: "it has several peers: \(names); name the one that is an end of this call with "
             + "--first-peer or --second-peer")
       }
       guard let own = history.peers.first(where: { $0.number == peer ?? $0.number }) else {
         throw TapeError(
-          path: path, place: "", reason: "it has no peer \(peer ?? 0); there is \(names)")
+          path: path, place: "", reason: "it has no peer \(peer ?? 0), only \(names)")
       }
       label = "\(own.number) \(own.label)"
       while let entry = try history.next() {
         let mark = XXH3.mark(entry.bytes.span.bytes)
         if entry.isInbound {
-          // The first copy of a duplicated datagram determines the delay.
+          // If a datagram was duplicated, the copy that arrived first determines the delay.
           if received[mark] == nil { received[mark] = entry.atNanoseconds }
         } else {
           sent.append((entry.atNanoseconds, mark))
@@ -171,39 +178,41 @@ private struct Side {
 }
 
 extension Side {
-  /// Returns the reason that two sides cannot share datagrams; nil if they may.
+  /// Returns why two sides cannot have datagrams in common; nil if they can.
   func obstacle(beside other: Side) -> String? {
     if path == other.path, peer == other.peer {
       let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
       return isRoom
         ? "\(path) is given twice, and is the take of one participant of a room; give the take of "
-          + "another one, too"
+          + "another participant as the second"
         : peers.count > 1
           ? "\(path) is given twice with the same peer; name the two ends of one call among "
             + "\(names) with --first-peer and --second-peer; or are these the two ends of one call?"
-          : "\(path) is given twice and contains one end; give the take of the other end, too"
+          : "\(path) is given twice and contains one end; give the take of the other end as the "
+            + "second"
     }
     for side in [self, other] where side.isRoom && side.sent.isEmpty && side.received.isEmpty {
       return
-        "\(side.path) is the take of a room, which is laid beside another one by the bytes of its "
-        + "frames, and it keeps none; record rooms with their media for that"
+        "\(side.path) is the take of a room without stored media, and takes of rooms are aligned "
+        + "by their frames; record the room with its media"
     }
     guard isRoom != other.isRoom else { return nil }
     let (room, call) = isRoom ? (self, other) : (other, self)
-    return "\(room.path) is the take of a participant of a room, and \(call.path) is not: what a "
-      + "server of rooms passes on are other datagrams, so a take of another participant is "
-      + "needed; to lay one of its connections beside a take of the server's end, name the peer "
-      + "with --first-peer or --second-peer"
+    return "\(room.path) is the take of a participant of a room, and \(call.path) is not: a room's "
+      + "server sends new datagrams, so give the take of another participant; to align one of its "
+      + "connections with a take of the server's end, name the peer with --first-peer or "
+      + "--second-peer"
   }
 
-  /// Shorter frames are not unique enough: the shortest are silence.
+  /// The minimum size in bytes of frames to compare; shorter ones, such as silence, may have equal
+  /// bytes.
   private static let leastFrameBytes = 24
 
-  /// Uses a room's encoded frames instead of datagrams, because a server that forwards media
-  /// creates new datagrams; returns false if the take has no room.
+  /// Reads a room's encoded frames instead of datagrams; returns false if the take has no room.
   ///
-  /// A received frame is as late as its playout. Buffering that both ends share adds to the delays,
-  /// not to the offset.
+  /// A server that forwards media creates new datagrams, but leaves the frames as they are. A
+  /// received frame has the time of its playout, so buffering adds to the delays. The offset is not
+  /// affected if both ends buffer equally.
   private mutating func readRoom(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -216,7 +225,7 @@ extension Side {
         """
         SELECT at_ns, direction, bytes FROM frame
         WHERE size >= \(Side.leastFrameBytes) AND bytes IS NOT NULL
-          AND outcome IN ('encoded', 'decoded') ORDER BY row
+          AND outcome IN ('encoded', 'decoded', 'not decoded', 'passed on') ORDER BY row
         """)
       while try frames.step() {
         let (at, direction) = frames.values(Int64.self, String.self)
@@ -228,7 +237,7 @@ extension Side {
           received[mark] = at
         }
       }
-      // Among equal frames it is unknown which one was received.
+      // If frames are equal, it is unknown which of them was received.
       sent.removeAll { counts[$0.mark] != 1 }
       return true
     } catch {
@@ -237,8 +246,7 @@ extension Side {
   }
 }
 
-/// A datagram in both takes: when one end sent it, on that end's clock, and when the other received
-/// it, on its own.
+/// A datagram that both takes contain, with each end's time on that end's clock.
 private struct Passage {
   var sent: Int64
   var received: Int64
@@ -254,15 +262,16 @@ private struct Passage {
   }
 }
 
-/// The offset and drift between two clocks.
+/// The offset and the drift between the clocks of two takes.
 private struct ClockDistance {
   /// The offset to add to the second clock when it shows `origin`.
   private(set) var offset: Int64 = 0
-  /// The second clock's drift; nil if the call is too short.
+  /// The second clock's drift as a fraction; nil if the call is too short.
   private(set) var drift: Double?
   private var origin: Int64 = 0
 
-  /// The length of the parts whose minimum delays are compared, and the number of parts needed.
+  /// The length in nanoseconds of the parts whose minimum delays are compared, and their minimum
+  /// number.
   private static let part: Int64 = 10_000_000_000
   private static let fewestParts = 3
 
@@ -282,7 +291,8 @@ private struct ClockDistance {
       let least = Least(passage, at: passage.sent -| origin)
       parts[part, default: (nil, nil)].back = least.or(parts[part]?.back)
     }
-    // there = delay - offset, back = delay + offset: half of the difference is the offset.
+    // `there` measures delay - offset, and `back` delay + offset: half the difference is the
+    // offset.
     let leastThere = there.map { $0.received -| $0.sent }.min() ?? 0
     let leastBack = back.map { $0.received -| $0.sent }.min() ?? 0
     offset = (leastBack -| leastThere) / 2
@@ -295,7 +305,8 @@ private struct ClockDistance {
       })
   }
 
-  /// A part's fastest datagram: its apparent delay, and when the second end had it.
+  /// The fastest datagram in a part of the call: its apparent delay, and its time on the second
+  /// clock.
   private struct Least {
     var delay: Int64
     var at: Int64
@@ -311,7 +322,7 @@ private struct ClockDistance {
     }
   }
 
-  /// Fits a line to the parts' offsets.
+  /// Computes the drift, and the offset at `origin`, by fitting a line to the parts' offsets.
   private mutating func fit(_ parts: [(time: Double, offset: Double)]) {
     guard parts.count >= ClockDistance.fewestParts else { return }
     let count = Double(parts.count)
@@ -329,7 +340,7 @@ private struct ClockDistance {
     offset = Int64(saturating: meanOffset - slope * meanTime)
   }
 
-  /// Returns the offset when the second clock shows an instant.
+  /// Returns the offset at a time of the second clock.
   func offset(at instant: Int64) -> Int64 {
     guard let drift else { return offset }
     return offset -| Int64(saturating: drift * Double(instant -| origin))
@@ -337,7 +348,7 @@ private struct ClockDistance {
 }
 
 extension MergedTakes.Way {
-  /// Computes one direction's statistics.
+  /// Computes the statistics of one direction.
   ///
   /// - Parameters:
   ///   - moment: converts the sending end's time to the first clock.
@@ -348,7 +359,8 @@ extension MergedTakes.Way {
   ) {
     self.from = from
     self.to = to
-    // A datagram sent before the other end recorded, or after it stopped, was not lost.
+    // A datagram sent before the other end began to record, or after it stopped, does not count as
+    // lost.
     let delays = passages.map { (at: moment($0.sent), delay: Double(delay($0)) / 1e6) }
     let first = passages.first?.sent ?? 0
     let last = passages.last?.sent ?? 0
@@ -386,10 +398,10 @@ extension [Double] {
 // MARK: - Text
 
 extension MergedTakes: CustomStringConvertible {
-  /// The clock offset, and a table of both directions.
+  /// The clock offset and a table of both directions, as text.
   package var description: String { text() }
 
-  /// Returns the description, laid out for a terminal.
+  /// Formats the clock offset and a table of both directions for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     let names = (ways.first?.from ?? first, ways.first?.to ?? second)
     var lines = [
@@ -414,22 +426,22 @@ extension MergedTakes: CustomStringConvertible {
     return lines.joined(separator: "\n") + "\n" + table.text(look)
   }
 
-  /// All results, with the delays per second, as a JSON object.
+  /// All results, with the delays in each second, as a JSON object.
   package var json: String { CanonicalJSON.text(self) }
 
-  /// A remark on a joint take's accuracy; nil if it needs none.
+  /// A remark on how accurate a joint take's times are; nil if the error is below 0.05 ms.
   package var jointNote: String? {
     guard jointErrorMilliseconds >= 0.05 else { return nil }
-    return "its delays are right in the middle of the call and up to "
+    return "its delays are exact in the middle of the call and up to "
       + "\(milliseconds(jointErrorMilliseconds)) wrong at its ends, because the clocks drift"
   }
 
   private func milliseconds(_ value: Double) -> String { fixed(value) + " ms" }
 
-  /// Formats a number with three decimals.
+  /// Formats a number with three decimals, or as `?` if it is too large.
   private func fixed(_ value: Double) -> String {
     let scaled = (value * 1_000).rounded()
     guard scaled.magnitude < 9e15 else { return "?" }
-    return (scaled < 0 ? "-" : "") + thousandths(Int64(scaled.magnitude))
+    return thousandths(Int64(scaled))
   }
 }

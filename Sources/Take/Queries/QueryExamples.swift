@@ -1,5 +1,6 @@
-/// Typical questions about a call with their queries: shown at the prompt of `retake sql` and in
-/// `retake open`, and tested.
+/// A typical question about a call, with the query that answers it.
+///
+/// The examples are shown at the prompt of `retake sql` and in `retake open`; tests run them.
 package struct QueryExample: Sendable, Hashable {
   package var question: String
   package var sql: String
@@ -40,7 +41,7 @@ package struct QueryExample: Sendable, Hashable {
       GROUP BY freeze.peer, freeze.from_ns
       """),
     QueryExample(
-      "What bit rate has each layer by second?",
+      "What bit rate does each layer have, second by second?",
       """
       SELECT bitrate.peer, second, mid, bitrate.ssrc, bitrate.bits_per_second
       FROM bitrate JOIN media_stream USING (peer, direction, ssrc)
@@ -70,7 +71,7 @@ package struct QueryExample: Sendable, Hashable {
       WHERE one.direction = 'out' AND other.direction = 'out' GROUP BY 1, 2
       """),
     QueryExample(
-      "What does the second offer of a peer have that the first had not?",
+      "What does a peer's second offer have that the first did not?",
       """
       WITH offer AS (SELECT peer, row, row_number() OVER (PARTITION BY peer ORDER BY row) AS n
         FROM description WHERE direction = 'out' AND type = 'offer')
@@ -78,13 +79,13 @@ package struct QueryExample: Sendable, Hashable {
       EXCEPT SELECT peer, section, text FROM offer JOIN sdp_line USING (peer, row) WHERE n = 1
       """),
     QueryExample(
-      "What was the round trip of media by second?",
+      "What was the round-trip time of media, second by second?",
       """
       SELECT peer, at_ns / 1000000000 AS second, median(round_trip_ms) AS ms
       FROM media_round_trip GROUP BY peer, second
       """),
     QueryExample(
-      "How long were frames on their way, from the encoder to the screen?",
+      "How long did frames take from the encoder to the screen?",
       """
       SELECT from_peer, to_peer, kind, count(*) AS frames, median(delay_ms) AS median,
         percentile(delay_ms, 95) AS p95, max(delay_ms) AS most
@@ -118,7 +119,7 @@ package struct QueryExample: Sendable, Hashable {
       WHERE attribute = 'rtpmap' ORDER BY row, line
       """),
     QueryExample(
-      "What did the other side report of what was sent?",
+      "What did the remote peer report about the sent media?",
       """
       SELECT peer, at_ns, ssrc, lost_percent, lost FROM report_block
       WHERE direction = 'in' ORDER BY row

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// Tables and views with their columns and the schema's comments, for writing queries.
+/// The tables and views that queries can read, with their columns and the schema's comments.
 package struct QuerySchema: Sendable {
   /// A column with its comment in the schema.
   package struct Column: Sendable, Hashable {
@@ -21,7 +21,7 @@ package struct QuerySchema: Sendable {
 
   package private(set) var tables: [Table] = []
 
-  /// Reads the newest format's schema, which queries see on every take.
+  /// Reads the newest format's schema, because queries see every take in that format.
   package init() {
     let described = Self.described(TakeSchema.migrations)
     for (name, isView, columns) in (try? TakeSchema.columns()) ?? [] {
@@ -39,7 +39,7 @@ package struct QuerySchema: Sendable {
 
   private typealias Remarks = (comment: String, columns: [String: String])
 
-  /// Extracts the comments on tables, views and columns from migrations.
+  /// Extracts the SQL comments on tables, views and columns from the migrations.
   private static func described(_ migrations: [String]) -> [String: Remarks] {
     var found: [String: Remarks] = [:]
     for migration in migrations {
@@ -65,13 +65,13 @@ package struct QuerySchema: Sendable {
     return found
   }
 
-  /// Reads a line of a definition, with its trailing comment or those above it.
+  /// Reads a column's definition and its comment, which follows on the line or precedes it.
   private static func read(
     _ line: Substring, _ above: inout [String], into remarks: inout [String: String]
   ) {
     let plain = line.drop { $0 == " " }
     if plain.hasPrefix("--") {
-      // A trailing comment may continue on the next lines, far to the right.
+      // The comment may also continue a trailing one, indented far to the right.
       above.append(String(plain.dropFirst(2).drop { $0 == " " }))
       return
     }
@@ -88,7 +88,7 @@ package struct QuerySchema: Sendable {
 
   // MARK: Texts
 
-  /// Everything that a page needs for its query editor: tables, functions, JSON keys, examples.
+  /// What a page's query editor needs, as JSON: tables, functions, JSON keys and examples.
   package var json: String {
     let tables = tables.map { table in
       JSONText.object([
@@ -121,7 +121,7 @@ package struct QuerySchema: Sendable {
     ]).text
   }
 
-  /// Returns the tables and views, each with the meaning of a row.
+  /// Formats a list of tables and views, each with the meaning of its rows.
   package func tableText(_ look: TableLook) -> String {
     let rows = tables.filter { !$0.name.hasSuffix("_store") }.map { table in
       [table.name, table.isView ? "view" : "table", Self.sentence(table.comment)]
@@ -137,7 +137,7 @@ package struct QuerySchema: Sendable {
     return String(text[..<end.lowerBound]) + "."
   }
 
-  /// Returns the columns of a table or view; of all if the name is nil.
+  /// Describes the columns of a table or view, or of all of them if the name is nil.
   package func text(of name: String?) -> String {
     let chosen = tables.filter { name == nil || $0.name == name }
     guard !chosen.isEmpty else { return "there is no \(name ?? "table"); .tables lists them\n" }
@@ -152,8 +152,8 @@ package struct QuerySchema: Sendable {
     }.joined(separator: "\n")
   }
 
-  /// Returns completions for a line: table and column names, SQL keywords, and the prompt's
-  /// commands.
+  /// Returns completions of a line's last word: names of tables and columns, SQL keywords and
+  /// functions, and the prompt's commands.
   package func completions(of line: String) -> [String] {
     let words = line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }
     let last = String(words.last ?? "")

@@ -1,28 +1,28 @@
 package import Tape
 import Wire
 
-/// A participant of a recorded room.
+/// A participant of a room in a take.
 package struct RoomPerson: Sendable, Codable, Hashable {
-  /// The room machine's number, and the participant's number in it.
+  /// The actor number of the room's client, and the participant's number in that room.
   package var actor: UInt32
   package var participant: Int64
   /// The id that the service assigned.
   package var id: String
   /// The display name; empty if the service has none.
   package var name: String
-  /// Whether it is the recorded participant.
+  /// Whether this is the participant whose client was recorded.
   package var isLocal: Bool
   package var enteredNanoseconds: Int64
-  /// The time at which the participant left; nil if it is present at the end.
+  /// The time at which the participant left; nil if the participant was still present at the end.
   package var leftNanoseconds: Int64?
   /// The tracks that carry the participant's media, as in `audio in on peer 2, track 1`.
   package var tracks: [String]
 
-  /// The name, or else the id.
+  /// The display name, or the id if there is none.
   package var title: String { name.isEmpty ? id : name }
 }
 
-/// The participants in all of a take's rooms, and their tracks.
+/// The participants of all rooms in a take, and the tracks that carried their media.
 struct RoomPeople: Sendable {
   private struct Track: Hashable {
     var peer: Int64
@@ -31,12 +31,12 @@ struct RoomPeople: Sendable {
   }
 
   private(set) var all: [RoomPerson] = []
-  /// The names of the participants whose media a track carried, without duplicates.
+  /// The distinct names of the participants whose media each track carried.
   private var names: [Track: [String]] = [:]
 
-  /// The maximum number of names per track: a mixer may put an entire room on one.
+  /// The maximum number of names shown per track, since a mixer may put an entire room on one.
   private static let namesMaximum = 3
-  /// The maximum number of participants that are read.
+  /// The maximum number of participants to read.
   private static let peopleMaximum = 1000
 
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -74,8 +74,9 @@ struct RoomPeople: Sendable {
     }
   }
 
-  /// Returns the name of a track's participant, or several names if they took turns or were mixed;
-  /// nil if the track belongs to no room.
+  /// Returns whose media a track carried; nil if the track belongs to no room.
+  ///
+  /// Several participants, who took turns or were mixed, are joined with "or".
   func name(peer: Int64, track: Int64, direction: String) -> String? {
     let found = names[Track(peer: peer, track: track, direction: direction), default: []]
     guard !found.isEmpty else { return nil }
@@ -96,11 +97,11 @@ struct PeerLabels: Sendable {
     while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
   }
 
-  /// A peer's label, if the take has that peer.
+  /// The label of a peer; nil if the take has no such peer.
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
-/// The peers of a take, by number and label.
+/// Lists the peers of a take.
 package enum TakePeers {
   /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {
@@ -113,11 +114,11 @@ package enum TakePeers {
   }
 }
 
-/// A part of a take: some of its peers, between two times.
+/// A part of a take, limited to some of its peers and to a time span.
 package struct TakeSelection: Sendable, Hashable {
   /// The peers' numbers; nil for all.
   package var peers: Set<Int64>?
-  /// The bounds of the time span in nanoseconds, both inclusive.
+  /// The time span's first and last instant, in nanoseconds.
   package var fromNanoseconds = Int64.min
   package var toNanoseconds = Int64.max
 

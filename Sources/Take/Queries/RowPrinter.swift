@@ -1,7 +1,7 @@
 package import Tape
 package import Wire
 
-/// A row with random access to its values.
+/// A row whose values can be read in any order.
 protocol PrintedRow: ~Copyable {
   func value(_ column: Int) -> Value?
 }
@@ -14,10 +14,12 @@ struct ValueRow: PrintedRow {
   func value(_ column: Int) -> Value? { values.indices.contains(column) ? values[column] : nil }
 }
 
-/// Prints a query's rows as they arrive; a table is printed once enough rows are known for the
-/// column widths, or after a moment.
+/// Prints a query's rows as they arrive.
+///
+/// The first rows of a table are held back until enough are known for the column widths, or a
+/// moment has passed.
 final class RowPrinter {
-  /// The number of rows so far.
+  /// The number of rows printed so far, including those held back.
   private(set) var count = 0
 
   private let format: SQLConsole.Format
@@ -28,7 +30,7 @@ final class RowPrinter {
   private var first: [[String]] = []
   private var isNumber: [Bool]
   private var layout: TableLayout?
-  /// The time since which text has been pending; nil if there is none.
+  /// When the first row since the last hand-over was added; nil if there is none.
   private var waitsSince: ContinuousClock.Instant?
   private var isFinished = false
 
@@ -54,10 +56,10 @@ final class RowPrinter {
     }
   }
 
-  /// The maximum time that rows may be pending: shorter at a terminal than for a program.
+  /// How long rows may be held back: a person at a terminal waits less than a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
-  /// Adds a row, and writes what has been pending long enough.
+  /// Adds a row, and writes pending text that has waited long enough.
   func print<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     count += 1
     if waitsSince == nil { waitsSince = .now }
@@ -69,11 +71,12 @@ final class RowPrinter {
     case .jsonl: pieces.add(json(row) + "\n")
     case .markdown: pieces.add(markdown(row))
     }
-    // The clock is read while the next row is computed and, if rows arrive fast, only now and then.
+    // `handOver` is also called while the next row is computed, so fast rows need not read the
+    // clock each time.
     if count & 63 == 0 { handOver() }
   }
 
-  /// Writes text that has been pending long enough.
+  /// Writes pending text that has waited long enough.
   func handOver() {
     guard let since = waitsSince, !isFinished, .now - since >= patience else { return }
     if format == .table { fixWidths() }
@@ -81,7 +84,9 @@ final class RowPrinter {
     waitsSince = nil
   }
 
-  /// Writes the rest; an incomplete result is left syntactically open, so that programs notice.
+  /// Writes the rest.
+  ///
+  /// An incomplete JSON result lacks its closing bracket, so that programs notice.
   func finish(isComplete: Bool) {
     guard !isFinished else { return }
     isFinished = true
@@ -115,7 +120,7 @@ final class RowPrinter {
     if first.count == RowPrinter.firstMaximum { fixWidths() }
   }
 
-  /// Determines the column widths from the rows so far.
+  /// Sets the column widths to fit the rows so far.
   private func fixWidths() {
     guard layout == nil else { return }
     let made = TableLayout(
@@ -154,7 +159,7 @@ final class RowPrinter {
     return markdown(cells)
   }
 
-  /// Returns a line of a Markdown table, escaping characters that would end a cell.
+  /// Formats a row of a Markdown table, escaping characters that would end a cell.
   private func markdown(_ cells: [String]) -> String {
     let plain = cells.map { cell in
       cell.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
@@ -172,22 +177,22 @@ final class RowPrinter {
   }
 }
 
-/// Comma-separated values (RFC 4180).
+/// Formats comma-separated values (RFC 4180).
 package enum CSVText {
-  /// Returns a field, quoted if necessary.
+  /// Returns a field, in quotes if it contains a comma, quote or line break.
   package static func field(_ text: String) -> String {
     let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
     return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
   }
 
-  /// Returns a line with its terminator.
+  /// Returns a line of fields, which ends with CR and LF.
   package static func line(_ fields: some Sequence<String>) -> String {
     fields.map(field).joined(separator: ",") + "\r\n"
   }
 }
 
 extension Value {
-  /// The value as an unquoted field: bytes in hexadecimal, NULL empty.
+  /// The value as a field before quoting: bytes in hexadecimal, NULL as an empty field.
   package var csv: String {
     switch self {
     case .null: ""
@@ -198,9 +203,9 @@ extension Value {
   }
 }
 
-/// Buffers text into pieces that are worth a system call.
+/// Collects text into pieces large enough to be worth a system call.
 struct Pieces {
-  /// The minimum size of a piece in bytes.
+  /// The size in bytes from which collected text is written.
   static let length = 1 << 16
 
   private let write: (String) -> Void
@@ -208,7 +213,7 @@ struct Pieces {
 
   init(_ write: @escaping (String) -> Void) { self.write = write }
 
-  /// Adds text, and writes a piece if there is enough.
+  /// Adds text, and writes all of it once it reaches `length`.
   mutating func add(_ more: String) {
     text += more
     flush(atLeast: Pieces.length)
@@ -224,9 +229,9 @@ struct Pieces {
 
 // MARK: - SQLConsole
 
-/// Runs SQL on a take and prints the result.
+/// Prints the rows of users' queries.
 package enum SQLConsole {
-  /// The form in which rows are printed.
+  /// The notation that rows are printed in.
   package enum Format: String, CaseIterable, Sendable {
     /// Aligned columns with a header.
     case table
@@ -240,12 +245,12 @@ package enum SQLConsole {
     case markdown
   }
 
-  /// Runs a read-only statement and writes its text in pieces as rows arrive.
+  /// Runs a read-only statement and writes the formatted rows in pieces as they arrive.
   ///
   /// Bytes are printed in hexadecimal: shortened in tables, complete in CSV and JSON.
   ///
-  /// - Parameter isWanted: returning false stops the query; polled for each row and while the next
-  ///   one is computed.
+  /// - Parameter isWanted: asked for each row and while the next is computed; false stops the
+  ///   query.
   /// - Returns: the number of rows.
   @discardableResult
   package static func run(
@@ -259,7 +264,7 @@ package enum SQLConsole {
       write: write)
   }
 
-  /// Runs a statement through an open connection, which cannot be used afterwards.
+  /// Runs a statement through an open connection, which stays restricted to reading.
   @discardableResult
   package static func run(
     on connection: borrowing SQLiteConnection, path: String, sql: String, format: Format,
@@ -268,7 +273,7 @@ package enum SQLConsole {
     do throws(SQLiteError) {
       try connection.restrict(limits)
       let statement = try connection.prepare(sql)
-      // A statement without a result is not a query.
+      // Statements that return no columns, such as PRAGMA settings, are not queries.
       guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
@@ -294,10 +299,10 @@ package enum SQLConsole {
     }
   }
 
-  /// The limits for a query that a user runs locally: sorting may use the disk.
+  /// The limits for queries of the local user, which may use the disk for sorting.
   static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
-  /// The place in errors about the query rather than the take.
+  /// The place stated in errors about the query rather than the take.
   package static let queryPlace = "sql"
 }
 
@@ -313,7 +318,7 @@ extension RowPrinter {
       }
       return false
     } catch {
-      // Rows before an error or an interruption are printed.
+      // The rows before an error or an interruption are printed.
       finish(isComplete: false)
       guard error.code.primary == .interrupted else { throw error }
       return false
@@ -322,7 +327,7 @@ extension RowPrinter {
 }
 
 extension Value {
-  /// The value as JSON; bytes as a hexadecimal string.
+  /// The value as JSON, with bytes as a hexadecimal string.
   package var json: JSONText {
     switch self {
     case .null: .null

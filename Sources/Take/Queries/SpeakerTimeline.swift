@@ -3,13 +3,13 @@ import Stats
 package import Tape
 import Wire
 
-/// The speakers in a take, with times and levels: the output of `retake speakers`.
+/// Who spoke in a take, when and how loud: the output of `retake speakers`.
 ///
-/// Participants are the audio tracks that each peer sends and receives, and the contributing
-/// sources that a mixer named. The peer detected speech and dominance while recording, and a replay
-/// verifies them; here they are only read.
+/// The participants are the audio tracks that each peer sends and receives, and the contributing
+/// sources that a mixer named. The peer itself detected speech and dominance while recording, so
+/// the rows are only read here; a replay verifies them.
 package struct SpeakerTimeline: Sendable, Codable {
-  /// A voice as one peer sends or receives it.
+  /// A voice on one track of a peer, sent or received.
   package struct Participant: Sendable, Codable {
     package var peer: Int64
     package var label: String
@@ -17,28 +17,28 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var track: Int64
     /// `in` for received audio, `out` for sent.
     package var direction: String
-    /// The source mixed into the track (CSRC); nil for the track itself.
+    /// The SSRC of a source that was mixed into the track (CSRC); nil for the track as a whole.
     package var contributor: Int64?
-    /// The room participant's name; nil for tracks outside of rooms.
+    /// The participant's name in the room; nil for contributors, and for tracks outside of rooms.
     package var person: String?
-    /// The durations of audio with levels and of the silence in it.
+    /// The length of the audio whose level is known, and how much of it was silent.
     package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
-    /// The mean level while speaking, in tenths of dBov; nil if the participant never spoke.
+    /// The mean level while speaking, in tenths of dBov; nil without speech.
     package var meanTenthsOfDecibels: Int?
-    /// The peak level in dBov, and on a meter from 0 to 100.
+    /// The highest level in dBov, and as the percentage that a level meter shows.
     package var loudestDecibels = AudioLevel.silence.dbov
     package var loudestPercent = 0
-    /// The speaking time, and the time as its peer's dominant speaker.
+    /// How long the participant spoke, and how long it was its peer's dominant speaker.
     package var speakingNanoseconds: Int64 = 0
     package var dominantNanoseconds: Int64 = 0
 
-    /// The name in the `speaker` view: label, direction, track, and any contributor.
+    /// The name in the `speaker` view, such as `ann/out/1`, with the CSRC of a contributor.
     package var name: String {
       "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
     }
 
-    /// The name, preceded by the participant's if known.
+    /// The name, after the room participant's name if there is one.
     package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
@@ -48,7 +48,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var participant: Int
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
-    /// The mean level of blocks with speech, in tenths of dBov.
+    /// The mean level of the audio blocks that contain speech, in tenths of dBov.
     package var meanTenthsOfDecibels: Int
   }
 
@@ -60,16 +60,15 @@ package struct SpeakerTimeline: Sendable, Codable {
   }
 
   package private(set) var participants: [Participant] = []
-  /// The speeches and the periods of dominance, each ordered by start.
+  /// The periods of speech and of dominance, each ordered by start.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
-  /// Speaking times by person, over all tracks and connections.
+  /// Speaking times by person, over all of the person's tracks and connections.
   package private(set) var talk = Talk()
-  /// The reason that there are no levels although there was audio; nil if there are levels, or no
-  /// audio.
+  /// Why no levels are known although there was audio; nil if some are, or without audio.
   private(set) var unheard: String?
 
-  /// Reads the levels of a take or a part of it; spans are clipped to the part.
+  /// Reads the levels of a take or of a part of it; periods are clipped to the part.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
     try self.init(path: path, try TakeFile.openForQueries(path), selection)
   }
@@ -87,7 +86,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let people = try RoomPeople(connection)
       for index in participants.indices {
         let voice = participants[index]
-        // A CSRC does not say which of several participants it is.
+        // If several participants are mixed into a track, the names do not tell whose CSRC this is.
         guard voice.contributor == nil else { continue }
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
@@ -102,8 +101,9 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   // MARK: Reading
 
-  /// Reads levels; the one in the sender's packets takes precedence over that of decoded audio, as
-  /// in the peer.
+  /// Reads the levels, and how long each participant was silent.
+  ///
+  /// As in the peer, the level in the sender's packets takes precedence over that of decoded audio.
   private mutating func readLevels(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
@@ -122,7 +122,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let index = place(of: rows, labels)
       let (heard, silent, senderLevel, energy) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
-      // Samples at 48 kHz.
+      // A sample at 48 kHz lasts 62,500 / 3 ns.
       participants[index].measuredNanoseconds = heard *| 62_500 / 3
       participants[index].silentNanoseconds = silent *| 62_500 / 3
       var loudest = AudioLevel.silence
@@ -175,10 +175,10 @@ package struct SpeakerTimeline: Sendable, Codable {
     }
   }
 
-  /// The number of leading columns that identify the participant in every query here.
+  /// Every query here begins with this many columns, which identify the participant.
   private static let voiceColumns = 4
 
-  /// Returns the index of the participant that a row's leading columns identify.
+  /// Returns the index of the participant in a row's first columns; a new participant is added.
   private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
     let (peer, track, direction, contributor) = rows.values(
       Int64.self, Int64.self, String.self, Int64?.self)
@@ -223,10 +223,10 @@ package struct SpeakerTimeline: Sendable, Codable {
 
 // The timeline as text and JSON.
 extension SpeakerTimeline {
-  /// Returns bars for each person's time, then speeches in order, then levels, as aligned columns.
+  /// Formats each person's time as a bar, then speeches in order and levels in aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     guard !participants.isEmpty else {
-      return unheard.map { "Nobody can say who spoke: \($0).\n" }
+      return unheard.map { "Who spoke is unknown: \($0).\n" }
         ?? "There is no audio in this take.\n"
     }
     let times = TextTable(
@@ -255,7 +255,7 @@ extension SpeakerTimeline {
     return (chart.isEmpty ? "" : chart + "\n") + times.text(look) + "\n" + levels.text(look)
   }
 
-  /// The timeline as a JSON object.
+  /// The timeline as a JSON object with participants, speeches and people.
   package var json: String {
     let who = participants.map { participant in
       JSONText.object([
@@ -279,7 +279,7 @@ extension SpeakerTimeline {
         ("dbov", entry.mean.map { .number(Double($0) / 10) }),
       ])
     }
-    // One element per line, for readers of the file.
+    // One element per line is easier to read in the file.
     let lists = [
       ("participants", JSONText.list(who, separator: ",\n")),
       ("times", JSONText.list(what, separator: ",\n")),
@@ -312,9 +312,11 @@ extension SpeakerTimeline {
 
 // MARK: - UnheardMedia
 
-/// Reasons why received media is missing although a take has its packets.
+/// Explains why a take contains no media although it contains the packets.
 package enum UnheardMedia {
-  /// Returns a sentence about media that was not decrypted or decoded; nil if there was none.
+  /// Explains why none of a take's media was decoded; nil if it has no such track.
+  ///
+  /// Decoded frames are not looked for, so call this only if there are none.
   ///
   /// - Parameter kind: `audio` or `video`; nil for both.
   package static func reason(in path: String, kind: String?) throws(TapeError) -> String? {
@@ -337,8 +339,8 @@ package enum UnheardMedia {
         WHERE \(kinds) AND outcome IN ('not decoded', 'passed on') ORDER BY codec)
       """)
     if try codecs.step(), let names = codecs.text(0) {
-      return "there is \(kind ?? "media") in it that was not decoded (\(names)); retake upgrade "
-        + "--decode makes a take with what can be decoded here"
+      return "its \(kind ?? "media") was not decoded (\(names)); retake upgrade --decode makes a "
+        + "take in which this build's codecs decode it"
     }
     let closed = try connection.prepare(
       """
@@ -349,43 +351,48 @@ package enum UnheardMedia {
     if try closed.step() {
       let (what, reason) = closed.values(String.self, String.self)
       guard let words = CoverageText.text(what: what, reason: reason) else { return nil }
-      return "\(words), so nobody knows what is in them; import the capture with its keys"
+      return "\(words), so their contents are unknown; import the capture with its keys"
     }
     let agreed = try connection.integer("SELECT count(*) FROM track WHERE \(kinds)") ?? 0
     guard agreed > 0 else { return nil }
-    return "there is a track of \(kind ?? "media") in it, and nothing of it was decoded"
+    return "it has a track of \(kind ?? "media"), but no frame of it was decoded"
   }
 }
 
-/// Descriptions of what could not be seen; the page has the same.
+/// Phrases on what a recording could not see; the page's script repeats most of them.
 package enum CoverageText {
   private static let words = [
     "no-keys": "not decrypted, without a key", "not-opened": "not decrypted by the given keys",
     "waiting-overflow": "dropped while waiting for keys",
     "truncated": "captured in part",
     "cryptex": "with encrypted header extensions",
-    "unsupported": "under a protection that is not read",
-    "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
+    "unsupported": "under an unsupported protection",
+    "unknown-peer": "over a relay whose other leg was not seen", "tls": "under TLS",
     "stream-gap": "after a gap in their stream",
     "data-not-opened": "of data channels that were not opened",
-    "redundancy": "with older payloads that were not used", "dropped": "lost while capturing",
-    "outside-of-time": "of a date that no take can have",
-    "unread-layer": "in layers that are not opened",
+    "redundancy": "with redundant payloads that were not used", "dropped": "lost while capturing",
+    "outside-of-time": "with a date that no take can have",
+    "unread-layer": "inside layers that are not opened",
   ]
 
-  /// Describes a row of `coverage`; returns nil if it does not weaken any answer, as with packets
-  /// that belong to no call.
+  /// Describes a gap that a `coverage` row states; nil if the gap does not make any answer less
+  /// certain.
   ///
-  /// - Parameter reason: a number of packets, optionally followed by a colon and a text.
+  /// Packets that belong to no call are such a harmless gap.
+  ///
+  /// - Parameter reason: usually the number of packets, optionally followed by a colon and a text;
+  ///   for some kinds a text alone.
   static func text(what: String, reason: String) -> String? {
-    if what == "late-start" { return "what was before the capture began" }
-    if what == "one-direction" { return "the packets of one direction" }
+    if what == "late-start" { return "what happened before the capture began" }
+    if what == "one-direction" { return "the packets in one direction" }
     if what == "unknown-clock" { return "the jitter of streams of an unknown clock rate" }
-    if what == "damaged-capture" { return "what is damaged in the capture" }
-    if what == "cut-capture" { return "what followed where the capture is cut off" }
-    if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
-    if what == "unused-key-log" { return "the calls that the key log is of" }
-    if what == "reported" { return "packets and media, as another stack reported what it counted" }
+    if what == "damaged-capture" { return "the damaged parts of the capture" }
+    if what == "cut-capture" { return "what came after the point where the capture is cut off" }
+    if what == "unused-key" { return "what the SRTP keys are for; they open no packet" }
+    if what == "unused-key-log" { return "the calls that the key log belongs to" }
+    if what == "reported" {
+      return "packets and media, because another stack reported only its counts"
+    }
     if ["no-clock", "report-times", "strange-lines"].contains(what) { return reason }
     let weakensNothing = ["ignored", "relayed-twice", "description", "deduced", "unannounced"]
     guard !weakensNothing.contains(what) else { return nil }
@@ -395,23 +402,23 @@ package enum CoverageText {
       ? "packets \(words)" : "\(counted(Int64(count) ?? .max, "packet")) \(words)"
   }
 
-  /// Phrases for kinds of coverage that weaken no answer.
+  /// Descriptions of gaps that do not make any answer less certain.
   private static let harmless = [
     "ignored": "packet of no call", "relayed-twice": "packet captured twice, through a relay",
-    "description": "description that cannot be read or is of no call",
+    "description": "description that is unreadable or belongs to no call",
     "unannounced": "stream that no description announces",
     "deduced": "stream whose contents its packets show",
   ]
 
-  /// For kinds of coverage: the options of `import` that may help.
+  /// Advice by kind of gap, such as the options of `retake import` that may close it.
   private static let remedies = [
     "no-keys": "retake import --keys FILE reads the call's key log, --srtp-key a key",
     "not-opened": "retake import --keys FILE or --srtp-key with the keys of this call opens them",
     "data-not-opened": "retake import --keys FILE opens them with the call's key log",
-    "unused-key-log": "the capture and the key log have to be of the same call",
+    "unused-key-log": "the capture and the key log must be of the same call",
   ]
 
-  /// Describes a row of `coverage` for users, with the option that helps.
+  /// Describes a `coverage` row for users, with advice if there is any.
   package static func line(what: String, reason: String) -> String {
     let digits = reason.prefix { $0.isNumber }
     var more = reason.dropFirst(digits.count)

@@ -2,9 +2,9 @@ package import Stats
 package import Tape
 package import Wire
 
-/// Each peer's last stats sample at an instant, from the `stat` rows.
+/// Each peer's stats as of an instant, from the last `stat` rows up to it.
 package struct StatSamples: Sendable {
-  /// A stats object (RTCStats), as sampled.
+  /// A stats object (RTCStats), as of its last sample.
   package struct Object: Hashable, Sendable {
     package var id: String
     package var type: String
@@ -19,24 +19,24 @@ package struct StatSamples: Sendable {
       self.members = members
     }
 
-    /// Converts a report's object.
+    /// Converts an object of a stats report.
     package init(_ object: StatsObject) {
       self.init(
         id: object.id, type: object.type, timestamp: object.timestamp,
         members: object.membersJSON)
     }
 
-    /// The members in order: names, and values as JSON.
+    /// The names of the members and their values as JSON, in the report's order.
     package var list: [(name: String, value: String)] { StatMembers.list(members) }
 
-    /// The complete object, in the form that browsers print.
+    /// The complete object as JSON, as browsers print it.
     package var json: String {
       var text = "{"
       appendBody(to: &text)
       return text
     }
 
-    /// Appends the object without its opening brace.
+    /// Appends the object's JSON without the opening brace, so that other members may precede it.
     func appendBody(to text: inout String) {
       text += "\"id\":"
       JSONText.append(id, to: &text)
@@ -46,12 +46,12 @@ package struct StatSamples: Sendable {
       JSONText.append(type, to: &text)
       let rest = members.dropFirst()
       if rest != "}" { text += "," }
-      // Appending contents saves counting both strings' characters.
+      // Unlike `+=`, `append(contentsOf:)` does not count the characters of the two strings.
       text.append(contentsOf: rest)
     }
   }
 
-  /// A peer's stats objects.
+  /// The stats objects of a peer.
   package struct Peer: Sendable {
     package var number: Int64
     package var label: String
@@ -66,10 +66,10 @@ package struct StatSamples: Sendable {
 
   package private(set) var peers: [Peer] = []
 
-  /// Creates a sample from given reports.
+  /// Creates samples from stats that were not read from a take.
   package init(peers: [Peer]) { self.peers = peers }
 
-  /// Reads the objects that were current at an instant, or at the end.
+  /// Reads the stats of all peers as of an instant, or as of the take's end.
   package init(path: String, at instant: Wire.Instant?) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -84,16 +84,16 @@ package struct StatSamples: Sendable {
     }
   }
 
-  /// A peer's complete report.
+  /// A peer's stats report in the take.
   package struct Instant: Hashable, Sendable {
     package var peer: Int64
-    /// The reply's step.
+    /// The step in which the getStats call returned.
     package var step: Int
     package var atNanoseconds: Int64
     package var objectCount: Int64
   }
 
-  /// Returns the times of each peer's complete reports, in order.
+  /// Returns the stats reports of all peers in order, except those on a single sender or receiver.
   package static func instants(path: String) throws(TapeError) -> [Instant] {
     let connection = try TakeFile.open(path)
     var instants: [Instant] = []
@@ -119,8 +119,10 @@ package struct StatSamples: Sendable {
     return instants
   }
 
-  /// Returns the newest row of each object that still existed: an unchanged object has no newer
-  /// row, and the first report without an object names it in its reply.
+  /// Returns the newest row of each object that still existed at the instant.
+  ///
+  /// An object that did not change has no newer row. When an object disappears, the next report's
+  /// reply names it as `gone`.
   private static func objects(
     of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Wire.Instant?
   ) throws(SQLiteError) -> [Object] {
@@ -152,21 +154,21 @@ package struct StatSamples: Sendable {
 
 /// All of a take's stats samples in time order: the output of `retake stats --series`.
 ///
-/// An object that did not change has no row, and so no line.
+/// While an object does not change, it has no rows and therefore no lines.
 package enum StatSeries {
-  /// The form in which samples are printed.
+  /// How the samples are printed.
   package enum Format: String, CaseIterable, Sendable {
     /// One object per line in the browsers' form, preceded by its time and peer: `at_ns` and
-    /// `peer_label`, and the older `seconds` and `peer`.
+    /// `peer_label`, and the older `at` (in seconds) and `peer`.
     case lines
     /// One member per line: `seconds,peer,type,id,member,value`.
     case csv
   }
 
-  /// Writes the samples of the given types; all if none is given.
+  /// Writes the samples of some types, or of all types if none are given.
   ///
-  /// - Parameter isWanted: returning false stops the output.
-  /// - Returns: the number of object samples.
+  /// - Parameter isWanted: called between samples; false stops the output.
+  /// - Returns: the number of samples, each of one object.
   @discardableResult
   package static func write(
     path: String, types: [String], format: Format, selection: TakeSelection = TakeSelection(),
@@ -240,16 +242,17 @@ private struct Sample {
     }
   }
 
-  /// Returns a JSON string without its quotes; escapes stay.
+  /// Strips the quotes from a JSON string but leaves its escapes.
   private func plain(_ value: String) -> String { String(value.dropFirst().dropLast()) }
 }
 
 // MARK: - StatMembers
 
-/// Splits the members of a `stat` row, which may have been altered.
+/// Splits the members of a `stat` row, whose JSON may be invalid if the file was altered.
 enum StatMembers {
-  /// Returns the names with their values as JSON, in order; members of nested records are named
-  /// `record.member`.
+  /// Returns the names and their values as JSON, in order.
+  ///
+  /// A member of a nested record is named `record.member`.
   static func list(_ json: String) -> [(name: String, value: String)] {
     var members: [(name: String, value: String)] = []
     let bytes = Array(json.utf8)
@@ -258,7 +261,7 @@ enum StatMembers {
     return members
   }
 
-  /// No statistic nests deeper.
+  /// The maximum depth of nested records, which real statistics never reach.
   private static let depthLimit = 3
 
   private static func read(

@@ -1,34 +1,36 @@
 package import Tape
 import Wire
 
-/// A take's summary: the output of `retake info`.
+/// An overview of a take: the output of `retake info`.
 package struct TakeInfo: Sendable, Codable {
   /// A peer with its states, tracks and counts of packets.
   package struct PeerInfo: Sendable, Codable {
     package var peer: Int64
     package var label: String
     package var role: String
-    /// Each machine's states, in order.
+    /// The states of each of the peer's state machines, in order.
     package var states: [MachineStates]
     package var tracks: [String]
     package var packetsIn: Int64 = 0
     package var packetsOut: Int64 = 0
-    /// The number of bytes of UDP payload.
+    /// The number of UDP payload bytes that the peer received and sent.
     package var bytesIn: Int64 = 0
     package var bytesOut: Int64 = 0
-    /// The numbers of data channels that either side opened and of their messages.
+    /// The number of data channels, opened by either side.
     package var dataChannels: Int64 = 0
-    package var messagesIn: Int64 = 0
-    package var messagesOut: Int64 = 0
+    /// The number of messages that data channels received and sent; nil if another stack reported
+    /// the connection without counting them.
+    package var messagesIn: Int64? = 0
+    package var messagesOut: Int64? = 0
   }
 
-  /// The states through which one of a peer's state machines went.
+  /// All states of one of a peer's state machines, in order.
   package struct MachineStates: Sendable, Codable {
     package var machine: String
     package var states: [String]
   }
 
-  /// An actor that is not an endpoint.
+  /// An actor other than an endpoint, such as a room or an observer.
   package struct ActorInfo: Sendable, Codable {
     package var actor: UInt32
     package var kind: String
@@ -46,7 +48,7 @@ package struct TakeInfo: Sendable, Codable {
     package var reason: String
   }
 
-  /// The number of rows in a table.
+  /// How many rows a table or view has.
   package struct TableCount: Sendable, Codable {
     package var table: String
     package var rows: Int64
@@ -54,42 +56,42 @@ package struct TakeInfo: Sendable, Codable {
 
   package var path: String
   package var label: String
-  /// Facts about the take by key, as recorded; nil if there are none.
+  /// What the recording application stated about the take, by key; nil if nothing.
   package var tags: [String: String]?
   package var start: String
   package var format: Int64
   package var toolVersion: String
-  /// The revision of the stack that made the take; nil if not stored.
+  /// The revision of the stack that recorded the take; nil if the take does not state it.
   package var revision: Int64?
-  /// The newest revision of its observers; nil without observers.
+  /// The newest revision among the take's observers; nil if there are none.
   package var observerRevision: Int64?
   package var toolchain: Toolchain
   package var keepsMedia: Bool
-  /// Whether the recording was finished.
+  /// Whether the recording was ended properly.
   package var isComplete: Bool
-  /// The reason that the take has no end: the recorder was killed, or is still running; nil if it
-  /// has one.
+  /// Why the take is incomplete: the recorder was killed or is still running; nil if it is
+  /// complete.
   package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64
-  /// The size of the file, and of a packet capture with its datagrams.
+  /// The size of the file, and that of a packet capture with the same datagrams, in bytes.
   package var fileBytes: Int64
   package var captureBytes: Int64
   package var peers: [PeerInfo]
-  /// The actors that are not endpoints.
+  /// The actors other than endpoints, such as rooms and observers.
   package var actors: [ActorInfo]
-  /// The participants in its rooms.
+  /// The participants in the take's rooms.
   package var people: [RoomPerson]
-  /// The first gaps in what the actors could see.
+  /// The gaps in what the actors could see; only the first ones.
   package var coverage: [Coverage]
   package var tables: [TableCount]
-  /// Tables, views and triggers that do not belong to a take; no digest covers them, and Retake
-  /// does not read them.
+  /// Tables, views and triggers that were added to the file; Retake neither reads them nor includes
+  /// them in a digest.
   package var additions: [String]
-  /// The number of views that differ from this version's, which are used instead.
+  /// The number of the file's views that differ from this version's, which are used instead.
   package var otherViews: Int
 
-  /// SQL for a take's end: the last step or packet if there is no `ending`.
+  /// SQL for the time when a take ends; a take without `ending` ends with its last step or packet.
   package static let end = """
     coalesce((SELECT at_ns FROM ending), max(
         coalesce((SELECT max(at_ns) FROM tape), 0),
@@ -99,16 +101,16 @@ package struct TakeInfo: Sendable, Codable {
   /// The maximum number of gaps to list.
   private static let coverageMaximum = 20
 
-  /// Reads a take's summary without verifying the take.
+  /// Reads the overview without verifying the take.
   ///
   /// - Parameter countsRows: whether to count each peer's packets and each table's rows, which
-  ///   reads them all.
+  ///   takes long because it reads all rows.
   package init(path: String, countsRows: Bool = true) throws(TapeError) {
     try self.init(
       path: path, try TakeFile.openForQueries(path), countsRows: countsRows)
   }
 
-  /// Reads the summary through an open connection, such as one with a snapshot.
+  /// Reads the overview through an open connection, such as one that sees a snapshot of a take.
   package init(path: String, _ connection: borrowing SQLiteConnection, countsRows: Bool)
     throws(TapeError)
   {
@@ -139,7 +141,7 @@ package struct TakeInfo: Sendable, Codable {
       }
       coverage = try TakeInfo.coverage(connection)
       if let redacted = header.redacted {
-        // What a redaction removed is missing throughout the take, so this gap comes first.
+        // A redaction removed data from the entire take, so it is listed before other gaps.
         coverage.insert(
           Coverage(
             actor: 0, peer: nil, fromNanoseconds: 0, toNanoseconds: durationNanoseconds,
@@ -157,7 +159,7 @@ package struct TakeInfo: Sendable, Codable {
     let schema = try SchemaCheck(connection, path: path, format: header.format)
     (additions, otherViews) = (schema.additions, schema.otherViews)
     ending = try isComplete ? nil : TakeEnding.of(path).words
-    // An observed datagram is in two peers' history, but only once in a capture.
+    // An observed datagram has rows at two peers, but a capture contains it once.
     captureBytes =
       peers.reduce(24) {
         let isSeen = $1.role == "observed"
@@ -236,7 +238,31 @@ package struct TakeInfo: Sendable, Codable {
       peers[index].dataChannels = count
       (peers[index].messagesIn, peers[index].messagesOut) = (messagesIn, messagesOut)
     }
+    for index in peers.indices where peers[index].role == "reported" {
+      (peers[index].messagesIn, peers[index].messagesOut) =
+        try reportedMessages(connection, peer: peers[index].peer)
+    }
     return peers
+  }
+
+  /// Returns the message counts in another stack's last report on each data channel.
+  ///
+  /// Takes of such connections contain no messages that could be counted.
+  private static func reportedMessages(
+    _ connection: borrowing SQLiteConnection, peer: Int64
+  ) throws(SQLiteError) -> (received: Int64?, sent: Int64?) {
+    let counts = try connection.prepare(
+      """
+      SELECT sum(members ->> '$.messagesReceived'), sum(members ->> '$.messagesSent')
+      FROM stat JOIN (
+        SELECT max("row") AS "row" FROM stat
+        WHERE peer = \(peer) AND type IN ('data-channel', 'datachannel')
+        GROUP BY id
+      ) USING ("row")
+      """)
+    guard try counts.step() else { return (nil, nil) }
+    let (received, sent) = counts.values(Int64?.self, Int64?.self)
+    return (received, sent)
   }
 
   private static func countPackets(
@@ -263,7 +289,7 @@ package struct TakeInfo: Sendable, Codable {
     }
   }
 
-  /// The summary as a JSON object with sorted keys.
+  /// The overview as a JSON object with sorted keys.
   package var json: String { CanonicalJSON.text(self) }
 }
 
@@ -278,7 +304,7 @@ extension TakeInfo.PeerInfo {
 }
 
 extension TakeInfo: CustomStringConvertible {
-  /// The summary as printed text.
+  /// The overview as printed by `retake info`.
   package var description: String {
     var lines = ["\(path): \(label.isEmpty ? "a take" : label)"]
     func add(_ name: String, _ value: String) {
@@ -290,12 +316,12 @@ extension TakeInfo: CustomStringConvertible {
     add(
       "recording",
       ending
-        ?? (isReported ? "complete; reports of another stack, which hold no packets" : "complete"))
+        ?? (isReported ? "complete; reports of another stack, without packets" : "complete"))
     if let tags {
       let words = tags.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
       add("tags", words.joined(separator: ", "))
     }
-    // Beside a handful of packets a take is mostly its tables, and a share says nothing.
+    // A take with only a few packets is mostly schema, so a percentage would mislead.
     let isComparable = captureBytes > 24 && fileBytes / 10 <= captureBytes
     let share =
       isComparable ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
@@ -313,7 +339,7 @@ extension TakeInfo: CustomStringConvertible {
         ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
         ("libvpx", toolchain.vpx), ("OpenH264", toolchain.openh264 ?? ""),
         ("dav1d", toolchain.dav1d ?? ""),
-        // The CPU's features are a long list, which only the JSON has.
+        // CPU features are a long list, so only the JSON contains them.
         ("CPU", String(toolchain.cpu.prefix { $0 != " " })),
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
     for peer in peers {
@@ -326,9 +352,14 @@ extension TakeInfo: CustomStringConvertible {
       }
       for track in peer.tracks { add("  track", track) }
       if peer.dataChannels > 0 {
+        func words(_ count: Int64?) -> String { count.map(String.init) ?? "unknown" }
+        let isCounted = peer.messagesIn != nil || peer.messagesOut != nil
         add(
           "  channels",
-          "\(peer.dataChannels), messages \(peer.messagesIn) in, \(peer.messagesOut) out")
+          "\(peer.dataChannels), "
+            + (isCounted
+              ? "messages \(words(peer.messagesIn)) in, \(words(peer.messagesOut)) out"
+              : "number of messages unknown"))
       }
       for states in peer.states {
         lines.append("    \(states.machine): \(states.states.joined(separator: ", "))")
@@ -341,12 +372,12 @@ extension TakeInfo: CustomStringConvertible {
       }
     }
     for (place, gap) in coverage.enumerated() {
-      // A later row's count includes those of earlier rows of its kind.
+      // A later row of the same kind includes an earlier row's count.
       let isLast = !coverage[(place + 1)...].contains {
         ($0.actor, $0.peer, $0.what) == (gap.actor, gap.peer, gap.what)
       }
       guard isLast else { continue }
-      // Deduced facts were seen in packets, though no description states them.
+      // What was deduced from packets is in the take, although no description states it.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
         CoverageText.line(what: gap.what, reason: gap.reason)
@@ -358,20 +389,22 @@ extension TakeInfo: CustomStringConvertible {
       "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")
     )
     if !additions.isEmpty {
-      add("added", "\(additions.joined(separator: ", ")): not of a take, and not read by Retake")
+      add(
+        "added",
+        "\(additions.joined(separator: ", ")): not part of a take, and not read by Retake")
     }
     if otherViews > 0 {
       add(
         "views",
-        "\(otherViews) of the file's SQL views are those of another version of Retake, or altered; "
-          + "this one uses its own")
+        "\(otherViews) of the file's SQL views are from another version of Retake, or were "
+          + "altered; this version uses its own")
     }
     return lines.map(PrintableText.line).joined(separator: "\n")
   }
 }
 
 extension TakeInfo {
-  /// Returns words such as `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
+  /// Describes a person, as in `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
   private func words(_ person: RoomPerson) -> String {
     func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
     let span =
@@ -386,8 +419,9 @@ extension TakeInfo {
   }
 }
 
-/// Formats thousandths as a decimal number.
+/// Formats a number of thousandths with three decimals, as in `0.039` or `-0.039`.
 func thousandths(_ value: Int64) -> String {
   let digits = String(value.magnitude % 1000)
-  return "\(value / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits
+  return (value < 0 ? "-" : "") + "\(value.magnitude / 1000)."
+    + String(repeating: "0", count: 3 - digits.count) + digits
 }

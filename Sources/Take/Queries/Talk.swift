@@ -1,22 +1,21 @@
 import Tape
 import Wire
 
-/// A conversation's statistics: speaking times, overlaps, silences and interruptions.
+/// The statistics of a conversation: speaking times, overlaps, silences and interruptions.
 ///
-/// Persons are as in the `person_speech` view: one person on several connections counts once. The
-/// definitions are as in the views `talk`, `overlap`, `interruption` and `talk_share`, and also
-/// apply to a part of a take.
+/// A person on several connections counts once, as in the `person_speech` view. The views `talk`,
+/// `overlap`, `interruption` and `talk_share` use the same definitions, but only for entire takes.
 package struct Talk: Sendable, Codable {
-  /// How much a person spoke, alone and at the same time as others.
+  /// How long a person spoke, alone and while others spoke.
   package struct Person: Sendable, Codable {
     package var name: String
-    /// The number of times that the person began to speak.
+    /// How many times the person began to speak.
     package var turns = 0
     package var speakingNanoseconds: Int64 = 0
-    /// The time that the person spoke alone, and at the same time as others.
+    /// How long the person spoke alone, and while others spoke.
     package var aloneNanoseconds: Int64 = 0
     package var overlapNanoseconds: Int64 = 0
-    /// The number of times that the person interrupted, and was interrupted.
+    /// How often the person interrupted others, and was interrupted.
     package var interruptions = 0
     package var interrupted = 0
   }
@@ -29,40 +28,40 @@ package struct Talk: Sendable, Codable {
     package var toNanoseconds: Int64
   }
 
-  /// An interruption: a person began while another spoke, who then fell silent.
+  /// An interruption: someone began to speak while another person spoke, who then stopped.
   package struct Interruption: Sendable, Codable, Hashable {
     package var atNanoseconds: Int64
     package var person: Int
     package var interrupted: Int
-    /// The time for which both spoke.
+    /// How long both spoke.
     package var overlapNanoseconds: Int64
   }
 
-  /// The people who spoke, ordered by when they first did.
+  /// The people who spoke, in the order in which they first spoke.
   package private(set) var people: [Person] = []
   /// The turns and the interruptions, each ordered by start.
   package private(set) var turns: [Turn] = []
   package private(set) var interruptions: [Interruption] = []
-  /// The bounds of the time from the first audio to the last.
+  /// When the first audio began and the last ended.
   package private(set) var fromNanoseconds: Int64 = 0
   package private(set) var toNanoseconds: Int64 = 0
-  /// The time for which nobody spoke, and for which several did.
+  /// How long no one spoke, and how long several people spoke.
   package private(set) var silentNanoseconds: Int64 = 0
   package private(set) var overlapNanoseconds: Int64 = 0
 
-  /// The definition of an interruption; the `interruption` view uses the same numbers.
+  /// What counts as an interruption; the `interruption` view uses the same numbers.
   private enum Rule {
-    /// The minimum time that the interrupted person has been speaking.
+    /// How long the interrupted person must have been speaking, in nanoseconds.
     static let before: Int64 = 500_000_000
-    /// The time that the interrupted person continues; less is a turn that ends slightly late.
+    /// How long both must have spoken; if less, the interrupted person had almost finished.
     static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
-    /// The minimum time that the interrupting person continues after that.
+    /// How long the interrupting person must have gone on alone, in nanoseconds.
     static let after: Int64 = 1_000_000_000
   }
 
   init() {}
 
-  /// Reads who spoke when in a take or a part of it; spans are clipped to the part.
+  /// Reads who spoke when in a take or in a part of it; turns are clipped to the part.
   init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection) throws(SQLiteError) {
     try readSpan(connection, selection)
     let rows = try connection.prepare(
@@ -85,7 +84,7 @@ package struct Talk: Sendable, Codable {
     addInterruptions()
   }
 
-  /// Returns the SQL condition on a peer that selects its voices.
+  /// Returns an SQL condition for the selected peers, which is always true if all are selected.
   private static func isOf(_ selection: TakeSelection) -> String {
     guard let peers = selection.peers else { return "1" }
     return "peer IN (\(peers.sorted().map(String.init).joined(separator: ", ")))"
@@ -107,7 +106,7 @@ package struct Talk: Sendable, Codable {
 
   // MARK: Times
 
-  /// Computes each person's times by sweeping over all starts and ends.
+  /// Adds up each person's times by going through all starts and ends in order.
   private mutating func addTimes() {
     for turn in turns {
       people[turn.person].turns += 1
@@ -149,7 +148,7 @@ package struct Talk: Sendable, Codable {
     }
   }
 
-  /// Finds interruptions; one person's turns never overlap, so few are open at a time.
+  /// Finds interruptions by comparing each turn with the turns of others that were going on.
   private mutating func addInterruptions() {
     var open: [Turn] = []
     for turn in turns {
@@ -181,7 +180,7 @@ package struct Talk: Sendable, Codable {
 // MARK: - Output
 
 extension Talk {
-  /// Returns a chart of each person's time with the totals; empty if nobody spoke.
+  /// Returns a bar for each person with the times beside it; empty if no one spoke.
   func chart(_ look: TableLook) -> String {
     guard !people.isEmpty else { return "" }
     let figures = people.map { person in
@@ -200,13 +199,13 @@ extension Talk {
     let whole = toNanoseconds -| fromNanoseconds
     let words =
       "Of \(thousandths(whole / 1_000_000)) s nobody spoke for "
-      + "\(thousandths(silentNanoseconds / 1_000_000)) s, several at once for "
+      + "\(thousandths(silentNanoseconds / 1_000_000)) s, several spoke at once for "
       + "\(thousandths(overlapNanoseconds / 1_000_000)) s."
     return table.text(look) { _, column in column == 1 ? .good : nil }
       + broken(words, at: look.columns)
   }
 
-  /// Wraps a sentence at the terminal's width.
+  /// Wraps a sentence to the terminal's width.
   private func broken(_ sentence: String, at columns: Int?) -> String {
     var lines = [""]
     for word in sentence.split(separator: " ") {
@@ -222,8 +221,8 @@ extension Talk {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Returns the width of the bars: what the terminal leaves, or else a cell per quarter of a
-  /// second.
+  /// Returns the width of the bars: the rest of the terminal's width, or without a terminal a cell
+  /// per quarter of a second, within limits.
   private func chartWidth(_ look: TableLook, _ titles: [String], _ figures: [[String]]) -> Int {
     guard let columns = look.columns else {
       let quarters = (toNanoseconds -| fromNanoseconds) / 250_000_000
@@ -236,7 +235,8 @@ extension Talk {
     return min(max(columns - numbers - min(names, 24) - 2, 10), 120)
   }
 
-  /// Returns the charted time's start and end in seconds.
+  /// Returns the axis above the bars, with the start and end in seconds; only the start if they are
+  /// narrow.
   private func axis(_ width: Int) -> String {
     let from = thousandths(fromNanoseconds / 1_000_000)
     let to = thousandths(toNanoseconds / 1_000_000)
@@ -244,7 +244,7 @@ extension Talk {
     return from + String(repeating: " ", count: width - from.count - to.count) + to
   }
 
-  /// Returns a person's bar: a cell is full if the person speaks for at least half of its time,
+  /// Returns a person's bar: a cell is full if the person spoke for at least half of its time, and
   /// half full for less.
   private func bar(of person: Int, _ width: Int) -> String {
     let whole = max(1, toNanoseconds -| fromNanoseconds)
@@ -265,7 +265,7 @@ extension Talk {
 
   private func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
 
-  /// The members about people in `retake speakers`' JSON.
+  /// The members of `retake speakers`' JSON that are about people.
   var members: [(String, JSONText)] {
     let who = people.map { person in
       JSONText.object([

@@ -1,9 +1,9 @@
 import Wire
 
-/// The meaning of a colour.
+/// What a colour means.
 package enum Ink: UInt32, CaseIterable, Sendable {
-  // Unicode noncharacters, which are reserved for internal use, mark where a colour begins; only
-  // these become control sequences on output.
+  // Noncharacters, which Unicode reserves for internal use, mark where a colour begins. Only on
+  // output do they become control sequences.
   case good = 0xfdd0
   case bad = 0xfdd1
   case doubtful = 0xfdd2
@@ -11,7 +11,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   /// The noncharacter that marks the end of a colour.
   private static let end: UInt32 = 0xfdd3
 
-  /// Wraps a text in the colour's marks.
+  /// Encloses a text in the colour's marks.
   package func paint(_ text: String) -> String {
     guard let begin = Unicode.Scalar(rawValue), let end = Unicode.Scalar(Ink.end) else {
       return text
@@ -19,8 +19,8 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     return "\(begin)\(text)\(end)"
   }
 
-  /// Returns a mark's control sequence, which selects a colour from the terminal's palette
-  /// (ECMA-48, SGR 31 to 33); nil for other characters.
+  /// Returns the control sequence for a mark: one that selects a palette colour (ECMA-48, SGR 31 to
+  /// 33) or ends it; nil for other characters.
   package static func sequence(of mark: Unicode.Scalar) -> String? {
     if mark.value == end { return "\u{1b}[m" }
     return switch Ink(rawValue: mark.value) {
@@ -31,7 +31,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     }
   }
 
-  /// Classifies the state of a connection or a part of it; fails for neutral states.
+  /// Picks a colour for the state of a connection, transport or similar; fails for neutral states.
   package init?(state: some StringProtocol) {
     switch state {
     case "connected", "completed", "established", "open": self = .good
@@ -42,19 +42,47 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   }
 }
 
-/// A table's layout options.
+/// How a table is laid out.
 package struct TableLook: Sendable {
-  /// The terminal's width; nil for files, pipes and `--wide`, where nothing is cut.
+  /// The terminal's width; nil for files, pipes and `--wide`, where no cell is cut.
   package var columns: Int?
   package var isColoured: Bool
+  /// The width at which sentences wrap; nil for `--wide`.
+  package private(set) var readingColumns: Int?
 
-  /// The same options without a width limit.
-  package var wide: TableLook { TableLook(columns: nil, isColoured: isColoured) }
+  /// The width at which sentences wrap in files and pipes.
+  private static let usualReadingColumns = 100
 
-  /// Creates options; the default is for a file or pipe.
+  /// The same layout without any limit on width.
+  package var wide: TableLook {
+    var look = self
+    (look.columns, look.readingColumns) = (nil, nil)
+    return look
+  }
+
+  /// The same layout, but limited to the reading width in files and pipes too.
+  var reading: TableLook {
+    var look = self
+    look.columns = readingColumns
+    return look
+  }
+
+  /// Creates a layout; the default suits a file or pipe.
   package init(columns: Int? = nil, isColoured: Bool = false) {
     self.columns = columns
     self.isColoured = isColoured
+    readingColumns = columns ?? Self.usualReadingColumns
+  }
+
+  /// Wraps a paragraph to the reading width, indenting all lines but the first.
+  func paragraph(_ text: String, indent: Int = 0) -> String {
+    guard let readingColumns else { return text }
+    // Wrapping would drop the spaces at the beginning.
+    let head = text.prefix { $0 == " " }
+    let rest = max(readingColumns - indent, readingColumns / 2)
+    let lines = TableLayout.wrapped(
+      String(text.dropFirst(head.count)), max(1, readingColumns - head.count), further: rest)
+    return head + lines.joined(separator: "\n" + String(repeating: " ", count: indent))
   }
 }
 
@@ -63,7 +91,7 @@ package struct TextTable: Sendable {
   package var columns: [String]
   package var rows: [[String]]
   package var alignsRight: [Bool]
-  /// Whether text that does not fit wraps within its column, as sentences do; values are cut.
+  /// Whether long text, such as sentences, wraps within its column; otherwise it is cut.
   package var wraps: Bool
 
   package init(
@@ -75,12 +103,12 @@ package struct TextTable: Sendable {
     self.wraps = wraps
   }
 
-  /// The table with a header and a rule, ending in a line feed.
+  /// The table without colours or a width limit.
   package var text: String { text() }
 
-  /// Returns the table laid out for a terminal.
+  /// Returns the table as text, laid out for a terminal or a file.
   ///
-  /// - Parameter ink: returns a cell's colour, by its row and column.
+  /// - Parameter ink: returns the colour of a cell.
   package func text(
     _ look: TableLook = TableLook(), ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
@@ -88,7 +116,7 @@ package struct TextTable: Sendable {
     return layout.head + rows.map { layout.line($0, ink: ink) }.joined() + layout.foot
   }
 
-  /// Returns a text for a table cell: one line, control characters escaped.
+  /// Returns a text as one line for a cell, with control characters escaped.
   package static func plain(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { (0x20..<0x7f).contains($0) }
     guard !isPlain else { return text }
@@ -97,24 +125,26 @@ package struct TextTable: Sendable {
   }
 }
 
-/// Fixed column widths for printing rows one by one.
+/// The column widths of a table, fixed before its rows are printed one by one.
 struct TableLayout {
   private let names: [String]
-  /// The visible columns' widths.
+  /// The widths of the columns that are shown.
   private let widths: [Int]
   private let alignsRight: [Bool]
   private let wraps: Bool
   private let look: TableLook
 
-  /// Returns a shrunken column's minimum width: with many columns, enough to be readable; those
-  /// that do not fit are left out and named.
+  /// Returns the minimum width of a column that is shrunk.
+  ///
+  /// It is larger for tables of many columns: columns that do not fit then are left out instead of
+  /// becoming unreadable.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
-  /// The maximum padding where nothing is cut: a single long text sticks out of its row instead of
-  /// widening every line.
+  /// The maximum column width where nothing is cut: a single longer text extends past its column
+  /// instead of widening all rows.
   private static let paddingLimit = 100
 
-  /// Computes the widths that the rows need, limited to the terminal.
+  /// Computes widths that fit the rows and, if there is one, the terminal.
   init(_ table: TextTable, _ look: TableLook) {
     names = table.columns
     let areNumbers = table.columns.indices.map {
@@ -124,7 +154,7 @@ struct TableLayout {
     wraps = table.wraps && look.columns != nil
     self.look = look
     var widths = names.map(Self.width)
-    for row in table.rows {
+    for row in table.rows where !Self.isHeading(row, of: names) {
       for (column, cell) in row.enumerated() where column < widths.count {
         widths[column] = max(widths[column], Self.width(of: cell))
       }
@@ -145,15 +175,20 @@ struct TableLayout {
     self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
   }
 
-  /// Names the columns that did not fit, and how to see them; empty if all are shown.
+  /// Returns whether a row is a heading: a single text that spans all columns.
+  private static func isHeading(_ row: [String], of names: [String]) -> Bool {
+    row.count == 1 && names.count > 1
+  }
+
+  /// A line that names the columns that did not fit and how to see them; empty if all are shown.
   var foot: String {
     let names = names.dropFirst(widths.count)
     guard !names.isEmpty else { return "" }
-    return "\n\(counted(names.count, "column")) left out for want of width: "
+    return "\n\(counted(names.count, "column")) left out, because the terminal is too narrow: "
       + "\(names.joined(separator: ", ")) (--wide shows all)\n"
   }
 
-  /// Shrinks the widest columns first; numbers are never cut.
+  /// Shrinks the widest columns first; columns of numbers are never shrunk.
   private static func fitted(
     _ widths: [Int], _ areNumbers: [Bool], _ columns: Int, _ leastWidth: Int
   ) -> [Int] {
@@ -163,7 +198,7 @@ struct TableLayout {
       let widest = widths.indices.filter { !areNumbers[$0] && widths[$0] > leastWidth }
         .max { widths[$0] < widths[$1] }
       guard let widest else { break }
-      // Shrinks to the next widest column's width at once.
+      // One step shrinks the column to the width of the next widest.
       let next =
         widths.indices.filter { !areNumbers[$0] && widths[$0] < widths[widest] }
         .map { widths[$0] }.max() ?? 0
@@ -174,33 +209,40 @@ struct TableLayout {
     return widths
   }
 
-  /// The header and a rule.
+  /// The header line and the line of dashes below it.
   var head: String {
     line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
-  /// Returns a row ending in a line feed, on several lines if text wraps.
+  /// Formats a row, on several lines if text wraps.
   ///
-  /// Cells wider than the computed widths are cut on a terminal and stick out elsewhere.
+  /// A cell that is wider than its column is cut on a terminal, and elsewhere extends past the
+  /// column.
   func line(
     _ cells: [String], ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
+    if Self.isHeading(cells, of: names) {
+      return Self.wrapped(cells[0], look.columns ?? .max).map { $0 + "\n" }.joined()
+    }
     guard wraps else { return physicalLine(cells) { ink(cells, $0) } }
-    let pieces = zip(cells, widths).map { Self.wrapped($0, $1) }
+    let pieces = zip(cells, widths).map { Self.wrappedCell($0, $1) }
     return (0..<(pieces.map(\.count).max() ?? 0)).map { row in
       physicalLine(pieces.map { $0.indices.contains(row) ? $0[row] : "" }) { ink(cells, $0) }
     }.joined()
   }
 
-  /// Wraps a text at words; longer words are broken.
-  private static func wrapped(_ text: String, _ columns: Int) -> [String] {
+  /// Wraps a text between words, and breaks words longer than a line.
+  ///
+  /// - Parameter further: the width of the lines after the first; nil for the same width.
+  static func wrapped(_ text: String, _ columns: Int, further: Int? = nil) -> [String] {
     guard width(of: text) > columns, columns > 0 else { return [text] }
     var lines: [String] = []
     var line = ""
     var used = 0
     for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+      let room = lines.isEmpty ? columns : further ?? columns
       let length = width(of: String(word))
-      if used > 0, used + 1 + length <= columns {
+      if used > 0, used + 1 + length <= room {
         line += " " + word
         used += 1 + length
         continue
@@ -209,7 +251,7 @@ struct TableLayout {
       (line, used) = ("", 0)
       for character in word {
         let length = width(of: character)
-        if used > 0, used + length > columns {
+        if used > 0, used + length > (lines.isEmpty ? columns : further ?? columns) {
           lines.append(line)
           (line, used) = ("", 0)
         }
@@ -218,6 +260,17 @@ struct TableLayout {
       }
     }
     return lines + [line]
+  }
+
+  /// Wraps a cell; further lines are indented as far as its text, after any spaces and arrow.
+  private static func wrappedCell(_ cell: String, _ columns: Int) -> [String] {
+    let spaces = cell.prefix { $0 == " " }.count
+    let mark = spaces + (cell.dropFirst(spaces).hasPrefix("-> ") ? 3 : 0)
+    guard mark > 0, mark < columns / 2 else { return wrapped(cell, columns) }
+    let lines = wrapped(String(cell.dropFirst(mark)), columns - mark)
+    return lines.enumerated().map {
+      ($0 == 0 ? String(cell.prefix(mark)) : String(repeating: " ", count: mark)) + $1
+    }
   }
 
   private func physicalLine(_ cells: [String], ink: (_ column: Int) -> Ink?) -> String {
@@ -245,7 +298,7 @@ struct TableLayout {
     return text + "\n"
   }
 
-  /// Cuts a text to `columns` cells, the last of which is an ellipsis.
+  /// Cuts a text to a width of `columns`, including the ellipsis at its end.
   private static func cut(_ text: String, _ columns: Int) -> String {
     guard width(of: text) > columns else { return text }
     var cut = ""
@@ -265,8 +318,8 @@ struct TableLayout {
     return isASCII ? text.utf8.count : text.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// Returns a character's number of cells (Unicode Standard Annex 11): two for East Asian
-  /// characters and pictographs.
+  /// Returns the number of terminal cells that a character occupies (Unicode Standard Annex 11):
+  /// East Asian characters and pictographs occupy two.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first?.value, scalar >= 0x1100 else { return 1 }
     return wide.contains { $0.contains(scalar) } ? 2 : 1

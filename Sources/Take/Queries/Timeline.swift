@@ -1,40 +1,41 @@
 package import Tape
 import Wire
 
-/// A take's events in order, for all peers: the output of `retake timeline`.
+/// A take's events in time order, of all peers: the output of `retake timeline`.
 package struct Timeline: Sendable {
-  /// An event on the timeline.
+  /// A line of the timeline.
   package struct Entry: Hashable, Sendable {
     package var atNanoseconds: Int64
     package var step: Int64
     package var peer: Int64
     /// One of `lanes`.
     package var lane: String
-    /// The text from the row, with JSON after an event's or call's name.
+    /// The text of the row; for events and some calls, a name followed by JSON.
     package var text: String
   }
 
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
-  /// Room participants' names, by service id.
+  /// The names of room participants, by the id that the service assigned.
   private var names: [String: String] = [:]
-  /// The name of the only machine that is neither a peer nor an observer; nil if there are several.
+  /// The label of the only actor that is not an endpoint; nil if there are several or none.
   private var machine: String?
 
-  /// The categories of events.
+  /// The kinds of entries; callers can select some of them.
   package static let lanes = [
     "peer", "api", "signaling", "state", "candidate", "pair", "track", "media", "rtcp", "channel",
     "message", "event",
   ]
 
-  /// Reads the timeline of a take or a part of it; an empty list selects all lanes.
+  /// Reads the timeline of a take or of a part of it, limited to some lanes unless the list is
+  /// empty.
   package init(path: String, selection: TakeSelection = TakeSelection(), lanes: [String] = [])
     throws(TapeError)
   {
     try self.init(path: path, try TakeFile.open(path), selection: selection, lanes: lanes)
   }
 
-  /// Reads the timeline through an open connection, such as one with a snapshot.
+  /// Reads the timeline through an open connection, such as one that sees a snapshot of a take.
   package init(
     path: String, _ connection: borrowing SQLiteConnection,
     selection: TakeSelection = TakeSelection(), lanes: [String] = []
@@ -59,20 +60,21 @@ package struct Timeline: Sendable {
     }
   }
 
-  /// A query per lane: row, time, peer, lane and text.
+  /// Queries whose columns are row, time, peer, lane and text; some lanes have several.
   private static let queries = [
     """
-    -- Ends that were only seen get their names when somebody answers, and begin with a candidate.
+    -- Observed peers are named when a response is seen, but begin with their first candidate.
     SELECT
       min(row, coalesce((SELECT min(row) FROM candidate WHERE candidate.peer = peer.peer), row))
         AS row,
       at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
-    // For track settings, the values are the event.
+    // These calls change media settings, so their arguments are shown.
     """
     SELECT row, at_ns, peer, 'api',
-      name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
+      name || iif(name IN ('setEnabled', 'setVolume', 'setParameters', 'setDirection',
+        'replaceSource', 'setContentHint', 'limitBitrate', 'insertDTMF'), ' ' || arguments, '')
     FROM call_request WHERE name NOT IN ('getStats', 'segment')
     """,
     """
@@ -106,7 +108,7 @@ package struct Timeline: Sendable {
       SELECT *, lag(selected) OVER (PARTITION BY peer, pair ORDER BY row) AS before
       FROM candidate_pair
     ) AS change
-    -- Whom a relay carries it to may show later.
+    -- Behind a relay, an observed pair's addresses may become known later.
     LEFT JOIN (
       SELECT peer, pair, local, local_type, remote, remote_type, max(row)
       FROM candidate_pair WHERE peer IN (SELECT peer FROM peer WHERE role = 'observed')
@@ -123,7 +125,7 @@ package struct Timeline: Sendable {
     SELECT min(frame_store.row), frame_store.at_ns, format.peer, 'media', 'first ' || kind
       || ' frame ' || CASE direction WHEN 'in' THEN outcome ELSE 'sent' END || ', track ' || track
       || CASE WHEN width > 0 THEN ', ' || width || 'x' || height ELSE '' END
-    -- A format is written down with the first frame that has it.
+    -- A format is recorded with the first frame that has it.
     FROM format JOIN frame_store ON frame_store.row = (
       SELECT first.row FROM frame_store AS first
       WHERE first.row >= format.row AND first.format = format.format ORDER BY first.row LIMIT 1
@@ -150,7 +152,7 @@ package struct Timeline: Sendable {
       END
     FROM channel
     """,
-    // Messages of the same kind on the same channel within a second share a line.
+    // Messages of one kind on one channel within a second share a line.
     """
     SELECT min(row), min(at_ns), peer, 'message', iif(direction = 'in', '<- ', '-> ')
       || CASE count(*) WHEN 1 THEN kind || ' message, ' || size || ' bytes'
@@ -167,7 +169,7 @@ package struct Timeline: Sendable {
     """,
   ]
 
-  /// Describes an entry in words, even if the row has JSON.
+  /// Describes an entry in plain words, even if its text contains JSON.
   package func words(_ entry: Entry) -> String {
     switch entry.lane {
     case "event":
@@ -179,7 +181,7 @@ package struct Timeline: Sendable {
     }
   }
 
-  /// Returns the timeline as aligned columns.
+  /// Formats the timeline in aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     let rows = entries.map { entry in
       [
@@ -193,7 +195,8 @@ package struct Timeline: Sendable {
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
-  /// Returns an entry's colour: for states that were reached, and requests that were refused.
+  /// Returns the colour of an entry: that of its state, or the bad one for a refused call or
+  /// message; nil for others.
   private static func ink(lane: String, _ text: String) -> Ink? {
     switch lane {
     case "state": text.split(separator: " ").last.flatMap { Ink(state: $0) }
@@ -209,7 +212,7 @@ package struct Timeline: Sendable {
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 
-  /// Returns room participants' names by service id, up to a limit.
+  /// Returns the names of room participants by their service's id, up to a maximum.
   private static func names(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [String: String]
   {
@@ -227,8 +230,8 @@ package struct Timeline: Sendable {
     return names
   }
 
-  /// Returns the only machine that is not a peer: its rows have no owner, so a single machine can
-  /// be named, but not several.
+  /// Returns the label of the only actor that is not an endpoint; nil if there is none, or if there
+  /// are several, because rows do not state their actor.
   private static func onlyMachine(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String?
   {

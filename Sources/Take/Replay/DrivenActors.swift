@@ -5,13 +5,13 @@ package import Stats
 package import Tape
 package import Wire
 
-/// An actor driven by a take.
+/// An actor of a replay: a machine that executes the take's inputs.
 final class DrivenActor {
   let number: UInt32
-  /// The actor's description in its first step.
+  /// What the actor's first step states about it, such as its label and clock.
   let words: ActorWords
   let machine: any DrivenMachine
-  /// The machine if it is an endpoint, cast once because every step needs it.
+  /// The same machine if it is an endpoint, so that steps need no cast.
   let endpoint: DrivenEndpoint?
 
   init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {
@@ -22,44 +22,44 @@ final class DrivenActor {
   }
 
   var label: String { words.label }
-  /// The actor's deadline, on the take's clock.
+  /// The machine's deadline converted to the take's clock; nil if it has none.
   var deadline: Instant? { machine.deadline.map { $0 + words.clock } }
-  /// The number of random bytes drawn, including those for substituted libraries.
+  /// The number of random bytes drawn, including those that replaced libraries would have drawn.
   var entropyDrawn: UInt64 { machine.entropyDrawn }
-  /// Returns the `getStats` result; empty for a machine without stats.
+  /// Returns the result of `getStats`; empty for a machine that has no stats.
   func stats(of types: Set<String>?) -> StatsReport {
     (machine as? any StatsTelling)?.stats(of: types) ?? StatsReport()
   }
 
-  /// Applies an input at an instant on the take's clock.
+  /// Applies an input at a time of the take's clock.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard words.clock != .zero else { return machine.apply(input, at: now) }
     return machine.apply(input.moved(by: .zero - words.clock), at: now - words.clock)
   }
 }
 
-/// A machine that has stats.
+/// A machine that can report stats.
 package protocol StatsTelling: AnyObject {
-  /// Returns the `getStats` result, optionally only with objects of some types.
+  /// Returns the `getStats` result, limited to objects of `types` if it is not nil.
   func stats(of types: Set<String>?) -> StatsReport
 }
 
-/// An actor's state, for the debugger.
+/// The state of an actor, as the debugger shows it.
 package struct ActorState: Sendable {
   package var actor: UInt32
-  /// The actor's peer number; nil if it is not an endpoint.
+  /// The peer number of the actor; nil if it is not an endpoint.
   package var peer: UInt32?
   package var label: String
   package var snapshot: any MachineSnapshot
 
-  /// The actor's display name: `peer 1` or `actor 2`.
+  /// The name to show: `peer 1`, or `actor 2` for other actors.
   package var name: String { ActorWords.name(actor: actor, peer: peer) }
 }
 
-/// An endpoint driven by a take, with substitutes for its libraries.
+/// An endpoint of a replay, with substitutes for the libraries that do not run.
 final class DrivenEndpoint: DrivenMachine, StatsTelling {
   private let peer: any ReplayedPeer
-  /// Substitutes for DTLS and SRTP; nil if the libraries run.
+  /// The substitutes for DTLS and SRTP; nil if the libraries run.
   let security: RecordedSecurity?
   private var outbox = Outbox<PeerOutput>()
 
@@ -79,7 +79,7 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
     return OutputList(outbox.drain())
   }
 
-  /// Informs the substitutes that a step was executed.
+  /// Ends a step in the substitutes, with what was recorded after it.
   func end(_ step: StepHead, clock: Interval) {
     security?.end(
       deadline: step.deadline.map { $0 - clock }, recorded: step.entropyDrawn,
@@ -93,19 +93,19 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
   func stats(of types: Set<String>?) -> StatsReport { peer.stats(of: types) }
 }
 
-/// A take's actors, each created by its first step.
+/// The actors of a take; an actor is created when its first step is executed.
 struct DrivenActors {
   private(set) var all: [DrivenActor] = []
-  /// The first actor of an unknown kind.
+  /// The first actor of an unknown kind; nil if all kinds are known.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
   private var places = ByActor<Int>()
-  /// The first few actor numbers, in which every step searches: most takes have few actors.
+  /// The numbers of the first actors, searched before `places`, because most takes have few actors.
   private var first: [UInt32] = []
   private static let firstLimit = 8
-  /// Substitutes for the codecs; nil if they run.
+  /// The recorded frames that replace codecs; nil if codecs run.
   let script: FrameScript?
 
-  /// Whether recorded frames also replace observers' codecs, because their media was removed.
+  /// Whether recorded frames also replace the codecs of observers, whose media was removed.
   var scriptsObservers = false
 
   private let parts: RecordedSecurity.Parts
@@ -125,7 +125,7 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// A step's outputs, and its actor.
+  /// The outputs of a step, and the actor that it ran on.
   typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
 
   mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {
@@ -134,8 +134,9 @@ struct DrivenActors {
     return run(step.head, step.input, actor)
   }
 
-  /// Executes one of several steps; the chunk is passed in full, because copying a step would
-  /// retain every part of it.
+  /// Executes the step at an index.
+  ///
+  /// It receives the whole chunk, because copying a step would retain each of its parts.
   mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
     let head = chunk.steps[index].head
     let place = first.firstIndex(of: head.actor) ?? self.index(of: chunk.steps[index], chunk.rows)
@@ -157,22 +158,22 @@ struct DrivenActors {
     return (outputs, actor)
   }
 
-  /// Throws if there is an actor that cannot be driven.
+  /// Throws an error if the kind of an actor is unknown.
   func requireKnown(_ path: String) throws(TapeError) {
     guard let unknown else { return }
     throw TapeError(
       path: path, place: "actor \(unknown.actor)",
-      reason: "it is a machine of kind \(unknown.kind.rawValue), which this version cannot drive; "
-        + "its rows can be read with retake sql, and a newer Retake may know it")
+      reason: "it is a machine of kind \(unknown.kind.rawValue), which this version cannot replay; "
+        + "its rows can be read with retake sql, and a newer Retake may support it")
   }
 
-  /// Returns an actor's label; empty if it has none or has not started.
+  /// Returns the label of an actor; empty if it has none or has not started.
   func label(of actor: UInt32) -> String { places[actor].map { all[$0].label } ?? "" }
 
-  /// Returns the actor with a number; nil if it has not started.
+  /// Returns an actor by its number; nil if it has not started.
   func actor(_ number: UInt32) -> DrivenActor? { places[number].map { all[$0] } }
 
-  /// The states of all actors that expose one.
+  /// The states of all actors that can show theirs.
   var states: [ActorState] {
     all.compactMap { actor in
       actor.machine.machineSnapshot.map {
@@ -182,7 +183,7 @@ struct DrivenActors {
     }
   }
 
-  /// The results substituted from the recording; nil if everything was computed.
+  /// Counts of the results of DTLS and SRTP that came from the recording; nil if the libraries ran.
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in
@@ -190,7 +191,7 @@ struct DrivenActors {
     }
   }
 
-  /// Returns the index of a step's actor, which its first step creates.
+  /// Returns the index of a step's actor, creating the actor in its first step.
   mutating func index(of step: TapeChunk.Step, _ rows: RowList) -> Int {
     if let known = places[step.head.actor] { return known }
     let words = ActorWords(step, rows)
@@ -218,19 +219,19 @@ struct DrivenActors {
   }
 }
 
-/// A peer driven by a replay: the full stack, or a small one in tests.
+/// A peer that a replay can drive: the full stack, or a small one in tests.
 package protocol ReplayedPeer: AnyObject {
-  /// Replaces the transport's security; called before the genesis.
+  /// Replaces the transport's DTLS and SRTP; it is called before the genesis.
   func use(_ security: any SecurityFactory)
-  /// Applies an input at an instant and appends the outputs.
+  /// Executes an input at an instant and appends its outputs.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
-  /// The time at which the peer wants its deadline input.
+  /// The time at which the peer needs a timer input; nil if it needs none.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// All layers' state; nil if the peer has none to show.
+  /// The state of all layers; nil if the peer cannot show it.
   var snapshot: PeerSnapshot? { get }
-  /// Returns the `getStats` result, optionally only with objects of some types.
+  /// Returns the `getStats` result, limited to objects of `types` if it is not nil.
   func stats(of types: Set<String>?) -> StatsReport
 }
 

@@ -2,34 +2,34 @@ package import Media
 package import Tape
 package import Wire
 
-/// Drives the stack with a take's inputs without comparing, and writes its behaviour into a new
-/// take.
+/// Runs the stack with a take's inputs and writes its behaviour into a new take.
 ///
-/// Unlike a replay, it continues after a difference. Recorded timers fire as long as the stack
-/// wants them; otherwise, the stack's own fire when they are due. A stack that behaves as recorded
-/// therefore produces the same take.
+/// Unlike a replay, it continues after a difference. A recorded timer fires if this stack has set
+/// it too. A timer that only this stack has set fires when it is due. If the stack behaves as
+/// recorded, the new take is therefore the same.
 package final class Redrive {
-  /// Options for how the new take differs from the old one.
+  /// How the new take is made.
   package struct Options: Sendable {
     /// Whether recorded frames replace the codecs.
     package var skipsCodecs = false
     /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
-    /// The new take's `take` row; nil uses the old take's.
+    /// The `take` row of the new take; nil copies the old one.
     package var header: TakeHeader?
-    /// Modifies an input before it is applied, such as a genesis's settings.
+    /// Changes an input before it is applied, for example the settings in a genesis.
     package var adapt: @Sendable (any RecordedInput) -> any RecordedInput = { $0 }
     package init() {}
   }
 
-  /// The result of driving a take.
+  /// How the new take compares with the recorded one.
   package struct Summary: Hashable, Sendable {
-    /// The number of recorded steps, and of steps in the new take.
+    /// The number of steps in the recorded take, and in the new one.
     package var recordedSteps = 0
     package var steps = 0
-    /// The first recorded step with another outcome; nil if all are the same.
+    /// The first recorded step that came out differently; nil if none did.
     package var firstDifference: Int?
-    /// The number of recorded timers that the stack did not want, and of those that it added.
+    /// The number of recorded timers that this stack had not set, and of timers that only this
+    /// stack had set.
     package var timersLeftOut = 0
     package var timersAdded = 0
   }
@@ -40,18 +40,18 @@ package final class Redrive {
   private let copy: TakeCopy
   private let adapt: @Sendable (any RecordedInput) -> any RecordedInput
   private var actors: DrivenActors
-  /// The recorded deadline after each actor's last step.
+  /// Each actor's deadline in the recording, after the last step so far.
   private var recordedDeadlines: [Instant?] = []
   private var transcript: Transcript
-  /// The transcript in the old take's format, if that differs.
+  /// A second transcript in the recorded take's format; nil if both formats are the same.
   private var comparison: Transcript?
   private var now = Instant.zero
   private var summary = Summary()
 
-  /// The maximum number of timers that a peer may fire in a row without time advancing.
+  /// The maximum number of timers that fire one after another without time advancing.
   private static let timersPerInstant = 256
 
-  /// Opens a take and creates the new one, which must not exist.
+  /// Opens a take, and creates the new one, which must not exist.
   package init(
     path: String, output: String, options: Options = Options(),
     kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory,
@@ -141,19 +141,19 @@ package final class Redrive {
     }
   }
 
-  /// Returns the time of a timer that an actor wants but its recording does not have.
+  /// Returns the deadline that only this stack has set; nil if it has the recorded one or none.
   private func freeTimer(_ index: Int) -> Instant? {
     let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
   }
 
-  /// Returns whether the stack also wants a recorded timer.
+  /// Returns whether the stack has set the same timer as the recording, or has one that is due.
   private func wantsTimer(_ index: Int, at instant: Instant) -> Bool {
     guard let due = actors.all[index].deadline else { return false }
     return due == recordedDeadlines[index] || due <= instant
   }
 
-  /// Fires timers that only this stack has.
+  /// Fires the timers that only this stack has set, as far as they are due before an instant.
   private func fireTimers(before limit: Instant) throws(TapeError) {
     var budget = Redrive.timersPerInstant
     while budget > 0 {
@@ -177,7 +177,7 @@ package final class Redrive {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 
-  /// Writes an actor's input and outputs.
+  /// Writes an input and its outputs to the new take, and to the second transcript if there is one.
   private func write(
     _ input: any RecordedInput, _ outputs: any RecordedOutputs, _ actor: DrivenActor
   ) throws(TapeError) -> StepHead {
@@ -199,7 +199,7 @@ package final class Redrive {
     return head
   }
 
-  /// Returns whether the rows of the current step equal the recorded ones.
+  /// Returns whether the step's rows equal the recorded ones.
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
       recorded: rows, range, replayed: (comparison ?? transcript).rows,
@@ -209,15 +209,15 @@ package final class Redrive {
 
 // MARK: - CommonRun
 
-/// The common beginning of two takes, for example of one session under two builds.
+/// How far two takes are equal, for example when two builds ran the same session.
 package struct CommonRun: Hashable, Sendable, Codable {
-  /// The number of equal steps from the first one on.
+  /// The number of equal steps at the beginning.
   package var steps = 0
   /// The time of the last equal step.
   package var atNanoseconds: Int64 = 0
-  /// A description of the first difference; nil if the takes are equal.
+  /// A description of the first difference; nil if there is none.
   package var difference: String?
-  /// The fields of both messages side by side, if a message differs.
+  /// The fields of both messages if a message differs.
   package var fields: [FieldPair] = []
 
   /// Compares two takes up to the first difference.
@@ -256,7 +256,7 @@ package struct CommonRun: Hashable, Sendable, Codable {
           .value(recorded: row, replayed: other, column: 0), before.rows, after.rows
         ).filter { !$0.isEqual }
       }
-      return SecretText.hidden(in: "another input: \(here), and \(there)")
+      return SecretText.hidden(in: "different inputs: \(here), and \(there)")
     }
     var outputs = RowList()
     for row in right.outputRows { outputs.append(after.rows, row) }
@@ -264,14 +264,14 @@ package struct CommonRun: Hashable, Sendable, Codable {
       recorded: before.rows, left.outputRows, replayed: outputs, comparesMedia: true)
     {
       fields = FieldPair.pairs(found, before.rows, outputs).filter { !$0.isEqual }
-      return "another output after \(here)"
+      return "different outputs after \(here)"
     }
     if left.head.deadline != right.head.deadline {
-      return "another deadline after \(here): \(FieldPair.text(left.head.deadline)), and "
+      return "different deadlines after \(here): \(FieldPair.text(left.head.deadline)), and "
         + FieldPair.text(right.head.deadline)
     }
     if left.head.entropyDrawn != right.head.entropyDrawn {
-      return "other random bytes drawn after \(here): \(left.head.entropyDrawn), and "
+      return "different random bytes drawn after \(here): \(left.head.entropyDrawn), and "
         + "\(right.head.entropyDrawn)"
     }
     return nil

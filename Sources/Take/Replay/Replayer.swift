@@ -8,21 +8,20 @@ package import Wire
 
 /// Re-executes a take and compares everything that the stack does with the recording.
 package final class Replayer {
-  /// The place at which a replay stops before the end of the take.
+  /// Where a replay stops before the end of the take.
   package enum Stop: Hashable, Sendable {
-    /// Just before this step.
+    /// Before the step with this number.
     case step(Int)
     /// Before the first step after this time.
     case time(Instant)
-    /// At a condition: before a step or time, otherwise after the step that satisfies it.
+    /// Before the step or time that a condition names, or after the step that satisfies it.
     case condition(StepCondition)
   }
 
-  /// The extent of a replay, and its substitutions.
+  /// How far a take is replayed, and what is substituted.
   package struct Options: Sendable {
     package var until: Stop?
-    /// Whether recorded frames replace the codecs; everything except decoded media is still
-    /// compared.
+    /// Whether recorded frames replace the codecs; then decoded media is not compared.
     package var skipsCodecs = false
     /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
@@ -31,11 +30,10 @@ package final class Replayer {
     package init() {}
   }
 
-  /// The file's `take` row.
+  /// The `take` row of the file.
   package let header: TakeHeader
-  /// The differences from the recorder's toolchain: part, recorded, present.
-  ///
-  /// Reported before the replay starts, since this explains divergences in DTLS and media.
+  /// The differences from the recorder's toolchain, which may explain a divergence in DTLS or
+  /// media.
   package let toolchainDifferences: [ToolchainDifference]
 
   private let path: String
@@ -46,10 +44,12 @@ package final class Replayer {
   private var actors: DrivenActors
   private var memory = RowMemory()
 
-  /// Opens a take; `peer` creates each endpoint with its codecs, and `kinds` the other machines.
+  /// Opens a take.
   ///
-  /// Throws if the file cannot be read, or if codecs are skipped and the take has neither media nor
-  /// the keys of its packets.
+  /// `peer` creates each endpoint with its codecs, and `kinds` creates the other machines.
+  ///
+  /// - Throws: an error if the file cannot be read, or if codecs are skipped and the take has
+  ///   neither media nor the keys of its packets.
   package init(
     path: String, options: Options = Options(), kinds: MachineKinds = MachineKinds(),
     codecs: @escaping () -> any CodecFactory,
@@ -78,10 +78,10 @@ package final class Replayer {
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
-  /// Returns the time of the take's last step, for progress.
+  /// Returns the time of the take's last step, to show progress; nil if the take is empty.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
-  /// Replays to the end, the first difference or the stop; call it once.
+  /// Replays to the take's end, a difference or the stop; it may be called only once.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> ReplayReport {
     let clock = ContinuousClock()
     let start = clock.now
@@ -90,7 +90,7 @@ package final class Replayer {
     let fault = drive(progress)
     let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
-    // A difference takes precedence over a fault in the file, which reading ahead found.
+    // A difference precedes any fault in the file, which was found while reading ahead.
     if let finding = check.finding {
       verdict = .diverged(divergence(finding))
     } else {
@@ -115,7 +115,7 @@ package final class Replayer {
       stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
   }
 
-  /// Checks a take that cannot be executed against its digest chain, and reports the result.
+  /// Checks the digests of a take that cannot be executed, and reports the result.
   private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
     -> ReplayReport
   {
@@ -132,10 +132,9 @@ package final class Replayer {
 
   private var stoppedEarly = false
 
-  /// Executes the take to its end, a stop, a difference or a fault in the file.
+  /// Runs the stack until the take's end, a stop, a difference or a fault in the file.
   ///
-  /// Up to three threads share the work: one reads, this one executes, and one compares if there is
-  /// decoded media.
+  /// One thread reads and this one executes. If decoded media is compared, a third thread does so.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {
@@ -174,7 +173,7 @@ package final class Replayer {
     }
   }
 
-  /// Returns whether the replay stops after the step just executed.
+  /// Returns whether the step just executed satisfies the condition to stop at.
   private func isStop(
     after step: TapeChunk.Step, _ rows: RowList, _ actor: DrivenActor
   ) -> Bool {
@@ -187,7 +186,7 @@ package final class Replayer {
   /// The actors that have started.
   var drivenActors: [DrivenActor] { actors.all }
 
-  /// Every actor's state at the end of the replay.
+  /// The states of all actors where the replay ended.
   package var states: [ActorState] { actors.states }
 
   // MARK: Steps
@@ -203,7 +202,7 @@ package final class Replayer {
       executed.steps.append(
         ExecutedChunk.Step(
           outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn))
-      // Rows that others refer to matter only for conditions.
+      // Only conditions need the rows that other rows refer to.
       guard case .condition = options.until else { continue }
       memory.learn(chunk.rows, chunk.steps[index].rows)
       if isStop(after: chunk.steps[index], chunk.rows, actor) {
@@ -222,7 +221,8 @@ package final class Replayer {
       path: path)
   }
 
-  /// Returns the rows that the stack produces for an altered step whose input is intact.
+  /// Executes an altered step whose input is intact, and describes the first row that differs from
+  /// the file; nil if none does.
   private func expectation(_ chunk: TapeChunk) -> String? {
     actors.script?.learn(chunk)
     check.compare(execute(chunk))
@@ -235,16 +235,17 @@ package final class Replayer {
 
 // MARK: - StepFeed
 
-/// Reads a take ahead of its replay on a separate thread, because reading and hashing cost about as
-/// much as running the stack.
+/// Reads a take on a thread of its own, ahead of the replay.
+///
+/// Reading and hashing take about as long as running the stack.
 final class StepFeed: Sendable {
-  /// Locked by the reading thread until the end.
+  /// Locked by the reading thread while it runs.
   private let reader: Mutex<TapeReader>
   private let queue = BoundedQueue<Result<TapeChunk, TapeFault>>(depth: StepFeed.depth)
-  /// Used chunks, for reuse.
+  /// Chunks that were compared and can be reused.
   private let spare = Mutex<[TapeChunk]>([])
 
-  /// The number of steps per chunk, and of chunks read ahead: few enough to stay in the cache.
+  /// The number of steps per chunk, and of chunks read ahead; both are small enough for the cache.
   private static let chunkSteps = 128
   private static let depth = 8
 
@@ -267,32 +268,32 @@ final class StepFeed: Sendable {
     }
   }
 
-  /// Returns the next steps; nil at the end of the take.
+  /// Returns the next chunk of steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
 
-  /// Accepts a chunk for reuse, because its memory is in the cache.
+  /// Keeps a chunk for reuse, since its memory is still in the cache.
   func recycle(_ chunk: consuming TapeChunk) {
     let chunk = chunk
     spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }
   }
 
-  /// Stops reading; nothing more may be requested.
+  /// Stops the reading thread; `next` must not be called afterwards.
   func cancel() { queue.cancel() }
 }
 
-/// A take's steps in order, with look-ahead.
+/// The steps of a take in order; a caller can also read ahead.
 final class StepSource {
   private let read: () throws(TapeFault) -> TapeChunk?
   private var ahead = Deque<TapeChunk>()
-  /// The outcome of reading the take; nil while it continues.
+  /// How reading ended: at the end of the take or with a fault; nil while it goes on.
   private var end: Result<Void, TapeFault>?
-  /// Receives every chunk when it is read, before it is returned.
+  /// Receives each chunk when it is read, perhaps long before `next` returns it.
   var onlooker: ((TapeChunk) -> Void)?
 
-  /// - Parameter read: returns the next steps; not called again after returning nil.
+  /// - Parameter read: returns the next chunk; it is not called again after it has returned nil.
   init(_ read: @escaping () throws(TapeFault) -> TapeChunk?) { self.read = read }
 
-  /// Returns the next steps; nil at the end of the take.
+  /// Returns the next chunk of steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? {
     if ahead.isEmpty { pull() }
     if let chunk = ahead.popFirst() { return chunk }
@@ -300,7 +301,7 @@ final class StepSource {
     return nil
   }
 
-  /// Reads ahead; returns false if there is nothing more.
+  /// Reads one more chunk ahead; returns false if there is none.
   func lookAhead() -> Bool {
     let count = ahead.count
     pull()
@@ -321,16 +322,16 @@ final class StepSource {
 
 // MARK: - BoundedQueue
 
-/// A bounded queue between two threads; both sides wait.
+/// A queue of limited size between two threads; each waits while it cannot go on.
 ///
-/// Waking a thread costs more than several elements, so a producer waiting for room sleeps until
-/// half the queue is free.
+/// Waking a thread costs more than handling several elements, so a waiting producer is woken only
+/// when half the queue is free.
 final class BoundedQueue<Element: Sendable>: Sendable {
   private struct State {
     var waiting = Deque<Element>()
     var isCancelled = false
     var isFinished = false
-    /// Whether each side sleeps, or is about to, and must be woken.
+    /// Whether the producer or the consumer waits, or is about to, and must be woken.
     var giverSleeps = false
     var takerSleeps = false
 
@@ -350,17 +351,17 @@ final class BoundedQueue<Element: Sendable>: Sendable {
   private let filled = DispatchSemaphore(value: 0)
   private let free = DispatchSemaphore(value: 0)
 
-  /// - Parameter depth: the capacity.
+  /// - Parameter depth: the maximum number of elements.
   init(depth: Int) { self.depth = depth }
 
-  /// Waits for room and adds an element; returns false, without adding it, after `cancel`.
+  /// Waits until there is room and adds an element; returns false without adding it after `cancel`.
   func put(_ element: Element) -> Bool {
     guard waitForRoom() else { return false }
     add(element)
     return true
   }
 
-  /// Waits for room before the element is created; returns false after `cancel`.
+  /// Waits for room before the caller creates an element; returns false after `cancel`.
   func waitForRoom() -> Bool {
     while true {
       let hasRoom = state.withLock { state -> Bool? in
@@ -374,7 +375,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Adds the element for which room was awaited.
+  /// Adds an element, after `waitForRoom` has returned true.
   func add(_ element: Element) {
     let wakes = state.withLock { state in
       state.waiting.append(element)
@@ -383,7 +384,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     if wakes { filled.signal() }
   }
 
-  /// Marks the end: no elements follow the queued ones.
+  /// Marks the end: `dequeue` returns nil after the elements that are queued.
   func finish() {
     let wakes = state.withLock { state in
       state.isFinished = true
@@ -392,7 +393,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     if wakes { filled.signal() }
   }
 
-  /// Waits for the next element; nil at the end.
+  /// Waits for the next element; nil after the last one.
   func dequeue() -> Element? {
     while true {
       let (next, isOver, wakes) = state.withLock { state in
@@ -409,7 +410,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Stops the producer, even while it waits for room.
+  /// Makes the producer stop, even while it waits for room.
   func cancel() {
     let wakes = state.withLock { state in
       state.isCancelled = true

@@ -5,14 +5,13 @@ package import Stats
 package import Tape
 package import Wire
 
-/// Every peer's stats at an instant of a take, computed by running the stack up to it.
+/// The stats of every peer at an instant of a take, computed by running the stack up to it.
 ///
-/// Rows of `stat` are as far apart as the recorder's samples, but a replay can stop in between. If
-/// the take has media, its frames replace the codecs, so that the end of a long call is reached
-/// fast. The codecs' processing times, which only a clock can measure, come from the previous
-/// sample.
+/// The take has `stat` rows only where the recorder sampled, but a replay can stop anywhere. If the
+/// take has media, recorded frames replace the codecs, so that long calls replay faster. Codecs'
+/// processing times cannot be replayed, so they come from the last sample before the instant.
 package struct StatsReplay: Sendable {
-  /// A peer that had started by the instant.
+  /// The stats of a peer that had started by the instant.
   package struct PeerStats: Sendable {
     package var number: Int64
     package var label: String
@@ -21,13 +20,13 @@ package struct StatsReplay: Sendable {
 
   /// The peers, in the order in which they started.
   package private(set) var peers: [PeerStats] = []
-  /// The report on the replay up to the instant.
+  /// The result of the replay up to the instant.
   package let replay: ReplayReport
-  /// The reports' instant: the requested one, the last step before a requested step, or the end of
-  /// the take if that is earlier.
+  /// The time of the stats: the requested time, the last step before a requested step, the step
+  /// that satisfied a condition, or the take's end if that is earlier.
   package let at: Instant
 
-  /// Replays a take to a stop, or to its end, and reads the stats there.
+  /// Replays a take up to a stop, or to its end if nil, and reads the stats there.
   package init(
     path: String, until stop: Replayer.Stop?, toolchain: Toolchain?,
     codecs: @escaping () -> any CodecFactory, progress: (Instant) -> Void = { _ in }
@@ -68,9 +67,9 @@ package struct StatsReplay: Sendable {
   }
 }
 
-/// A machine that observes other peers and can compute their stats.
+/// A machine that observes peers and can compute what their stats would be.
 protocol PeersStatsTelling: AnyObject {
-  /// Returns what `getStats` would return at each of the observed peers.
+  /// Returns what `getStats` would return at each observed peer.
   func stats(at now: Instant) -> [StatsReplay.PeerStats]
 }
 
@@ -82,7 +81,7 @@ extension Driven: PeersStatsTelling where Machine == ObserverMachine {
   }
 }
 
-/// A peer in a replay whose stats can be read.
+/// A peer of a replay whose stats can be read at any time.
 private final class ProbedPeer: ReplayedPeer {
   private let machine: PeerMachine
   private var codecTimes: [CodecTime]?

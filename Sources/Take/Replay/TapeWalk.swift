@@ -5,34 +5,34 @@ package import Stats
 package import Tape
 package import Wire
 
-/// Executes a take step by step on one thread, with access to its state.
+/// Executes a take step by step on one thread, with access to the machines' state.
 ///
-/// As in a replay, the stack is compared with the recording. No thread is started, so the process
+/// The stack is compared with the recording as in a replay. No thread is started, so the process
 /// may be forked.
 package final class TapeWalk {
-  /// An executed step, with its recording.
+  /// An executed step and its recording.
   package struct Step: Sendable {
     package var recorded: TapeChunk.Step
-    /// The rows of the step's chunk.
+    /// The rows of the chunk that contains the step.
     package var rows: RowList
     /// The SCTP packets in the step's DTLS datagrams.
     package var data: [ClearPacket] = []
   }
 
-  /// Collects what the stack exposes during a step.
+  /// Collects the SCTP packets that the stack reveals in a step.
   private final class Overheard {
     var data: [ClearPacket] = []
   }
 
   package let path: String
   package let header: TakeHeader
-  /// The time of the take's last step, and the number of steps.
+  /// The time of the take's last step, and the number of its steps.
   package let end: Instant
   package let stepCount: Int
 
-  /// The last executed step; nil at the start.
+  /// The last step that was executed; nil at the start.
   package private(set) var last: Step?
-  /// The first difference from the recording.
+  /// The first difference from the recording; nil if there was none so far.
   package private(set) var divergence: Divergence?
   package private(set) var memory = RowMemory()
 
@@ -43,7 +43,7 @@ package final class TapeWalk {
   private var chunk = TapeChunk()
   private var position = 0
 
-  /// The number of steps per chunk.
+  /// The number of steps that are read together.
   private static let chunkSteps = 64
 
   /// Opens a take at its start; with `skipsCodecs`, recorded frames replace the codecs.
@@ -85,13 +85,13 @@ package final class TapeWalk {
     script?.follow(source)
   }
 
-  /// The number of the last executed step; 0 at the start.
+  /// The number of the last step that was executed; 0 at the start.
   package var number: Int { last?.recorded.head.number ?? 0 }
 
-  /// The time of the last executed step.
+  /// The time of the last step that was executed; zero at the start.
   package var at: Instant { last?.recorded.head.at ?? .zero }
 
-  /// Returns the next step; nil at the end of the take.
+  /// Returns the head of the next step without executing it; nil at the end of the take.
   package func next() throws(TapeError) -> StepHead? {
     if position == chunk.steps.count {
       do throws(TapeFault) {
@@ -104,7 +104,7 @@ package final class TapeWalk {
     return chunk.steps[position].head
   }
 
-  /// Executes the next step; returns nil at the end of the take.
+  /// Executes the next step; nil at the end of the take.
   package func advance() throws(TapeError) -> Step? {
     guard try next() != nil else { return nil }
     let step = chunk.steps[position]
@@ -131,11 +131,11 @@ package final class TapeWalk {
     }
   }
 
-  /// Uses the comparison's lock once before the process is forked.
+  /// Locks the comparison's mutex once before the process forks.
   ///
-  /// The standard library's Mutex caches its thread's number, perhaps in two places for locking and
-  /// unlocking. The child's thread has another number; a value cached before the fork is the same
-  /// in both places, which works in a process with a single thread.
+  /// The standard library's Mutex caches the thread's number, perhaps in two places for locking and
+  /// unlocking. In the child, the thread has another number. If both places cached the number
+  /// before the fork, they still agree, which is enough in a process with a single thread.
   package static func prepareForCopy() { StepCheck.useLock() }
 
   /// Returns whether the last step satisfies a condition.
@@ -146,7 +146,7 @@ package final class TapeWalk {
     }
   }
 
-  /// Returns whether each peer's stats satisfy a condition.
+  /// Returns for each peer whether its stats satisfy a condition.
   package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
     var meeting: [UInt32: Bool] = [:]
     for actor in actors.all {
@@ -159,20 +159,20 @@ package final class TapeWalk {
 
   package var states: [ActorState] { actors.states }
 
-  /// Returns an actor's `getStats` result, optionally only with objects of some types.
+  /// Returns an actor's `getStats` result, limited to objects of `types` if it is not nil.
   package func stats(of actor: UInt32, of types: Set<String>? = nil) -> StatsReport {
     actors.actor(actor)?.stats(of: types) ?? StatsReport()
   }
 }
 
 extension TapeWalk.Step {
-  /// Describes the step: its input on one line, then its outputs.
+  /// The step as text: a line for its input, then a line for each output.
   package var lines: [String] {
     [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
       + dataTitles.map { "  \($0)" }
   }
 
-  /// The contents of the step's encrypted datagrams.
+  /// Descriptions of the SCTP packets in the step's DTLS datagrams.
   private var dataTitles: [String] {
     data.map { "\($0.isInbound ? "in" : "out"): \(SCTPText.title($0.bytes.span.bytes))" }
   }

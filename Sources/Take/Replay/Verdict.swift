@@ -1,17 +1,17 @@
 package import Tape
 import Wire
 
-/// A replay's result.
+/// What a replay found out about a take.
 package enum Verdict: Sendable {
-  /// All outputs, deadlines and random draws were as recorded.
+  /// All outputs, deadlines and random draws are as recorded.
   case identical
   /// The file is intact, but the stack behaved differently.
   case diverged(Divergence)
-  /// The file was altered, which is not the stack's fault.
+  /// The file was altered, so the replay says nothing about the stack.
   case altered(Alteration)
 }
 
-/// A part of the toolchain that differs from the recorder's.
+/// A library, or the CPU, that differs from the recorder's.
 package struct ToolchainDifference: Hashable, Sendable, Codable {
   package var part: String
   package var recorded: String
@@ -23,10 +23,10 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
     self.present = present
   }
 
-  /// The part and how it differs, in a few words.
+  /// A few words about how the part differs.
   ///
-  /// For a CPU, it names the features that only one side has, at most two; the JSON has the
-  /// complete lists.
+  /// For each of the two CPUs, they name at most three features that the other lacks; the JSON has
+  /// the complete lists.
   package var summary: String {
     guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
     let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
@@ -43,50 +43,53 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   }
 }
 
-/// A replay's result and circumstances.
+/// The verdict of a replay, and how it was reached.
 package struct ReplayReport: Sendable {
   package var path: String
   package var verdict: Verdict
-  /// The number of steps replayed and found equal.
+  /// The number of steps that were replayed without a difference.
   package var steps: Int
-  /// The take's time at the last replayed step.
+  /// The take's time at the last of these steps, which is also the replayed duration.
   package var durationNanoseconds: Int64
   /// The wall-clock duration of the replay, in seconds.
   package var elapsedSeconds: Double
-  /// The replayed peers' labels.
+  /// The labels of the actors that were replayed.
   package var peers: [String]
-  /// Whether only endpoints were replayed, each of which is one peer; an observer has the peers of
-  /// all calls that it saw.
+  /// Whether all actors were endpoints, so that there are as many peers as actors.
+  ///
+  /// An observer is a single actor but has the peers of all calls that it saw.
   var areEndpoints = true
-  /// Whether the recording was finished; otherwise its recorder was killed.
+  /// Whether the recording was ended properly; otherwise the recorder was killed or is still
+  /// running.
   package var isComplete: Bool
   package var skippedCodecs: Bool
-  /// In a take without media, how many frames were not sent completely and were padded with zeros.
+  /// In a take without media, the number of frames that were not sent completely; zeros replace the
+  /// missing bytes.
   package var framesNotSent = 0
-  /// The first such frame's step.
+  /// The step of the first such frame; nil if there is none.
   package var firstFrameNotSent: Int?
   /// Descriptions of results that came from the recording instead of this machine's libraries.
   package var substituted: [String]
-  /// The number of machines with another stack's reports, which are not executed.
+  /// The number of actors with reports of another stack, which cannot be executed.
   package var reported = 0
-  /// The redaction of the take; nil if nothing was removed.
+  /// What was removed from the take; nil if nothing was.
   package var redaction: Redaction?
-  /// Whether the replay ended at a requested stop.
+  /// Whether the replay reached a requested stop before the end of the take.
   package var stoppedEarly: Bool
   package var toolchainDifferences: [ToolchainDifference]
 
-  /// The speed relative to the call's duration.
+  /// The speed of the replay as a multiple of real time.
   package var speed: Double {
     elapsedSeconds > 0 ? Double(durationNanoseconds) / 1e9 / elapsedSeconds : 0
   }
 }
 
 extension ReplayReport: CustomStringConvertible {
-  /// The report as text: one line if all is well.
+  /// The report as printed; a single line if nothing is wrong.
   package var description: String {
     switch verdict {
     case .identical where redaction?.isFactsOnly == true:
-      return "\(path): whole: \(counted(steps, "step")), checked by their digests" + redactedText
+      return "\(path): intact: \(counted(steps, "step")), checked by their digests" + redactedText
     case .identical:
       let end =
         stoppedEarly
@@ -107,31 +110,31 @@ extension ReplayReport: CustomStringConvertible {
   private var notSentText: String {
     guard let firstFrameNotSent else { return "" }
     let frames = framesNotSent == 1 ? "1 frame was" : "\(framesNotSent) frames were"
-    return "\n  \(frames) never sent whole (step \(firstFrameNotSent)"
-      + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
+    return "\n  \(frames) never sent completely (step \(firstFrameNotSent)"
+      + (framesNotSent == 1 ? "" : " and later") + "): zeros were used for the missing bytes"
   }
 
-  /// The meaning of "identical" if nothing is executed.
+  /// Explains what "identical" means for reports of another stack, which are not executed.
   private var reportedText: String {
     reported == 0
       ? ""
-      : "\n  another stack reported this, and nothing of it is executed again: the chain is "
-        + "whole, and "
-        + "its reports fold into the same rows"
+      : "\n  another stack reported this, so nothing can be executed again: the chain of digests "
+        + "is intact, and the reports give the same rows"
   }
 
   private var redactedText: String {
     redaction.map { "\n  redacted: \($0.sentence)" } ?? ""
   }
 
-  /// The reason that the take has no end.
+  /// Explains why the take is incomplete.
   private var endingText: String {
-    (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
+    (try? TakeEnding.of(path))?.words ?? "its recording has ended meanwhile"
   }
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }
 
-  /// Explains a divergence if only the CPU differs.
+  /// Says that all frames are identical although the CPU differs; empty if anything else differs
+  /// too.
   private var cpuText: String {
     guard toolchainDifferences.map(\.part) == ["cpu"], !skippedCodecs, substituted.isEmpty else {
       return ""
@@ -166,7 +169,7 @@ extension ReplayReport: CustomStringConvertible {
   }
 }
 
-/// The shape of a report as JSON.
+/// The members of the report's JSON object.
 private struct ReportJSON: Encodable {
   var path: String
   var result: String

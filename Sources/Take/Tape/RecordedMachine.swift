@@ -2,19 +2,19 @@ import AudioSession
 import Room
 package import Wire
 
-/// An actor's kind of machine; the numbers are stored and never change.
+/// An actor's kind of machine; the number is stored in takes and must never change.
 package struct MachineKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// A local peer: the complete client stack.
+  /// A peer of the application: the complete client stack.
   package static let endpoint = MachineKind(rawValue: 0)
 }
 
-/// The kind of a step's input: four bits whose meaning depends on the actor's kind.
+/// The kind of a step's input, in four bits whose meaning depends on the kind of machine.
 ///
-/// The numbers are stored and hashed and must never change. `genesis` and `deadline` mean the same
-/// in every kind.
+/// The numbers are stored and hashed, so they must never change. `genesis` and `deadline` are the
+/// same for all kinds of machines.
 package struct StepKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -24,28 +24,28 @@ package struct StepKind: RawRepresentable, Hashable, Sendable {
     self.rawValue = rawValue
   }
 
-  /// Creates a kind from a constant; only the low four bits count.
+  /// Creates a kind from a constant; only its low four bits are used.
   package init(_ number: UInt8) { rawValue = number & 15 }
 
-  /// An actor's first step, which configures it.
+  /// The first step of an actor, which configures it.
   package static let genesis = StepKind(0)
-  /// A deadline that was reached; it has no rows.
+  /// A step in which a deadline was reached; its input has no rows.
   package static let deadline = StepKind(3)
 }
 
 /// A machine's input, which can be written as rows.
 ///
-/// An input is one row, preceded by those that it refers to by number (`path`, `content`, `clock`);
-/// a deadline has none.
+/// It is one row, after the rows that it refers to by number (`path`, `content`, `clock`). A
+/// deadline has no rows.
 package protocol RecordedInput: Sendable {
-  /// The input's kind, among those of the machine's kind.
+  /// The kind of the input, among the kinds that the machine has.
   var stepKind: StepKind { get }
-  /// About how many bytes of memory it occupies while queued for writing.
+  /// The approximate size of the input while it waits to be written, in bytes of memory.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// Returns the input with its times shifted.
+  /// Returns the input with its times moved by an interval.
   func moved(by interval: Interval) -> any RecordedInput
-  /// The input on one line.
+  /// What the input is, in a few words.
   var title: String { get }
 }
 
@@ -56,12 +56,14 @@ extension RecordedInput {
 
 /// A machine's output, which can be written as rows.
 package protocol RecordedOutput: Sendable {
-  /// About how many bytes of memory it occupies while queued for writing.
+  /// About how many bytes of memory the output occupies while it waits to be written.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// Adds rows for all of a step's outputs.
+  /// Adds rows for all outputs of a step, in order.
   static func write(_ outputs: [Self], to transcript: inout Transcript)
-  /// Replaces large content that is not stored with digests; called on the thread that produced it.
+  /// Replaces large content with its digest, unless the take stores the content.
+  ///
+  /// The thread that produced the content calls this.
   mutating func digest()
 }
 
@@ -72,17 +74,17 @@ extension RecordedOutput {
   package mutating func digest() {}
 }
 
-/// All outputs of a step, from any kind of machine.
+/// The outputs of a step, whatever kind of machine they come from.
 package protocol RecordedOutputs: Sendable {
   var count: Int { get }
-  /// About how many bytes of memory they occupy while queued for writing.
+  /// About how many bytes of memory the outputs occupy while they wait to be written.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// Replaces large content that is not stored with digests.
+  /// Replaces large content with its digest, unless the take stores the content.
   mutating func digest()
 }
 
-/// A step's outputs from one kind of machine, in order.
+/// The outputs of a step of one kind of machine, in order.
 package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
   package var all: [Output]
 
@@ -96,20 +98,20 @@ package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
   package mutating func digest() { for index in all.indices { all[index].digest() } }
 }
 
-/// A machine whose steps can be recorded and driven again.
+/// A machine whose steps can be recorded and replayed.
 ///
-/// It is independent of where it runs: inputs and outputs are values that become rows.
+/// Its inputs and outputs are values that become rows, so it does not matter where it runs.
 package protocol RecordedMachine: Machine, AnyObject
 where Input: RecordedInput, Output: RecordedOutput {
-  /// Restores inputs from their rows.
+  /// The type that restores the machine's inputs from rows.
   associatedtype Decoder: InputDecoder
 
   static var machineKind: MachineKind { get }
-  /// Creates the decoder that all actors of this kind in a take share.
+  /// Creates a decoder, which all actors of this kind in a take share.
   static func decoder(_ contents: ContentSource) -> Decoder
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of all parts, for the debugger; nil if the machine has none to show.
+  /// The machine's state for the debugger; nil if it cannot show any.
   var machineSnapshot: (any MachineSnapshot)? { get }
 }
 
@@ -118,18 +120,18 @@ extension RecordedMachine {
   package var machineSnapshot: (any MachineSnapshot)? { nil }
 }
 
-/// Restores one kind of machine's inputs from their rows.
+/// Restores the inputs of one kind of machine from their rows.
 package protocol InputDecoder {
-  /// Returns a step's input; nil if its rows do not match.
+  /// Returns the input of a step; nil if its rows do not match.
   mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> (any RecordedInput)?
 }
 
-/// A machine's state after a step, as plain data that is shown by reflection.
+/// A machine's state after a step, as plain data; reflection finds the members to show.
 package protocol MachineSnapshot: Sendable {
-  /// The number of random bytes drawn from each random stream.
+  /// The number of random bytes drawn, for each random stream.
   var drawnBytes: [(stream: String, bytes: UInt64)] { get }
-  /// Each part's pending wake-ups, earliest first.
+  /// The pending wake-ups of the machine's parts, earliest first.
   var wakes: [(layer: String, at: Instant)] { get }
 }
 
@@ -140,29 +142,29 @@ extension MachineSnapshot {
 
 // MARK: - DrivenMachine
 
-/// A machine of any kind under replay: its inputs come from rows and its outputs become rows.
+/// A machine of any kind in a replay, with its inputs and outputs as rows.
 ///
 /// Features of a single kind, such as stats, have separate protocols.
 package protocol DrivenMachine: AnyObject {
-  /// Applies an input; ignores an input for another kind.
+  /// Applies an input; an input for another kind of machine does nothing.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs
-  /// The time at which the machine wants its deadline input.
+  /// The time at which the machine needs a deadline input; nil if it needs none.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The machine's state; nil if it has none to show.
+  /// The machine's state; nil if it cannot show any.
   var machineSnapshot: (any MachineSnapshot)? { get }
-  /// The input that reports a reached deadline.
+  /// The input for a deadline that was reached.
   var deadlineInput: any RecordedInput { get }
 }
 
-/// Type-erases a recorded machine.
+/// Hides the type of a recorded machine.
 package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package private(set) var machine: Machine
   private let reachedDeadline: Machine.Input
   private var outbox = Outbox<Machine.Output>()
 
-  /// - Parameter deadline: the machine's deadline input.
+  /// - Parameter deadline: the machine's input for a deadline that was reached.
   package init(_ machine: Machine, deadline: Machine.Input) {
     self.machine = machine
     reachedDeadline = deadline
@@ -180,9 +182,9 @@ package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package var deadlineInput: any RecordedInput { reachedDeadline }
 }
 
-/// The kinds of machines, besides the endpoint, that a reader of takes can drive.
+/// The kinds of machines, besides endpoints, that can be read and replayed.
 ///
-/// Steps of unknown kinds can be read as rows but not driven.
+/// Steps of other kinds can be read as rows, but not replayed.
 package struct MachineKinds: Sendable {
   private struct Entry: Sendable {
     var decoder: @Sendable (ContentSource) -> any InputDecoder
@@ -191,8 +193,8 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Registers this library's kinds: the observer, the audio session, the room, and other stacks'
-  /// reports.
+  /// Registers the kinds of this library: observers, audio sessions, rooms, and reports of other
+  /// stacks.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
     add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
@@ -200,11 +202,11 @@ package struct MachineKinds: Sendable {
     add(ReportedMachine.self, deadline: .deadline) { ReportedMachine() }
   }
 
-  /// Registers a kind.
+  /// Registers a kind of machine.
   ///
   /// - Parameters:
-  ///   - deadline: the kind's deadline input.
-  ///   - make: creates a machine that expects its genesis as its first input.
+  ///   - deadline: the machine's input for a deadline that was reached.
+  ///   - make: creates a machine, whose first input must be its genesis.
   package mutating func add<Machine: RecordedMachine & SendableMetatype>(
     _ type: Machine.Type, deadline: Machine.Input, _ make: @escaping @Sendable () -> Machine
   ) {
@@ -216,19 +218,18 @@ package struct MachineKinds: Sendable {
     entries[kind]?.decoder(contents)
   }
 
-  /// Creates a machine that expects its genesis as its first input; returns nil for an unknown
-  /// kind.
+  /// Creates a machine, whose first input must be its genesis; nil if the kind is not registered.
   package func machine(of kind: MachineKind) -> (any DrivenMachine)? { entries[kind]?.machine() }
 }
 
-/// An input of an unknown kind: it can be counted and shown as rows.
+/// An input of a kind that is not registered; only its step kind is known.
 package struct UnknownInput: RecordedInput {
   package let stepKind: StepKind
   package var byteCount: Int { 0 }
   package func write(to transcript: inout Transcript) {}
 }
 
-/// Stands in for a machine of an unknown kind and does nothing.
+/// Replaces a machine whose kind is not registered, and does nothing.
 package final class UnknownMachine: DrivenMachine {
   package init() {}
   package func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
@@ -245,31 +246,31 @@ extension Never: RecordedOutput {
   package func write(to transcript: inout Transcript) {}
 }
 
-/// The description of an actor in its first step's rows, besides the input itself.
+/// The description of an actor in the rows of its first step, without its configuration.
 package struct ActorWords: Hashable, Sendable {
   package var label = ""
   package var role = ""
-  /// The offset added to the actor's own times.
+  /// The offset between the actor's own times and the take's.
   package var clock = Interval.zero
-  /// The actor's peer number; nil if it is not an endpoint.
+  /// The peer number of the actor; nil if it is not an endpoint.
   package var peer: UInt32?
   package var kind = MachineKind.endpoint
 
   package init() {}
 
-  /// Returns an actor's display name: `peer 1` or `actor 2`.
+  /// Returns the name to show for an actor: `peer 1`, or `actor 2` if it is not an endpoint.
   package static func name(actor: UInt32, peer: UInt32?) -> String {
     peer.map { "peer \($0)" } ?? "actor \(actor)"
   }
 
-  /// Returns the words for an endpoint without a label.
+  /// Returns the description of an endpoint that has no label.
   static func endpoint(_ actor: UInt32) -> ActorWords {
     var words = ActorWords()
     words.peer = actor
     return words
   }
 
-  /// Reads a genesis's rows; any other step leaves the defaults.
+  /// Reads the description from a genesis; other steps leave the defaults.
   package init(_ step: TapeChunk.Step, _ rows: RowList) {
     guard step.head.kind == .genesis else { return }
     for row in step.inputRows {
@@ -284,10 +285,10 @@ package struct ActorWords: Hashable, Sendable {
   }
 }
 
-/// A dictionary by actor number, optimized for small numbers.
+/// A dictionary by actor number that is fast for small numbers, because every step uses it.
 ///
-/// Every step looks something up here. Actors are counted from 1, so nearly all fit into an array;
-/// but a file may contain any number.
+/// Actors are numbered from 1, so nearly all fit into an array. A file may contain any number, so
+/// there is a dictionary for the rest.
 package struct ByActor<Element> {
   @usableFromInline
   var low: [Element?] = []
@@ -306,7 +307,7 @@ package struct ByActor<Element> {
     }
     set {
       let place = Int(actor)
-      // Higher numbers go into a dictionary.
+      // Large numbers go into the dictionary.
       guard place < 4_096 else { return high[actor] = newValue }
       if place >= low.count {
         guard newValue != nil else { return }

@@ -1,24 +1,24 @@
-/// The Retake version that is stored in takes.
+/// The version of Retake that is stored in takes.
 public let retakeVersion = "0.1.0"
 
 /// The stack's revision, to be raised whenever the stack produces other outputs from the same
 /// inputs.
 ///
-/// It covers all machines but the observer, which has its own. A take stores the revision that
-/// recorded it. A test checks that the captures replay exactly under an unchanged revision: a
-/// commit that changes outputs raises this number and says why in its message.
+/// It covers all machines except the observer, and is stored in takes. A test checks that the
+/// repository's captures replay exactly while the revision is unchanged. A commit that changes
+/// outputs raises it and says why in its message.
 public let stackRevision: Int64 = 1
 
-/// The observer's revision, to be raised whenever the observer produces other outputs from the same
-/// inputs and the endpoint does not.
+/// The observer's revision, to be raised when only the observer produces other outputs from the
+/// same inputs.
 ///
-/// An observer's genesis stores it; without it, the revision is 1. Changes to shared code, such as
-/// decoders, raise both revisions.
+/// It is stored in an observer's genesis; without it, the revision is 1. A change to code that both
+/// use, such as decoders, raises both revisions.
 package let observerRevision: Int64 = 2
 
-/// A kind of machine that another revision recorded.
+/// A revision in a take that differs from this version's.
 package struct OtherRevision: Hashable, Sendable {
-  /// Whether the machine is the observer rather than the stack.
+  /// Whether it is the observer's revision rather than the stack's.
   package var isObserver: Bool
   package var recorded: Int64
   package var present: Int64
@@ -29,7 +29,7 @@ package struct OtherRevision: Hashable, Sendable {
     self.present = present
   }
 
-  /// A phrase such as "revision 1 of the observer, and this is 2".
+  /// A phrase with the difference, as in `revision 1 of the observer, and this is 2`.
   package var text: String {
     "revision \(recorded) of the \(isObserver ? "observer" : "stack"), and this is \(present)"
   }

@@ -2,15 +2,15 @@ import FoundationEssentials
 import Glibc
 import Wire
 
-/// Opens takes for reading, finished or not.
+/// Opens takes for reading, even while they are being recorded.
 package enum TakeFile {
   /// Opens a take read-only and checks that this version can read it.
   ///
-  /// If the recorder was killed, there is a write-ahead log beside the take, which SQLite merges in
-  /// memory; the take itself is not written.
+  /// If the recorder was killed, there is a write-ahead log beside the take. SQLite merges it in
+  /// memory, and the take itself is not written.
   ///
-  /// - Parameter cacheKilobytes: the page cache; readers that read each table once, in order, need
-  ///   little.
+  /// - Parameter cacheKilobytes: the size of the page cache; a small one suffices to read each
+  ///   table once and in order.
   package static func open(_ path: String, cacheKilobytes: Int = 16_000) throws(TapeError)
     -> SQLiteConnection
   {
@@ -32,7 +32,7 @@ package enum TakeFile {
     guard application != 0 || !isEmpty else {
       throw TapeError(
         path: path, place: "",
-        reason: "nothing is in it: it was ended before it began, or copied without its log "
+        reason: "it contains nothing: it was stopped before it began, or copied without its log "
           + "\(path)-wal")
     }
     try check(path, application: application, format: format)
@@ -41,7 +41,8 @@ package enum TakeFile {
     return opened
   }
 
-  /// Returns a connection's settings, which must precede reading anything from a take.
+  /// Returns the settings of a connection, which must be applied before anything is read from a
+  /// take.
   static func settings(cacheKilobytes: Int) -> String {
     """
     PRAGMA query_only = ON;
@@ -54,8 +55,8 @@ package enum TakeFile {
   /// Opens a take for queries, with this version's views in place of the file's.
   ///
   /// - Parameters:
-  ///   - largestValue: in bytes; queries that meet a larger value fail.
-  ///   - keepsInMemory: whether temporary data stays in memory. Setting the pragma later would drop
+  ///   - largestValue: the size in bytes above which a value makes a query fail.
+  ///   - keepsInMemory: whether temporary data stays in memory; setting the pragma later would drop
   ///     the views and expose the file's.
   package static func openForQueries(
     _ path: String, largestValue: Int32 = largestAnswer, keepsInMemory: Bool = false
@@ -72,11 +73,11 @@ package enum TakeFile {
     return connection
   }
 
-  /// Opens a take for several queries that see the same state, even if it is still being recorded.
+  /// Opens a take so that several queries see the same state, even while it is being recorded.
   package static func openSnapshot(_ path: String) throws(TapeError) -> SQLiteConnection {
     let connection = try openForQueries(path, largestValue: largestOnPage)
     do throws(SQLiteError) {
-      // The transaction ends with the connection; the first query takes its snapshot.
+      // The first query begins the snapshot, and closing the connection ends the transaction.
       try connection.execute("BEGIN")
     } catch {
       throw TapeError(path: path, error)
@@ -84,40 +85,46 @@ package enum TakeFile {
     return connection
   }
 
-  /// The size limit of a single value in a query, in bytes: enough for an 8K video frame, and more
-  /// than Retake's own queries need.
+  /// The maximum size in bytes of a value in queries: enough for an 8K video frame, and more than
+  /// Retake's own queries need.
   package static let largestAnswer: Int32 = 64 << 20
 
-  /// The size limit of a value in queries for pages, in bytes: rendering a page needs several
-  /// copies.
+  /// The maximum size in bytes of a value in queries for pages.
   ///
-  /// Data channel messages have up to 1 MB, and encoded video frames are rarely larger.
+  /// It is smaller because rendering a page needs several copies. Data channel messages have up to
+  /// 1 MB, and encoded video frames are rarely larger.
   package static let largestOnPage: Int32 = 16 << 20
 
-  /// Refuses another take's write-ahead log, whose pages SQLite would apply to this one.
+  /// Returns whether a take has a write-ahead log, because the take is being recorded or its
+  /// recorder was killed.
+  package static func hasLog(_ path: String) -> Bool {
+    var status = stat()
+    return stat((path + "-wal").systemPath, &status) == 0 && status.st_size > 0
+  }
+
+  /// Refuses a write-ahead log of another take, whose pages SQLite would apply to this one.
   ///
-  /// A log does not name its file. But the file has its `take` row from its recorder's first
-  /// checkpoint on, and that row never changes.
+  /// A log does not name its file. But a file has its `take` row from the first checkpoint on, and
+  /// this row never changes.
   private static func checkLog(
     of path: String, _ connection: borrowing SQLiteConnection
   ) throws(TapeError) {
-    let log = path + "-wal"
-    var status = stat()
-    guard stat(log, &status) == 0, status.st_size > 0 else { return }
+    guard hasLog(path) else { return }
     let digest = "SELECT digest FROM take"
-    // During a checkpoint the file may be in any state, so the log decides.
+    // During a checkpoint the file alone may be in any state, so an unreadable one proves nothing.
     guard let alone = try? SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly),
       let without = try? alone.bytes(digest), without.count == 32,
       let with = try? connection.bytes(digest), with != without
     else { return }
     throw TapeError(
       path: path, place: "",
-      reason: "the log \(log) beside it is of another take; move it away, or copy the take again "
-        + "together with its own log")
+      reason: "the log \(path)-wal beside it is of another take; move it away, or copy the take "
+        + "again together with its own log")
   }
 
-  /// Checks the header itself, since SQLite's error for a file that is not a database depends on
-  /// its length.
+  /// Checks the first bytes of the file before SQLite does.
+  ///
+  /// For a file that is not a database, SQLite's error depends on the file's length.
   private static func checkBeginning(of path: String) throws(TapeError) {
     func error(_ reason: String, _ kind: TapeError.Kind = .invalid) -> TapeError {
       TapeError(path: path, place: "", reason: reason, kind: kind)
@@ -138,18 +145,17 @@ package enum TakeFile {
     guard beginning.starts(with: "SQLite format 3\u{0}".utf8) else {
       throw error("it is not a take: \(Self.words(for: beginning))")
     }
-    // With a write-ahead log the file may be in any state, which the log repairs.
-    var log = stat()
-    if stat((path + "-wal").systemPath, &log) == 0, log.st_size > 0 { return }
+    // If there is a write-ahead log, the file may be in any state, and the log repairs it.
+    if hasLog(path) { return }
     let expected = sizeInHeader(beginning)
     guard Int64(status.st_size) >= expected else {
       throw error(
-        "it is cut short: \(status.st_size) of \(expected) bytes; restore it from a copy")
+        "it is cut short, with \(status.st_size) of \(expected) bytes; restore it from a copy")
     }
   }
 
-  /// Returns what a file that is not an SQLite file seems to be, and whether `retake import` may
-  /// read it.
+  /// Describes a file that is not an SQLite file, and whether `retake import` may be able to read
+  /// it.
   private static func words(for beginning: [UInt8]) -> String {
     let makes = "retake import makes a take of it"
     let captures: [[UInt8]] = [
@@ -171,12 +177,12 @@ package enum TakeFile {
       return "it is JSON; if it is a dump of a browser's or another stack's statistics, \(makes)"
     }
     if beginning.starts(with: "<".utf8) {
-      return "it is a web page; if it is about:webrtc as Firefox saves it, \(makes)"
+      return "it is a web page; if it is about:webrtc as saved by Firefox, \(makes)"
     }
     return "not a SQLite file"
   }
 
-  /// Returns the size stated in the first page's header (SQLite file format, section 1.3).
+  /// Returns the size that the file's header states (SQLite file format section 1.3).
   private static func sizeInHeader(_ bytes: [UInt8]) -> Int64 {
     guard bytes.count == 100 else { return 512 }
     func number(_ offset: Int, _ width: Int) -> Int64 {
@@ -206,11 +212,12 @@ package enum TakeFile {
         path: path, place: "",
         reason:
           "it has format \(format), made by an older Retake; this one reads formats from "
-          + "\(TakeHeader.oldestFormat) on, so read it with the one that made it, or record again")
+          + "\(TakeHeader.oldestFormat), so read it with the version that made it, or record "
+          + "again")
     }
   }
 
-  /// Opens the file; if the folder is not writable, in a way that needs no file beside the take.
+  /// Opens the file; in a folder that is not writable, without needing a file beside the take.
   private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     do throws(SQLiteError) {
       let connection = try SQLiteConnection(path: path, mode: .readOnly)
@@ -220,8 +227,7 @@ package enum TakeFile {
       guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary) else {
         throw error
       }
-      var status = stat()
-      guard stat((path + "-wal").systemPath, &status) == 0, status.st_size > 0 else {
+      guard hasLog(path) else {
         return try SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly)
       }
       return try withoutSharedMemory(path)
@@ -230,8 +236,8 @@ package enum TakeFile {
 
   /// Opens a take with a write-ahead log in a folder that is not writable.
   ///
-  /// Without the shared memory file, this process reads the log by itself and locks out no other
-  /// process.
+  /// SQLite cannot create its shared memory file there, so this process reads the log alone and
+  /// without locks.
   static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -243,7 +249,7 @@ package enum TakeFile {
     var uri = "file://"
     for byte in SystemPath.bytes(of: folder + path) {
       switch byte {
-      // Unreserved characters and the slash (RFC 3986 section 2.3).
+      // These characters are not escaped: unreserved ones (RFC 3986 section 2.3) and the slash.
       case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f, 0x7e:
         uri.unicodeScalars.append(Unicode.Scalar(byte))
       default: uri += "%" + hexadecimal([byte])
@@ -255,25 +261,25 @@ package enum TakeFile {
 
 // MARK: - TapeError
 
-/// An error in reading or writing a take: one sentence with the file, the place and the reason.
+/// An error in reading or writing a take, with the file, the place in it and the reason.
 public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kind of failure, which determines the exit status.
+  /// The kind of error, which determines the exit status.
   public enum Kind: Hashable, Sendable {
-    /// There is no such file.
+    /// The file does not exist.
     case missing
-    /// The file exists but is not a usable take.
+    /// The file exists but is not a take that can be used.
     case invalid
     /// Reading or writing failed.
     case failed
   }
 
-  /// The file's path.
+  /// The path of the take.
   public var path: String
-  /// The table, row or step; empty if it is about the entire file.
+  /// The table, row or step; empty if the error is about the entire file.
   public var place: String
-  /// The fault and its remedy.
+  /// What is wrong and, if possible, what to do about it.
   public var reason: String
-  /// The kind of failure.
+  /// The kind of error, which determines the exit status.
   public var kind: Kind
 
   /// Creates an error about a file.
@@ -284,14 +290,14 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
     self.kind = kind
   }
 
-  /// The sentence, as in `path: place: reason`; empty parts are omitted.
+  /// The error as `path: place: reason`, without parts that are empty.
   public var description: String {
     [path, place, reason].filter { !$0.isEmpty }.joined(separator: ": ")
   }
 }
 
 extension TapeError {
-  /// Translates an SQLite error for users, who know the file but not the code.
+  /// Explains an error of SQLite to users, who know the file but not SQLite's codes.
   package init(path: String, place: String = "", _ error: SQLiteError) {
     let reason =
       switch error.code.primary {
@@ -305,7 +311,7 @@ extension TapeError {
       case .busy: "another process is writing to it; try again when it has finished"
       case .inputOutput: "the disk failed: \(error.message)"
       case .tooBig:
-        "a value in it is larger than Retake reads there, which no recorder writes; it was altered"
+        "it was altered: a value in it is larger than any that a recorder writes"
       default: error.description
       }
     let kind: Kind =

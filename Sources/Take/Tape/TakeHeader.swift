@@ -3,39 +3,43 @@ import Media
 import Secure
 import Wire
 
-/// The `take` row, which describes the file.
+/// The contents of the `take` row, which describes the take as a whole.
 package struct TakeHeader: Hashable, Sendable {
-  /// "RTKE": a take's application_id.
+  /// The application_id that marks an SQLite file as a take: "RTKE" in ASCII.
   package static let applicationID: Int64 = 0x5254_4b45
-  /// The schema version that this code writes, and the newest that it reads.
+  /// The format that this version writes, and the newest that it reads.
   ///
-  /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
-  /// the table `clock`. 4 added other kinds of machines than the endpoint: the tables `actor` and
-  /// `coverage`, the actor in rows of `peer`, and the stack's revision. 5 added captured video
-  /// frames' times, and stores these frames compressed. 6 added rooms: the tables `presence` and
-  /// `carriage`. 7 added received datagrams' ECN marks, and addresses' network types.
-  package static let currentFormat: Int64 = 7
-  /// The oldest format that can be read; older takes were recorded by a different stack.
+  /// Format 3 added what replays need without the original libraries (the events `certificate` and
+  /// `keylog`) and the table `clock`. Format 4 added machines other than endpoints (the tables
+  /// `actor` and `coverage`, and the actor in `peer`) and the stack's revision. Format 5 added the
+  /// times of captured video frames, and compresses these frames. Format 6 added rooms (the tables
+  /// `presence` and `carriage`). Format 7 added the ECN marks of received datagrams and the network
+  /// types of addresses. Format 8 added the table `relayed`, and stores equal packets of a relay
+  /// once.
+  package static let currentFormat: Int64 = 8
+  /// The oldest format that can be read; older takes come from a different stack.
   package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat
   /// The Unix time at instant zero, in nanoseconds.
   package var startUnixNanoseconds: Int64
-  /// The start as ISO 8601, as in `2026-11-21T10:39:00.123456789Z`.
+  /// The same time as ISO 8601, such as `2026-11-21T10:39:00.123456789Z`.
   package var startText: String
   package var toolVersion: String
   package var toolchain: Toolchain
-  /// The JSON of `toolchain` verbatim, since a newer version may have written it.
+  /// The JSON that contains the toolchain, kept unchanged because a newer version may have written
+  /// it.
   package var toolchainText: String
   package var label: String
-  /// Facts about the take by key, such as `site`, as recorded; the toolchain's JSON also has them,
-  /// so they need no column or format.
+  /// What the recording application stated about the take, by key, such as `site`.
+  ///
+  /// Tags are in the JSON beside the toolchain, so they needed neither a column nor a new format.
   package private(set) var tags: [String: String] = [:]
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
-  /// The revision of the stack that made the take; nil if not stored.
+  /// The revision of the stack that recorded the take; nil if the take does not state it.
   package var revision: Int64?
-  /// SHA-256 over all other values.
+  /// The SHA-256 of all other values.
   package var digest: [UInt8] = []
 
   /// Creates the header of a new take.
@@ -53,7 +57,7 @@ package struct TakeHeader: Hashable, Sendable {
     digest = [UInt8].digest(of: values)
   }
 
-  /// Reads a `take` row's columns.
+  /// Reads the values of a `take` row.
   fileprivate init(_ statement: borrowing SQLiteStatement) {
     (format, startText, startUnixNanoseconds, toolVersion) = statement.values(
       Int64.self, String.self, Int64.self, String.self)
@@ -69,7 +73,7 @@ package struct TakeHeader: Hashable, Sendable {
   /// The number of columns before revisions were added.
   private static let firstColumns = 9
 
-  /// Adds the decoders that only the other toolchain has.
+  /// Adds decoders that the other toolchain has and this one lacks.
   mutating func use(decodersOf other: Toolchain) {
     var joint = toolchain
     joint.openh264 = joint.openh264 ?? other.openh264
@@ -78,13 +82,13 @@ package struct TakeHeader: Hashable, Sendable {
     change(toolchain: joint)
   }
 
-  /// Changes the toolchain; the tags stay.
+  /// Replaces the toolchain, but keeps the tags.
   package mutating func change(toolchain: Toolchain) {
     self.toolchain = toolchain
     toolchainText = HeaderText(toolchain, tags: tags).json
   }
 
-  /// Replaces the tags; the toolchain stays.
+  /// Replaces the tags, but keeps the toolchain.
   package mutating func change(tags: [String: String]) {
     guard tags != self.tags else { return }
     self.tags = tags
@@ -98,7 +102,7 @@ package struct TakeHeader: Hashable, Sendable {
     return copy
   }
 
-  /// The values before the digest, which all formats have.
+  /// The values that all formats have, without the digest.
   private var firstValues: [Value] {
     [
       .number(format), .text(startText), .number(startUnixNanoseconds), .text(toolVersion),
@@ -106,7 +110,7 @@ package struct TakeHeader: Hashable, Sendable {
     ]
   }
 
-  /// The format that introduced revisions.
+  /// The oldest format that has revisions.
   static let revisionFormat: Int64 = 4
 
   /// All values that the digest covers.
@@ -120,7 +124,7 @@ package struct TakeHeader: Hashable, Sendable {
     try statement.insert(firstValues + [.blob(digest), .number(revision)])
   }
 
-  /// Reads an open take's row; throws if it was altered.
+  /// Reads the row of an open take; throws if it was altered.
   package static func read(from connection: borrowing SQLiteConnection, path: String)
     throws(TapeError) -> TakeHeader
   {
@@ -139,7 +143,7 @@ package struct TakeHeader: Hashable, Sendable {
       throw TapeError(
         path: path, place: "take", reason: "it has \(rows) usable rows instead of one")
     }
-    // SQLite stores the format in the file header, which no digest covers.
+    // The format is also in the file's header, which no digest covers.
     guard found.format == (try? connection.integer("PRAGMA user_version")) else {
       throw TapeError(
         path: path, place: "take",
@@ -157,12 +161,14 @@ package struct TakeHeader: Hashable, Sendable {
 }
 
 extension TakeHeader {
-  /// Returns whether the columns have their declared types: values with other types would read the
-  /// same and have the same digest.
+  /// Returns whether the values have the types that their columns declare.
+  ///
+  /// A value of another type might read the same and have the same digest.
   private static func hasOwnTypes(_ statement: borrowing SQLiteStatement) -> Bool {
     var classes = statement.storageClasses
     if classes.count == firstColumns + 1 {
-      // A copy of an older take has this column, but its digest does not cover it.
+      // A copy of an older take has this column, but the digest does not cover it, so it must be
+      // NULL.
       let isCovered = statement.integer(0) >= revisionFormat
       let last = classes.removeLast()
       guard last == .null || (last == .integer && isCovered) else { return false }
@@ -173,7 +179,7 @@ extension TakeHeader {
   }
 }
 
-/// The JSON in `take.toolchain`: the toolchain, and any tags beside it.
+/// The JSON in `take.toolchain`, which has the toolchain's members and perhaps `tags`.
 private struct HeaderText: Encodable {
   private enum Key: String, CodingKey { case tags }
   private struct Tags: Decodable {
@@ -197,17 +203,18 @@ private struct HeaderText: Encodable {
     try container.encode(tags, forKey: .tags)
   }
 
-  /// Reads the tags; none if the text has something else under their name.
+  /// Reads the tags; empty if the text has no `tags`, or something else under that name.
   static func tags(in text: String) -> [String: String] {
     CanonicalJSON.value(Tags.self, from: text)?.tags ?? [:]
   }
 }
 
-/// Formats a UTC time as ISO 8601 with nanoseconds (proleptic Gregorian calendar).
+/// Formats a time as ISO 8601 in UTC, with nanoseconds (proleptic Gregorian calendar).
 package func utcText(unixNanoseconds: Int64) -> String {
   let (seconds, fraction) = floored(unixNanoseconds, by: 1_000_000_000)
   let (days, second) = floored(seconds, by: 86_400)
-  // Days are counted from 0000-03-01, so that the leap day is the last day of a year.
+  // Years begin on March 1 here, from 0000-03-01 on, so that a leap day is the last day of its
+  // year.
   let (era, dayOfEra) = floored(days + 719_468, by: 146_097)
   let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
   let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
@@ -231,24 +238,24 @@ private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, res
 
 // MARK: - Toolchain
 
-/// The libraries and CPU features that bit-exact replay depends on.
+/// The libraries and CPU features that exact replays depend on.
 public struct Toolchain: Hashable, Sendable, Codable {
-  /// OpenSSL's version and the fingerprint of its behaviour from the start-up check.
+  /// The version of OpenSSL, with a fingerprint of its behaviour that is taken at the start.
   public var openssl: String
-  /// libsrtp2's version.
+  /// The version of libsrtp2.
   public var srtp: String
-  /// libopus's version.
+  /// The version of libopus.
   public var opus: String
-  /// libvpx's version.
+  /// The version of libvpx.
   public var vpx: String
-  /// OpenH264's version; nil without H.264.
+  /// The version of OpenH264; nil in builds without it.
   public var openh264: String?
-  /// dav1d's version; nil without AV1.
+  /// The version of dav1d; nil in builds without it.
   public var dav1d: String?
-  /// The processor architecture, and the features by which codecs select code.
+  /// The processor's architecture, and the features that make codecs choose other code.
   public var cpu: String
 
-  /// Creates a toolchain from its parts.
+  /// Creates a toolchain from the versions of its parts.
   public init(
     openssl: String = "", srtp: String = "", opus: String = "", vpx: String = "", cpu: String = "",
     openh264: String? = nil, dav1d: String? = nil
@@ -262,11 +269,10 @@ public struct Toolchain: Hashable, Sendable, Codable {
     self.cpu = cpu
   }
 
-  /// Returns the parts whose outputs may differ from another toolchain's for equal inputs, with
-  /// both texts.
+  /// Returns the parts that may behave differently in the other toolchain, with both descriptions.
   ///
-  /// OpenSSL is compared by its behaviour's fingerprint, not by version. A decoder that the other
-  /// toolchain lacks does not count.
+  /// OpenSSL is compared by the fingerprint of its behaviour, not by its version. A decoder that
+  /// the other toolchain lacks does not count.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
       .compactMap { decoder in
@@ -281,8 +287,8 @@ public struct Toolchain: Hashable, Sendable, Codable {
       }
   }
 
-  /// Returns the part of a text that identifies behaviour: the fingerprint if there is one,
-  /// otherwise everything.
+  /// Returns the part of a description that identifies behaviour: the fingerprint, or everything if
+  /// there is none.
   private static func behaviour(_ text: String) -> Substring {
     guard let comma = text.lastIndex(of: ","), text[comma...].hasPrefix(engineMark) else {
       return text[...]
@@ -290,15 +296,16 @@ public struct Toolchain: Hashable, Sendable, Codable {
     return text[comma...]
   }
 
-  /// Separates OpenSSL's version from the fingerprint.
+  /// Separates OpenSSL's version from the fingerprint of its behaviour.
   static let engineMark = ", engine "
 }
 
 // MARK: - Toolchain: Current
 
 extension Toolchain {
-  /// Returns this process's toolchain; throws, naming the take, if OpenSSL cannot be driven
-  /// deterministically here.
+  /// Returns this process's toolchain.
+  ///
+  /// - Throws: an error with the take's path if OpenSSL cannot be made deterministic here.
   package static func current(for path: String) throws(TapeError) -> Toolchain {
     let engine: String
     do throws(SecureError) {
@@ -317,7 +324,7 @@ extension Toolchain {
 // MARK: - Toolchain: Use
 
 extension Toolchain {
-  /// Removes codecs that have no frame in a take, since they do not matter to it.
+  /// Removes the versions of optional codecs that encoded or decoded no frame of the take.
   mutating func leaveOutUnused(in connection: borrowing SQLiteConnection) {
     if openh264 != nil, !Toolchain.hasUsed("h264", connection) { openh264 = nil }
     if dav1d != nil, !Toolchain.hasUsed("av1", connection) { dav1d = nil }
@@ -326,7 +333,7 @@ extension Toolchain {
   private static func hasUsed(_ codec: String, _ connection: borrowing SQLiteConnection)
     -> Bool
   {
-    // An unreadable table is reported where it is needed.
+    // If the table cannot be read, that is reported where it is needed.
     let found = try? connection.integer(
       """
       SELECT EXISTS (SELECT 1 FROM format WHERE codec = '\(codec)'

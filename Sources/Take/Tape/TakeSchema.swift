@@ -2,7 +2,7 @@ import CFiles
 
 /// The schema of takes: the numbered files in Schema/, which are embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of every file in order; together they create the newest format.
+  /// The SQL of the files in order; executed one after another, it creates the newest format.
   package static var migrations: [String] {
     var migrations: [String] = []
     while let sql = cfiles_schema(UInt32(migrations.count)) {
@@ -11,13 +11,15 @@ package enum TakeSchema {
     return migrations
   }
 
-  /// The migrations' lines, split by bytes: splitting by characters would slow down every program
-  /// start by several milliseconds.
+  /// The lines of the schema's files, in the order of their numbers.
+  ///
+  /// They are split by bytes, because splitting by characters would delay the start of each program
+  /// by milliseconds.
   fileprivate static var lines: [Substring] {
     migrations.flatMap { $0.utf8.split(separator: UInt8(ascii: "\n")).map { Substring($0) } }
   }
 
-  /// The newest format's views in order: names and queries.
+  /// The names and queries of the newest format's views, in the order of their definitions.
   package static let views: [(name: String, query: String)] = {
     var views: [(name: String, query: String)] = []
     var open: (name: String, lines: [Substring])?
@@ -30,7 +32,7 @@ package enum TakeSchema {
           (begun.name, (begun.lines + [line.dropLast()]).joined(separator: "\n")))
         open = nil
       } else if line.hasPrefix("CREATE VIEW "), line.hasSuffix(" AS") {
-        // Names that are keywords in other SQL dialects are quoted.
+        // A name is quoted if it is a keyword in other SQL dialects.
         let name = line.dropFirst("CREATE VIEW ".count).dropLast(" AS".count)
         open = (name.filter { $0 != "\"" }, [])
       }
@@ -38,9 +40,10 @@ package enum TakeSchema {
     return views
   }()
 
-  /// Shadows the file's views with this version's, so that views from an untrusted file never run.
+  /// Replaces the file's views with this version's, so that views from an untrusted file never run.
   ///
-  /// Tables and columns that an older format lacks are empty, so that queries work on every take.
+  /// Tables and columns that an older format lacks are empty, so that the same queries work on all
+  /// takes.
   static func putViews(
     over connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
@@ -69,19 +72,18 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Returns whether a take has few enough packets to hold them in memory; otherwise the views are
-  /// plain SQL.
+  /// Returns whether a take's packets fit into memory; if not, the views are plain SQL.
   private static func mayCompute(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
     let maximum = Int64(PacketFacts.maximum)
-    // A row takes more than 16 bytes, so the rows of most takes need not be counted.
+    // A row has more than 16 bytes, so the size usually shows that the packets fit.
     guard try rowBytes(connection.handle, nil) > maximum * 16 else { return true }
     return try connection.integer(
       "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
   }
 
-  /// Returns the size of all tables but those of bytes, `wire` and `media`.
+  /// Returns the size in bytes of all tables except `wire` and `media`, which contain byte streams.
   static func rowBytes(
     _ handle: OpaquePointer, _ statements: StatementStore?
   ) throws(SQLiteError) -> Int64 {
@@ -97,10 +99,10 @@ package enum TakeSchema {
     return max(0, pages * (try number("PRAGMA main.page_size")) - pieces * Int64(WirePiece.length))
   }
 
-  /// The documentation of the functions that `retake sql` and `retake open` add, as SQL comments.
+  /// The description of the functions that `retake sql` and `retake open` add, as SQL comments.
   package static var functionsText: String { SQLiteFunctions.text }
 
-  /// Returns all of the newest format's tables and views with their columns, in order.
+  /// Returns the tables and views of the newest format with their columns, in order.
   package static func columns() throws(SQLiteError) -> [(
     name: String, isView: Bool, columns: [(name: String, type: String)]
   )] {
@@ -111,7 +113,7 @@ package enum TakeSchema {
     while try names.step() {
       let (name, kind) = names.values(String.self, String.self)
       var columns: [(name: String, type: String)] = []
-      // A view declares no column types, and SQLite infers only some of them: leave them out.
+      // A view has no column types, and SQLite can infer only some of them, so all are left out.
       let rows = try connection.prepare(
         "SELECT name, type FROM pragma_table_xinfo('\(name)')")
       while try rows.step() {
@@ -122,12 +124,13 @@ package enum TakeSchema {
     return found
   }
 
-  /// Returns a query for a storage table's rows with the newest format's columns, on any take.
+  /// Returns a query for the rows of a table with the newest format's columns, whatever the take's
+  /// format.
   package static func rows(of table: Table, format: Int64) -> String {
     let columns = table.storageColumns()
     let known = table.storageColumns(format: format)
     guard known.count < columns.count else { return "SELECT * FROM main.\(table.storageName)" }
-    // Before format 4 every actor was an endpoint with its peer's number.
+    // Before format 4, all actors were endpoints, with the same number as actor and as peer.
     let added = columns.filter { !known.contains($0) }.map {
       "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
     }
@@ -135,28 +138,29 @@ package enum TakeSchema {
     return "SELECT row, row >> 16 AS step, \(list) FROM main.\(table.storageName)"
   }
 
-  /// Creates the tables in an empty database.
+  /// Creates the tables and views in an empty database.
   static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute("PRAGMA application_id = \(TakeHeader.applicationID)")
     try mark(connection, format: TakeHeader.currentFormat)
   }
 
-  /// Returns an empty in-memory take in the newest format, for checking names in queries.
+  /// Returns an empty take in memory, which can be used to check the names in queries.
   package static func emptyTake() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try create(in: connection)
     return connection
   }
 
-  /// Stores a take's format; its tables are the newest format's.
+  /// Stores the format of a take; its tables and columns are those of the newest format.
   static func mark(
     _ connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
     try connection.execute("PRAGMA user_version = \(format)")
   }
 
-  /// An empty take's file, cached because SQLite needs milliseconds to create the schema.
+  /// The bytes of an empty take, which are kept because SQLite needs milliseconds to create the
+  /// schema.
   static let emptyFile = Result { () throws(SQLiteError) in
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try connection.execute("PRAGMA page_size = \(pageSize)")
@@ -164,32 +168,33 @@ package enum TakeSchema {
     return connection.serialized()
   }
 
-  /// An empty take's file; nil if SQLite cannot create it.
+  /// The bytes of an empty take; nil if SQLite cannot create it.
   package static var emptyBytes: [UInt8]? { try? emptyFile.get() }
 
-  /// A take's page size in bytes.
+  /// The size in bytes of a page of a take.
   static let pageSize = 8_192
 }
 
 // MARK: - SchemaCheck
 
-/// Checks that a file's tables are a take's, before any of them is read.
+/// Checks that the tables of a file are those of a take, before any of them is read.
 ///
-/// A file can have anything under a table's name: a view that never ends, a virtual table, computed
-/// columns, an index that disagrees with its table. The digest would cover none of these. So each
-/// table must be what its format's migration creates, token by token. Anything else is listed, and
-/// Retake never reads it.
+/// A file may have anything under the name of a table: a view that never ends, a virtual table,
+/// computed columns, or an index that contradicts its table. No digest covers these. Each table
+/// must therefore be defined exactly as in the migrations, token by token. Everything else is
+/// listed and never read.
 package struct SchemaCheck: Sendable {
   /// Tables, views and triggers that do not belong to a take, such as `view notes`; only the first
   /// few.
   package private(set) var additions: [String] = []
-  /// The number of views with another text than this version's, which replace them: they come from
-  /// another version or were altered.
+  /// The number of views that differ from this version's, which replace them.
+  ///
+  /// They come from another version or were altered.
   package private(set) var otherViews = 0
 
   private static let additionLimit = 50
 
-  /// Checks the schema of a file that claims a format.
+  /// Checks the schema of a file against the format that it claims.
   package init(
     _ connection: borrowing SQLiteConnection, path: String, format: Int64
   ) throws(TapeError) {
@@ -226,17 +231,17 @@ package struct SchemaCheck: Sendable {
     }
   }
 
-  /// Returns a schema entry's fault; nil if it is valid.
+  /// Returns what is wrong with a schema entry; nil if it is valid.
   private static func fault(
     _ type: String, _ name: String, _ table: String, _ sql: String, _ format: Int64,
     _ missing: inout Set<String>
   ) -> String? {
     if type == "index" {
       guard newest[table.lowercased()] != nil else { return nil }
-      return "the index \(name) is not of a take and could change what is read; "
-        + "remove it: DROP INDEX \(name)"
+      return "the index \(name) does not belong to a take and could change what is read; remove it "
+        + "with DROP INDEX \(name)"
     }
-    // SQLite resolves names case-insensitively and in schema order.
+    // SQLite ignores case in names, and the first entry with a name counts.
     guard type != "trigger", newest[name.lowercased()] != nil else { return nil }
     let isFirst = missing.remove(name) != nil || isLater(name, format)
     guard isFirst, type == "table", hasColumns(name, sql, format) else {
@@ -247,12 +252,12 @@ package struct SchemaCheck: Sendable {
   }
 
   private static func hasColumns(_ name: String, _ sql: String, _ format: Int64) -> Bool {
-    // Most takes have the newest format and the migrations' exact text.
+    // In most takes, the text is exactly that of the newest format.
     if format == TakeHeader.currentFormat, texts.contains(sql) { return true }
     guard let found = TableStatement(sql), found.name == name, let all = newest[name] else {
       return false
     }
-    // A copy of an older take has the tables of the format that copied it; columns newer than the
+    // A copy of an older take has the tables of the version that made it; columns newer than the
     // take's format are not read.
     return (format...TakeHeader.currentFormat).contains { format in
       let later = columnsAfter(format, of: name)
@@ -264,13 +269,13 @@ package struct SchemaCheck: Sendable {
     Table.allCases.contains { $0.storageName == name && $0.since > format }
   }
 
-  /// Returns a view's text with a quoted name, as for keywords in other SQL dialects.
+  /// Returns a view's definition with its name in quotes, as needed for keywords of other dialects.
   private static func quoted(_ text: String, _ name: String) -> String {
     let head = "CREATE VIEW "
     return "\(head)\"\(name)\"\(text.dropFirst(head.count + name.count))"
   }
 
-  /// Returns whether two statements differ at most in comments and spaces.
+  /// Returns whether two statements are equal except for comments and spaces.
   private static func isSame(_ statement: String, _ other: String) -> Bool {
     statement == other || TableStatement.tokens(statement) == TableStatement.tokens(other)
   }
@@ -293,12 +298,12 @@ package struct SchemaCheck: Sendable {
     return tables
   }()
 
-  /// The texts of tables that no later migration changed.
+  /// The definitions of tables that no later migration changes.
   private static let texts = Set(statements.filter { TableStatement($0) != nil }).filter {
     TableStatement($0).map { newest[$0.name] == $0 } ?? false
   }
 
-  /// The statements about tables, without semicolons.
+  /// The migrations' statements about tables, without semicolons.
   private static let statements: [String] = {
     var statements: [String] = []
     var lines: [Substring] = []
@@ -317,13 +322,13 @@ package struct SchemaCheck: Sendable {
     return statements
   }()
 
-  /// Returns the names of the tables in takes of a format.
+  /// Returns the names of the tables that takes of a format have.
   private static func tables(format: Int64) -> Set<String> {
     let later = Table.allCases.filter { $0.since > format }.map(\.storageName)
     return Set(newest.keys).subtracting(later)
   }
 
-  /// Returns the columns that were added to a table after a format.
+  /// Returns the columns of a table that newer formats added.
   private static func columnsAfter(_ format: Int64, of name: String) -> Set<String> {
     if name == "take" {
       return format < TakeHeader.revisionFormat ? ["revision"] : []
@@ -333,13 +338,13 @@ package struct SchemaCheck: Sendable {
   }
 }
 
-/// A CREATE TABLE statement, without comments or redundant whitespace.
+/// A CREATE TABLE statement without comments and with single spaces.
 struct TableStatement: Hashable {
   var name: String
-  /// Its columns' definitions, such as `row INTEGER PRIMARY KEY`.
+  /// The definitions of the columns, such as `row INTEGER PRIMARY KEY`.
   var columns: [String]
 
-  /// Parses a statement; fails unless it creates a table from plain columns.
+  /// Parses a statement; fails unless it creates a table of plain columns.
   init?(_ sql: String) {
     let tokens = Self.tokens(sql)
     guard tokens.count > 5, tokens[0] == "CREATE", tokens[1] == "TABLE", tokens[3] == "(" else {
@@ -364,8 +369,8 @@ struct TableStatement: Hashable {
     guard depth == 0 else { return nil }
   }
 
-  /// Returns the table and column in an `ALTER TABLE name ADD COLUMN definition`; nil for other
-  /// statements.
+  /// Returns the table and the definition in `ALTER TABLE name ADD COLUMN definition`; nil for
+  /// other statements.
   static func addedColumn(_ sql: String) -> (table: String, column: String)? {
     let tokens = tokens(sql)
     guard tokens.count > 5, tokens[0] == "ALTER", tokens[3] == "ADD", tokens[4] == "COLUMN" else {
@@ -374,12 +379,12 @@ struct TableStatement: Hashable {
     return (tokens[2], tokens.dropFirst(5).joined(separator: " "))
   }
 
-  /// Returns the name at the start of a column definition.
+  /// Returns the name in the definition of a column.
   static func name(of column: String) -> String {
     String(column.prefix { $0 != " " })
   }
 
-  /// Splits a statement into words, strings and punctuation.
+  /// Splits a statement into words and single other characters, without spaces and comments.
   fileprivate static func tokens(_ sql: String) -> [String] {
     let bytes = Array(sql.utf8)
     var tokens: [String] = []
@@ -404,8 +409,9 @@ struct TableStatement: Hashable {
     return start + 1
   }
 
-  /// Returns whether a comment starts here; block comments are not skipped, because no migration
-  /// has one, so no table may.
+  /// Returns whether a comment begins at a place.
+  ///
+  /// Block comments are not recognized: no migration has one, so no table of a take may have one.
   private static func isComment(_ bytes: [UInt8], _ place: Int) -> Bool {
     bytes[place...].starts(with: "--".utf8)
   }

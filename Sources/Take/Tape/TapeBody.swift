@@ -2,21 +2,21 @@ import Crypto
 package import Peer
 package import Wire
 
-/// A step without its rows, as stored in the `tape` table.
+/// A step without its rows, as the `tape` table stores it.
 package struct StepHead: Hashable, Sendable {
-  /// The step's number, counted from 1 over all actors.
+  /// The number of the step, counted from 1 over the steps of all actors.
   package var number: Int
   package var kind: StepKind
-  /// The actor's number, counted from 1.
+  /// The number of the step's actor, counted from 1.
   package var actor: UInt32
   package var at: Instant
-  /// The machine's deadline after the step.
+  /// The machine's deadline after the step; nil if it has none.
   package var deadline: Instant?
-  /// The number of random bytes that the actor has drawn, up to and including this step.
+  /// The number of random bytes that the actor had drawn after this step.
   package var entropyDrawn: UInt64
-  /// The number of the step's rows in all other tables.
+  /// The number of rows that the step has in other tables.
   package var rowCount: Int
-  /// The first four bytes of the chained digest after the step.
+  /// The first four bytes of the digest after the step.
   package var check: UInt32 = 0
 
   package init(
@@ -33,16 +33,16 @@ package struct StepHead: Hashable, Sendable {
   }
 }
 
-/// An actor's step: the input, its time, and all outputs.
+/// A step of an actor as it is recorded: the input, its time and the outputs.
 package struct StepRecord: Sendable {
-  /// The actor's number in its take, counted from 1.
+  /// The number of the actor in its take, counted from 1.
   package var actor: UInt32
   package var at: Instant
   package var input: any RecordedInput
   package var outputs: any RecordedOutputs
-  /// The machine's deadline after the step.
+  /// The machine's deadline after the step; nil if it has none.
   package var deadline: Instant?
-  /// The number of random bytes that the actor has drawn, up to and including this step.
+  /// The number of random bytes that the actor had drawn after this step.
   package var entropyDrawn: UInt64
 
   package init(
@@ -60,20 +60,20 @@ package struct StepRecord: Sendable {
 
 // MARK: - StepChain
 
-/// A digest chained over everything in a take.
+/// The chain of digests, which covers everything in a take.
 ///
-/// The digest after a step is the SHA-256 of the previous digest, the step's head and all its rows
-/// in order, each value with its type and length. So any change, removal or insertion in a file
-/// shows at its step, without a replay.
+/// The digest after a step is the SHA-256 of the previous digest, the step's head and all its rows,
+/// each value with its type and length. A changed, removed or inserted value in a file is therefore
+/// found at its step, without a replay.
 struct StepChain: ~Copyable {
   private(set) var digest: [UInt8]
   private var sha = SHA256()
   private var message = ValueBytes()
 
-  /// Starts with the `take` row's digest.
+  /// Begins the chain with the digest in the `take` row.
   init(takeDigest: [UInt8]) { digest = takeDigest }
 
-  /// Adds a step; returns the new digest's first four bytes.
+  /// Adds a step; returns the first four bytes of the digest after it.
   mutating func advance(_ head: borrowing StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> UInt32
   {
@@ -88,7 +88,7 @@ struct StepChain: ~Copyable {
     message.append(word: head.entropyDrawn)
     message.append(word: UInt64(range.count))
     message.update(&sha, 0..<message.count)
-    // Rows are hashed in place, in the form in which they are stored.
+    // Rows are stored in the form in which they are hashed, so nothing needs to be converted.
     rows.bytes.update(&sha, rows.range(range))
     sha.finish(into: &digest)
     return UInt32(digest[0]) << 24 | UInt32(digest[1]) << 16 | UInt32(digest[2]) << 8
@@ -107,30 +107,29 @@ extension [UInt8] {
 
 // MARK: - TapeBody
 
-/// Consecutive step heads in compact form: the column `tape.body`.
+/// The heads of consecutive steps in compact form: the column `tape.body`.
 ///
-/// Per step: one byte with kind (low 4 bits) and flags; the actor, if it is not the previous
+/// A step has one byte with its kind (low 4 bits) and flags; the actor, if it is not the previous
 /// step's; the time since the previous step; the deadline relative to that time, if it changed; the
-/// number of newly drawn random bytes, if any; the number of rows; and 4 bytes of the chained
-/// digest. Numbers are LEB128, signed ones zigzag-encoded. Each body is independent of the previous
-/// one.
+/// number of newly drawn random bytes, if any; the number of rows; and 4 bytes of the digest.
+/// Numbers are LEB128, signed ones zigzag-encoded. Each body can be read without the others.
 struct TapeBody {
   private static let otherActor: UInt8 = 0x10
   private static let newDeadline: UInt8 = 0x20
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// A body's step limit; a writer begins a new body long before.
+  /// The maximum number of steps in a body; a writer begins a new one long before.
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 
-  /// The values that the next step is encoded relative to.
+  /// What is known from previous steps; the next one is encoded relative to it.
   private struct Memory {
     var actor: UInt32 = 0
     var at: Int64
     var actors: [(actor: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
 
-    /// Returns the index of an actor's last deadline and counter.
+    /// Returns the index of an actor in `actors`; a new actor is added.
     mutating func index(of actor: UInt32) -> Int {
       if let known = actors.firstIndex(where: { $0.actor == actor }) { return known }
       actors.append((actor, nil, 0))
@@ -143,7 +142,7 @@ struct TapeBody {
   private(set) var count = 0
   private var writer = ByteWriter()
   private var memory: Memory
-  /// The time that the first step is encoded relative to.
+  /// The time that the first step is encoded relative to, in nanoseconds.
   let start: Int64
 
   init(start: Int64) {
@@ -181,11 +180,11 @@ struct TapeBody {
 
   // MARK: Reading
 
-  /// Parses a body's heads; throws if it does not contain exactly `count`.
+  /// Decodes the heads in a body; throws unless there are exactly `count`.
   static func heads(_ bytes: RawSpan, first: Int, count: Int, start: Int64) throws(ReadError)
     -> [StepHead]
   {
-    // A step has at least 7 bytes, so a body cannot claim more steps than it has room for.
+    // A step has at least 7 bytes, so a larger count cannot be right.
     guard count >= 0, count <= min(stepLimit, bytes.byteCount / 7) else { throw .malformed }
     var reader = ByteReader(bytes)
     var memory = Memory(at: start)
@@ -236,7 +235,7 @@ private func unzigzag(_ value: UInt64) -> Int64 {
 }
 
 extension ByteReader {
-  /// Reads an unsigned LEB128 integer.
+  /// Reads an unsigned LEB128 number.
   fileprivate mutating func variable() throws(ReadError) -> UInt64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -252,25 +251,25 @@ extension ByteReader {
 
 // MARK: - TapeChunk
 
-/// Consecutive steps with their recorded rows.
+/// Consecutive steps with their rows, as read from a take.
 package struct TapeChunk: Sendable {
-  /// A step as recorded.
+  /// A recorded step, whose rows are in its chunk.
   package struct Step: Sendable {
     package var head: StepHead
-    /// The actor's peer number; nil if it is not an endpoint.
+    /// The peer number of the actor; nil if it is not an endpoint.
     package var peer: UInt32?
-    /// An endpoint's input; nil for another machine.
+    /// The input, if the machine is an endpoint.
     ///
-    /// It is stored inline, because nearly all inputs belong to endpoints and an existential would
-    /// allocate for each.
+    /// It is stored inline, because nearly all inputs are for endpoints, and an existential would
+    /// allocate memory for each.
     package private(set) var peerInput: PeerInput?
     private var otherInput: (any RecordedInput)?
-    /// The step's rows in `rows`: first the input's, then the outputs'.
+    /// The indexes of the step's rows: first the input's, then the outputs'.
     package var rows: Range<Int>
-    /// The number of rows that belong to the input.
+    /// How many of these rows are the input's.
     package var inputRowCount: Int
 
-    /// Creates an endpoint's step.
+    /// Creates a step of an endpoint.
     init(
       head: StepHead, peer: UInt32?, input: consuming PeerInput, rows: Range<Int>,
       inputRowCount: Int
@@ -279,7 +278,7 @@ package struct TapeChunk: Sendable {
       peerInput = input
     }
 
-    /// Creates another machine's step.
+    /// Creates a step of another machine.
     init(
       head: StepHead, peer: UInt32?, other input: any RecordedInput, rows: Range<Int>,
       inputRowCount: Int
@@ -288,7 +287,7 @@ package struct TapeChunk: Sendable {
       otherInput = input
     }
 
-    /// The input, for any kind of machine.
+    /// The input, whatever kind of machine it is for.
     package var input: any RecordedInput {
       get {
         if let peerInput { return peerInput }
@@ -308,7 +307,7 @@ package struct TapeChunk: Sendable {
       }
     }
 
-    /// The actor's display name: `peer 1` or `actor 2`.
+    /// The name to show for the actor: `peer 1`, or `actor 2` if it is not an endpoint.
     package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
 
     package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }
@@ -320,7 +319,7 @@ package struct TapeChunk: Sendable {
 
   package init() {}
 
-  /// Removes all steps but keeps the capacity.
+  /// Removes all steps, but keeps the memory for new ones.
   mutating func removeAll() {
     steps.removeAll(keepingCapacity: true)
     rows.removeAll()

@@ -6,35 +6,36 @@ package import Wire
 
 /// Turns steps into rows: the only definition of how a take describes a step.
 ///
-/// Recording inserts these rows; a replay produces them from the re-executed step and compares.
-/// Repeated values (paths, frame formats, contents) are numbered in order of first use, so both
+/// A recording inserts the rows. A replay produces them again and compares them. Repeated values
+/// (paths, frame formats and captured media) are numbered in the order of their first use, so both
 /// runs assign the same numbers.
 package struct Transcript {
   /// The rows of the current step.
   package private(set) var rows = RowList()
 
-  /// Whether encoded frames' bytes are stored.
+  /// Whether the bytes of encoded frames are stored.
   let keepsMedia: Bool
-  /// Whether decoded media is hashed; a replay that skips the codecs has none.
+  /// Whether decoded media is hashed; if a replay skips codecs, there is none.
   let hashesMedia: Bool
-  /// The take's format; older formats have fewer tables and columns.
+  /// The format of the take; older formats lack some tables and columns.
   let format: Int64
 
-  /// The step's actor, and its peer number, with which rows are stamped; 0 if it is not a peer.
+  /// The actor of the current step, and the peer number in its rows; 0 if it is not an endpoint.
   package private(set) var actor: UInt32 = 0
   package private(set) var peer: UInt32 = 0
   package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
-  /// The most recently used paths, replaced round-robin: nearly all packets use one of them, and
-  /// comparing costs less than hashing.
+  /// The most recently used paths; the oldest is replaced.
+  ///
+  /// Nearly all packets use one of them, and comparing paths costs less than hashing one.
   private var recentPaths: [(key: PathKey, number: Int64)] = []
   private var oldestPath = 0
   private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
-  /// The writer state for the current step's actor.
+  /// What the current step's actor has remembered; nil until its rows need it.
   private var present: ActorNotes?
 
   package init(
@@ -45,24 +46,24 @@ package struct Transcript {
     self.format = format
   }
 
-  /// Sets the words with which an actor's first step describes it, besides the input.
+  /// Sets the description of an actor, which its first step's rows contain.
   package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
     known[actor] = Known(words, notes: known[actor]?.notes)
   }
 
-  /// Discards the state of an actor without further steps.
+  /// Discards the state of an actor that has no more steps.
   ///
-  /// Numbers stay assigned.
+  /// The numbers of its paths, formats and media are not used again.
   package mutating func forget(actor: UInt32) {
     known[actor] = nil
     if actor == self.actor { present = nil }
   }
 
-  /// Starts a step's rows.
+  /// Begins the rows of a step.
   package mutating func begin(actor: UInt32, at: Instant) {
     rows.removeAll()
     self.actor = actor
-    // Actors without words are endpoints with the actor's number as peer number.
+    // An actor without a description is an endpoint with the same peer number.
     let known = known[actor]
     peer = known.map { $0.words.peer ?? 0 } ?? actor
     present = known?.notes
@@ -71,13 +72,13 @@ package struct Transcript {
 
   // MARK: Rows
 
-  /// Adds a row, unless the take's format lacks its table.
+  /// Adds a row, unless the take's format does not have its table.
   package mutating func add<Row: TableRow>(_ row: Row) {
     guard Row.since <= format else { return }
     rows.append(row, format: format)
   }
 
-  /// Adds a row for the step's peer at the step's time.
+  /// Adds a row with the current step's peer and time.
   package mutating func add<Row: StampedRow>(_ row: Row) {
     guard Row.since <= format else { return }
     var row = row
@@ -86,7 +87,7 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
-  /// Adds a row for another peer that the actor observes.
+  /// Adds a row with the current step's time and another peer, which the actor observes.
   package mutating func add<Row: StampedRow>(_ row: Row, of peer: UInt32) {
     let own = self.peer
     self.peer = peer
@@ -94,7 +95,7 @@ package struct Transcript {
     self.peer = own
   }
 
-  /// Adds rows for another peer at an earlier instant than the step's.
+  /// Adds rows with another peer and a time earlier than the current step's.
   package mutating func add(
     of peer: UInt32, at instant: Instant, _ add: (_ transcript: inout Transcript) -> Void
   ) {
@@ -104,11 +105,11 @@ package struct Transcript {
     (self.peer, at) = own
   }
 
-  /// Adds the row for a machine that is not an endpoint: the input of its first step.
+  /// Adds an actor's row, which is the input of the first step of a machine other than an endpoint.
   ///
   /// - Parameters:
-  ///   - configuration: JSON.
-  ///   - seed: the seed for its random values.
+  ///   - configuration: the configuration as JSON.
+  ///   - seed: the seed for the machine's random values.
   package mutating func addActor(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
     add(
       ActorRow(
@@ -116,9 +117,9 @@ package struct Transcript {
         configuration: configuration, seed: seed))
   }
 
-  /// Adds a row for a gap in what could be seen, with its time span.
+  /// Adds a row about something that could not be seen between two times.
   ///
-  /// - Parameter peer: the affected peer; nil for the entire actor.
+  /// - Parameter peer: the peer whose packets could not be seen; nil for the entire actor.
   package mutating func addCoverage(
     peer: UInt32? = nil, from: Instant, to: Instant, what: String, reason: String
   ) {
@@ -130,7 +131,7 @@ package struct Transcript {
 
   // MARK: Numbered rows
 
-  /// Returns a path's number, after adding its row if it is new.
+  /// Returns the number of a datagram's path, adding a row if the path is new.
   mutating func path(of datagram: borrowing Datagram, isInbound: Bool) -> Reference<PathRow> {
     Reference(number: pathNumber(datagram, isInbound: isInbound))
   }
@@ -160,9 +161,9 @@ package struct Transcript {
     return number
   }
 
-  /// Returns a frame format's number, after adding its row if it is new.
+  /// Returns the number of a frame's format, adding a row if the format is new.
   ///
-  /// - Parameter format: the row without its number and peer.
+  /// - Parameter format: the row without its number and peer, which are set here.
   mutating func format(of format: FormatRow) -> Reference<FormatRow> {
     var row = format
     row.peer = PeerNumber(number: peer)
@@ -174,7 +175,7 @@ package struct Transcript {
     return Reference(number: number)
   }
 
-  /// Returns the number of samples from the application, after adding their row if they are new.
+  /// Returns the number of captured media, adding a row if it is new.
   mutating func content(_ bytes: [UInt8]) -> Reference<ContentRow> {
     let digest = SHA256.hash(bytes)
     let (number, isNew) = contents.number(of: digest)
@@ -184,10 +185,10 @@ package struct Transcript {
 
   // MARK: Actors
 
-  /// The words that describe the current step's actor.
+  /// The description of the step's actor, such as its label.
   var words: ActorWords { known[actor]?.words ?? ActorWords() }
 
-  /// Returns the writer state for the current step's actor, creating it on first use.
+  /// Returns what the current step's actor has remembered, creating it if there is nothing yet.
   mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
     if let notes = present as? Notes { return notes }
     let notes = make()
@@ -196,17 +197,16 @@ package struct Transcript {
     return notes
   }
 
-  /// Returns the digest of decoded media; nil if hashing is off.
+  /// Returns the digest of decoded media; nil if media is not hashed.
   func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
 }
 
-/// State that the writer of a kind's rows stores per actor and discards with the actor.
+/// What an actor's rows depend on beyond a single step.
 package class ActorNotes {
   package init() {}
 }
 
-/// An actor's words and writer state; a class, because every step looks it up and nothing in it
-/// changes.
+/// What is known about an actor; a class, because every step looks it up.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?
@@ -217,18 +217,19 @@ private final class Known {
   }
 }
 
-/// Numbers values that are stored once, in order of first use.
+/// Numbers values that are stored once, in the order of their first use.
 ///
-/// A remote peer that sends from ever new addresses must not exhaust memory, so the table is
-/// cleared when full; a value that recurs later is stored again under a new number.
+/// The table is cleared when it is full; otherwise a remote peer could exhaust memory by sending
+/// from one new address after another. A value that occurs again is then stored again, under a new
+/// number.
 struct Numbering<Key: Hashable> {
   private var numbers: [Key: Int64] = [:]
   private var last: Int64 = 0
 
-  /// The maximum number of keys to remember.
+  /// The maximum number of values to remember.
   private static var limit: Int { 65_536 }
 
-  /// Returns a key's number, and whether it is new.
+  /// Returns the number of a value, and whether the value is new.
   mutating func number(of key: Key) -> (number: Int64, isNew: Bool) {
     if let known = numbers[key] { return (known, false) }
     if numbers.count == Self.limit { numbers.removeAll(keepingCapacity: true) }
@@ -238,10 +239,10 @@ struct Numbering<Key: Hashable> {
   }
 }
 
-/// Returns a direction's name in every table.
+/// Returns the name of a direction in rows: `in` or `out`.
 package func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
 
-/// Identifies a peer's path in one direction.
+/// A peer's path in one direction, identified by its two addresses.
 private struct PathKey: Hashable {
   var peer: UInt32
   var isInbound: Bool
@@ -251,7 +252,7 @@ private struct PathKey: Hashable {
 
 // MARK: - Packets
 
-// Rows for datagrams, with the RTP header fields that SRTP leaves in the clear.
+// Writes datagrams as rows, with the fields of RTP headers that SRTP does not encrypt.
 extension Transcript {
   mutating func append(
     _ datagram: borrowing Datagram, at time: Instant, isInbound: Bool, transportSequenceID: UInt8
@@ -271,7 +272,7 @@ extension Transcript {
   }
 }
 
-/// The fields of an RTP packet's header and extensions, or of a compound's first RTCP packet.
+/// The unencrypted fields of an RTP packet, or of the first packet in an RTCP compound.
 struct RTPFields {
   var isRTP = false
   var markerAndType: UInt8 = 0
@@ -280,13 +281,14 @@ struct RTPFields {
   var ssrc: UInt32?
   var transportSequence: UInt16?
 
-  /// Parses a datagram of any kind; only RTP and RTCP have fields (RFC 7983, RFC 5761).
+  /// Parses a datagram; only RTP and RTCP have fields (RFC 7983, RFC 5761).
   init(_ bytes: RawSpan, transportSequenceID: UInt8) {
     var reader = ByteReader(bytes)
     do throws(ReadError) {
       var first = try reader.uint8()
       if (0x40...0x4f).contains(first) {
-        // Relayed packets follow a channel header (RFC 8656 section 12.4).
+        // A packet sent through a TURN server may begin with a channel header (RFC 8656 section
+        // 12.4).
         try reader.skip(3)
         first = try reader.uint8()
       }
@@ -308,12 +310,12 @@ struct RTPFields {
       try reader.skip(4 * Int(first & 0x0f))
       try readExtensions(&reader, transportSequenceID)
     } catch {
-      // A truncated datagram keeps the fields read so far.
+      // A truncated RTP packet keeps the fields that were read before its end.
       if !isRTP { ssrc = nil }
     }
   }
 
-  /// Finds one element among the header extensions (RFC 8285 sections 4.2 and 4.3).
+  /// Finds a header extension by its id (RFC 8285 sections 4.2 and 4.3).
   private mutating func readExtensions(_ reader: inout ByteReader, _ wanted: UInt8)
     throws(ReadError)
   {
@@ -340,9 +342,9 @@ struct RTPFields {
 
 // Digests of decoded media.
 //
-// A minute of small video is a gigabyte of frames; a cryptographic digest would take more than a
-// twentieth of the call's time. The digest only has to detect that a decoder produced something
-// else; the SHA-256 chain over the rows protects the file.
+// A minute of small video is a gigabyte of frames, for which a cryptographic digest would need more
+// than a twentieth of the call's time. These digests only have to show that a decoder returned
+// something else. The SHA-256 chain over the rows protects the file.
 extension DecodedMedia {
   /// The digest of the decoded media; nil if there is none.
   package var digest: [UInt8]? {
@@ -367,7 +369,7 @@ extension AudioBlock {
 }
 
 extension I420Buffer {
-  /// The digest of the samples, plane by plane.
+  /// The digest of the samples of all planes.
   var digest: [UInt8] {
     let samples = samples
     return XXH3.hash(samples.span.bytes)
@@ -381,15 +383,15 @@ package enum CanonicalJSON {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
-    // An application may pass NaN or infinity, and the take must store what it passed.
+    // An application may pass NaN or infinity, and the take must contain what it passed.
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
-    // Only this package's plain values are encoded, which cannot fail.
+    // Only plain values of this package are encoded, so this does not fail.
     guard let data = try? encoder.encode(value) else { return "null" }
     return String(decoding: data, as: UTF8.self)
   }
 
-  /// Decodes a value; returns nil if the text does not contain one.
+  /// Decodes a value; nil if the text does not contain one.
   package static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
     let decoder = JSONDecoder()
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(

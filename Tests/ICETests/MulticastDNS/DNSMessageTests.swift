@@ -39,7 +39,7 @@ struct DNSMessageTests {
     bytes += [1, UInt8(ascii: "X"), 0xc0, 15, 0, 1, 0, 1, 0, 0, 0, 120, 0, 4, 192, 0, 2, 2]
     let message = try #require(DNSMessage(bytes))
     #expect(message.answers.map(\.name) == ["ab.local", "x.local"])
-    // A pointer to itself, and two to each other, end.
+    // Parsing ends at a pointer to itself, and at two pointers to each other.
     bytes[7] = 1
     let start = 26
     for target in [start, start + 2] {

@@ -40,7 +40,7 @@ struct TURNPartTests {
     #expect(refusals == [false, false, false])
     let challenges = [
       authentication.learn(401, try error(401, realm: "here", nonce: [1])),
-      // The same realm again is a final refusal.
+      // A second 401 with the same realm is a final refusal.
       authentication.learn(401, try error(401, realm: "here", nonce: [2])),
       authentication.learn(438, try error(438, nonce: [3])),
     ]

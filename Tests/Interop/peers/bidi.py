@@ -1,8 +1,16 @@
 """The first tab of Firefox, over WebDriver BiDi."""
 
+import asyncio
 import json
 
 from peers.page import BrowserPage, PageError
+
+# A browser that answers at all does so within a few seconds, also on a busy machine.
+_SESSION_SECONDS = 40
+
+
+class NoSessionError(PageError):
+    """The browser does not begin a session."""
 
 
 class BidiPage(BrowserPage):
@@ -14,8 +22,13 @@ class BidiPage(BrowserPage):
     async def open(cls, address):
         """Connects to a browser's socket, starts a session and uses the tab that is open."""
         page = await cls.connect(f"{address}/session")
-        await page.command("session.new", capabilities={})
-        tree = await page.command("browsingContext.getTree")
+        try:
+            await asyncio.wait_for(
+                page.command("session.new", capabilities={}), _SESSION_SECONDS)
+            tree = await page.command("browsingContext.getTree")
+        except TimeoutError:
+            await page.close()
+            raise NoSessionError(f"no session within {_SESSION_SECONDS} s") from None
         page._context = tree["contexts"][0]["context"]
         return page
 
@@ -37,7 +50,7 @@ class BidiPage(BrowserPage):
 
     async def evaluate(self, expression):
         """Evaluates an expression and returns its value, awaited if it is a promise."""
-        # As text, because the protocol serializes values in its own form.
+        # Return the value as text, because the protocol serializes values in its own form.
         reply = await self.command(
             "script.evaluate",
             expression=f"(async () => JSON.stringify(await ({expression})) ?? 'null')()",

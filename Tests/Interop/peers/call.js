@@ -202,7 +202,7 @@
         await addMedia(connection);
       }
       prefer(connection);
-      // Most applications do this, whether or not the remote peer supports it.
+      // Most applications create a data channel, whether or not the remote peer supports it.
       if (this.channels) watch(connection, connection.createDataChannel("chat"));
       return describe(connection, await connection.createOffer());
     },
@@ -222,7 +222,8 @@
       return describe(connection, await connection.createAnswer());
     },
 
-    // Another exchange within the call. A pending local offer is rolled back for the peer's.
+    // Another exchange within the call. A pending local offer is rolled back in favour of the
+    // peer's.
     async reoffer() {
       return describe(connections[0], await connections[0].createOffer());
     },

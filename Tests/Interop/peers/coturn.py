@@ -20,8 +20,8 @@ class Coturn:
 
     @classmethod
     async def start(cls, folder, transport="udp"):
-        """Starts a server with its files and its log in `folder`; browsers are told to use a
-        transport."""
+        """Starts a server with its files and its log in `folder`; clients reach it over
+        `transport`."""
         (port,) = free_ports(1)
         home = folder / "coturn"
         home.mkdir()

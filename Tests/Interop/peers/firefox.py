@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from peers.bidi import BidiPage
+from peers.bidi import BidiPage, NoSessionError
 from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
@@ -50,7 +50,19 @@ class Firefox(Browser):
 
     @classmethod
     async def open(cls, folder, call):
-        """Starts a browser with a fresh profile."""
+        """Starts a browser with a fresh profile.
+
+        Firefox may overlook that its own start has ended, and then never begins a session; such a
+        browser, which has not seen a page yet, is replaced once.
+        """
+        try:
+            return await cls._start(folder, call)
+        except NoSessionError as error:
+            print(f"firefox: {error}; started again", flush=True)
+            return await cls._start(folder, call)
+
+    @classmethod
+    async def _start(cls, folder, call):
         profile = Path(tempfile.mkdtemp(prefix="retake-firefox-"))
         preferences = dict(PREFERENCES)
         if call.dtls:

@@ -47,7 +47,8 @@ _SINKS = {
         " ! appsink name=sink emit-signals=true sync=false"
     ),
 }
-# An empty message stops the pipeline; messages larger than its SCTP elements' buffer are truncated.
+# An empty message stops the pipeline; messages larger than the buffer of GStreamer's SCTP elements
+# are truncated.
 _MESSAGE_SIZES = (1, 1_200, 16_384, 65_535)
 # The elements for each video codec.
 _CODECS = {
@@ -77,7 +78,7 @@ class _Channel:
 
     _SIGNALS = {"open": "on-open", "close": "on-close"}
 
-    # Reading the property of that name crashes the bindings; the signal reports it.
+    # Reading the property of that name crashes the bindings; signals report the state instead.
     readyState = "connecting"
 
     def __init__(self, channel, loop):
@@ -133,7 +134,7 @@ class GstreamerPeer:
         self._received = {"audio": 0, "video": 0}
         self._energy = 0.0
         self._contrast = None
-        # After a stream reset, its receiving side sometimes stops permanently.
+        # After a stream reset, webrtcbin's receiving side sometimes stops permanently.
         self._talk = Talk(self._open, _MESSAGE_SIZES, closes=False)
         self._channels = {}
         self._loop = None

@@ -37,7 +37,8 @@ class Janus:
         return janus
 
     async def report(self):
-        """Returns the server's statistics: packets, because it decodes nothing."""
+        """Returns the server's statistics, which count packets but no frames, because the server
+        decodes nothing."""
         request = {"janus": "handle_info", "handle_id": self._handle, **self._session.identity}
         info = (await self._admin.request(request))["info"]
         webrtc = info.get("webrtc", {})
@@ -68,7 +69,7 @@ class Janus:
             each for each in told
             if "talking" in each.values() and self._user and each.get("id") == self._user
         ]
-        # The bridge reports no level; it was above its threshold.
+        # The bridge reports that a user talks, but no level: assume the threshold.
         levels = [each.get("audio-level-dBov-avg", QUIETEST) for each in talks]
         return sum(10 ** (-level / 10) for level in levels) or None
 
@@ -174,7 +175,7 @@ def _streams(media):
     if "ssrc-peer" in ssrcs and received:
         rtx = ssrcs.get("ssrc-peer-rtx")
         yield Stream(kind, "in", ssrcs["ssrc-peer"], received, received, rtx)
-    # In a simulcast it counts each layer separately.
+    # In a simulcast the server counts each layer separately.
     for layer in (1, 2):
         counts = stats["in"].get(f"video-simulcast-{layer}", {})
         if (ssrc := ssrcs.get(f"ssrc-peer-sim-{layer}")) and (count := counts.get("packets", 0)):

@@ -164,7 +164,7 @@ class JanusSession:
         self._client, self._socket = connection
         self._numbers = itertools.count(1)
         self._waiting = {}
-        # The members of every request besides its own.
+        # Members that are added to every request.
         self.identity = identity
         # Events of plugins and of the core, oldest first.
         self.told = []
@@ -200,7 +200,7 @@ class JanusSession:
         await self._socket.send_json({"janus": "keepalive", **self.identity, "transaction": "k"})
 
     async def close(self):
-        """Closes the socket, with which the session ends."""
+        """Closes the socket, which ends the session."""
         self._reader.cancel()
         await self._socket.close()
         await self._client.close()

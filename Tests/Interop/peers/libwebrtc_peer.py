@@ -160,7 +160,7 @@ async def _ticks(period):
 
 
 def _text(value):
-    """Returns the plain word of one of the module's enumeration values."""
+    """Returns one of the module's enumeration values as a plain string."""
     return str(getattr(value, "value", value))
 
 

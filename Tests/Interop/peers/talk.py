@@ -30,7 +30,7 @@ class Talk:
         self._closes = closes
         self._sizes_said = [size for size in _SIZES if sizes is None or size in sizes]
         self._task = None
-        # None before a channel exists, then what is missing, at last `hello ...`.
+        # None before a channel exists, then what is missing, and finally `hello ...`.
         self.result = None
 
     def begin(self, channel):

@@ -41,7 +41,7 @@ struct DominantSpeakerTests {
 
   @Test func steadyNoiseIsTheFloorAndNotSpeech() {
     var room = Room()
-    // Loud enough for the gate but never above its own floor.
+    // Noise that is loud enough for the gate but never above its own noise floor.
     room.talk(from: 0, to: 5000, [(1, 0), (2, 100)])
     #expect(room.changes == [.init(milliseconds: 0, speaker: 1)])
   }

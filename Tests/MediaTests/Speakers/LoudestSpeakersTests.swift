@@ -10,7 +10,7 @@ struct LoudestSpeakersTests {
     var machine = LoudestSpeakers(settings: settings)
     var outbox = Outbox<LoudestSpeakers.Output>()
     for packet in 0..<(seconds * 50) {
-      // Packets arrive 5 ms beside the grid.
+      // Packets arrive 5 ms after each multiple of 20 ms.
       let now = Instant.zero + .milliseconds(packet * 20 + 5)
       while let due = machine.deadline, due < now {
         machine.step(.deadline, at: due, into: &outbox)

@@ -26,7 +26,7 @@ struct Room {
     while let due = machine.deadline, due <= end { step(.deadline, at: due) }
   }
 
-  /// Applies an input at a time, meeting earlier deadlines first.
+  /// Applies an input at a time, after any earlier deadlines.
   mutating func apply(_ input: DominantSpeaker.Input, at milliseconds: Int64) {
     let now = Instant.zero + .milliseconds(milliseconds)
     while let due = machine.deadline, due < now { step(.deadline, at: due) }

@@ -87,6 +87,25 @@ struct CaptureReaderTests {
     }
   }
 
+  /// RFC 3168 section 5.3: one marked fragment marks the datagram, whichever completes it.
+  @Test(arguments: [
+    ([ECNMark.ect0, .congestionExperienced, .ect0], ECNMark.congestionExperienced),
+    ([.congestionExperienced, .ect0, .ect0], .congestionExperienced),
+    ([.ect0, .ect0, .ect0], .ect0), ([.ect0, .ect1, .ect0], .notCapable),
+  ])
+  func fragmentsHaveOneMark(marks: [ECNMark], expected: ECNMark) throws {
+    let whole = Packets.udp(Packets.rtp(1, count: 60))
+    var capture = CaptureBuilder.pcap(linkType: 101)
+    for (index, (start, end)) in [(0, 24), (24, 48), (48, whole.count)].enumerated() {
+      var packet = Packets.ipv4(
+        Array(whole[start..<end]), identification: 9,
+        fragment: start / 8 | (index < 2 ? 0x2000 : 0))
+      packet[1] = marks[index].rawValue
+      capture.record(packet)
+    }
+    #expect(try readAll(capture.bytes).marks == [expected])
+  }
+
   @Test func ipv6FragmentsAreReassembled() throws {
     let whole = Packets.udp(Packets.rtp(1, count: 60))
     var capture = CaptureBuilder.pcap(linkType: 101)
@@ -180,7 +199,8 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
-  /// Packets of several streams: the path carried the other stream before, up to number 40.
+  /// Joined datagrams of several streams: the path carried the other stream before, up to number
+  /// 40.
   @Test(arguments: [
     [Packets.rtp(3, count: 900), Packets.rtp(41, ssrc: 7, count: 60)],
     [Packets.rtp(3, count: 900), Packets.rtp(44, ssrc: 7, count: 60)],
@@ -201,7 +221,7 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
-  /// The start of another stream's packet, with a number that the path does not carry next.
+  /// The end looks like a packet of another stream, but does not continue the stream on that path.
   @Test(arguments: [
     (Packets.rtp(40, ssrc: 7, count: 60), 1000), (Packets.rtp(140, ssrc: 7, count: 60), 1000),
     (Packets.rtp(41, ssrc: 8, count: 60), 1000), (Packets.rtp(41, ssrc: 7, count: 60), 1001),
@@ -233,7 +253,7 @@ struct CaptureReaderTests {
     #expect(read.counters.joinedDatagrams == 1)
   }
 
-  /// Packets that look like two joined ones, but do not fit to the end.
+  /// Payloads that look like two joined datagrams, but whose parts do not fill the payload.
   @Test(arguments: [
     Packets.rtp(3, count: 900) + Packets.record(40).dropLast(),
     Packets.rtp(3, count: 900) + Packets.message(40) + [0],
@@ -314,8 +334,8 @@ struct CaptureReaderTests {
     }
   }
 
-  /// A damaged length loses its record; one too short yields the record's first bytes, and one that
-  /// reaches over other records hides them.
+  /// A record with a damaged length is lost; a length that is too short yields the record's first
+  /// bytes, and a length that reaches over other records hides them.
   @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 10), (200, 9), (200_000, 9)])
   func aDamagedRecordLosesOnlyItself(_ length: Int, _ frames: UInt64) throws {
     var capture = CaptureBuilder.pcap()

@@ -115,12 +115,12 @@ struct HostileRecordTests {
     #expect(streams.streamCount == TCPStreams.streamsMaximum && counters.streamsDropped == 0)
     _ = send(100_000, isStart: true)
     #expect(counters.streamsDropped == 1)
-    // The oldest was evicted, not the one with the reused addresses.
+    // The oldest stream was evicted, not the one with the reused addresses.
     #expect(streams.contains(tuple(0)) && !streams.contains(tuple(1)))
   }
 }
 
-/// Returns the thread's processor time in seconds, which a busy machine does not change.
+/// Returns the thread's processor time in seconds, which does not depend on the machine's load.
 private func computedSeconds() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

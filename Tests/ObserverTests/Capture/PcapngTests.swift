@@ -112,7 +112,7 @@ struct PcapngTests {
     #expect(throws: CaptureError.self) { try readAll(capture.bytes) }
   }
 
-  /// One damaged block costs that block: with a wrong length at either end, or wrong content.
+  /// A damaged block, with a wrong length at either end or wrong content, loses only that block.
   @Test(arguments: [4, 5, 8, 20, -4])
   func aDamagedBlockLosesOnlyItself(_ offset: Int) throws {
     var capture = CaptureBuilder()

@@ -5,6 +5,8 @@ import Wire
 /// A capture's complete content.
 struct WholeCapture {
   var datagrams: [(at: Int64, tuple: FiveTuple, isTruncated: Bool, bytes: [UInt8])] = []
+  /// The datagrams' ECN marks.
+  var marks: [ECNMark] = []
   var streams: [(tuple: FiveTuple, lost: Int, isEnd: Bool, bytes: [UInt8])] = []
   var secrets: [[UInt8]] = []
   var comments: [String] = []
@@ -33,6 +35,7 @@ func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
           datagram.unixNanoseconds, datagram.tuple, datagram.isTruncated,
           [UInt8](reader.bytes(datagram.payload))
         ))
+      whole.marks.append(datagram.ecn)
     case .stream(let piece):
       whole.streams.append(
         (piece.tuple, piece.lost, piece.isEnd, [UInt8](reader.bytes(piece.payload))))

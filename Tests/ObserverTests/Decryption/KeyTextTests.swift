@@ -5,7 +5,7 @@ import Secure
 import Testing
 import Wire
 
-/// Returns a sample's text.
+/// Returns the text of a file in the folder Samples.
 func sampleText(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   let file = folder.appending(path: "Samples/\(name)")

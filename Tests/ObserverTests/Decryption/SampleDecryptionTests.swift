@@ -102,6 +102,21 @@ struct SampleDecryptionTests {
     #expect(call.followed(call.log).events.srtpKeys?.keys == expected?.keys)
   }
 
+  @Test func dataOfAnEarlierAssociationRemainsCounted() throws {
+    let call = try RecordedCall("firefox-loop")
+    var (follower, events) = call.followed(NSSKeyLog())
+    let unopened = follower.unopenedData
+    #expect(unopened > 0)
+    for datagram in call.datagrams where datagram.kind == .dtls {
+      var bytes = datagram.bytes
+      // Another random begins another association.
+      let isClientHello = bytes[0] == 22 && bytes[13] == 1 && bytes[19..<22] == [0, 0, 0]
+      if isClientHello { bytes[27] ^= 1 }
+      follower.receive(bytes, from: datagram.end, NSSKeyLog(), into: &events)
+    }
+    #expect(follower.unopenedData == 2 * unopened)
+  }
+
   @Test func dataChannelsAreDecrypted() throws {
     let call = try RecordedCall("firefox-loop")
     let packets = call.followed(call.log).events.compactMap { event -> [UInt8]? in

@@ -132,7 +132,7 @@ struct VerificationTests {
     let result = TakeVerification.run(path: other, makePeer: quieter)
     #expect(result.isPassed && !result.isWhole, "\(result.line)")
     #expect(result.leftOut.count == 1)
-    #expect(result.leftOut.first?.hasPrefix("opus gives other results") == true)
+    #expect(result.leftOut.first?.hasPrefix("opus gives different results") == true)
     #expect(TakeVerification.run(path: other, isStrict: true, makePeer: quieter).kind == "partial")
     // A different processor does not excuse a stack that differs.
     let renamed = TakeVerification.run(path: other, makePeer: OtherPeer.renaming)

@@ -63,7 +63,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
     return events
   }
 
-  /// Takes the next message to the server.
+  /// Removes the outputs up to the next message to the server, and returns the message.
   mutating func sent(_ place: SourceLocation = #_sourceLocation) throws -> JSONValue {
     while !outputs.isEmpty {
       if case .transport(_, .send(.text(let text))) = outputs.removeFirst() {
@@ -74,7 +74,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
     throw JSONError(reason: "nothing was sent")
   }
 
-  /// Takes the requests to connections; other outputs are kept.
+  /// Removes and returns the requests to connections; other outputs are kept.
   mutating func requests() -> [ConnectionRequest] {
     let requests = outputs.compactMap { output -> ConnectionRequest? in
       if case .connection(_, let request) = output { request } else { nil }

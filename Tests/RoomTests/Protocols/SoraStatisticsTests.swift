@@ -77,7 +77,8 @@ struct SoraStatisticsTests {
     statistics.forget()
     statistics.answer(ActionID(1), "[]", &desk)
     #expect(outputs(&desk).isEmpty)
-    // The numbers continue, so that a late answer is not taken for another one.
+    // Request numbers continue, so that a late answer is not mistaken for the answer to a later
+    // request.
     statistics.ask(connection, isOnChannel: false, &desk)
     #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(2)))])
   }

@@ -16,9 +16,9 @@ struct DebugCommand: ParsableCommand {
     abstract: "Step through a take forward and backward, and inspect the stack anywhere.",
     discussion: """
       The stack runs from the take step by step. Commands come from --command, from standard \
-      input, or from the terminal: with history (Ctrl-R searches that of earlier sessions too), \
-      completion by the Tab key, Enter to repeat a command and Ctrl-C to leave one; "help" lists \
-      them. Going back is quick: the session keeps copies of the replaying process as checkpoints.
+      input, or from the terminal, with history (Ctrl-R also searches earlier sessions) and Tab \
+      completion; Enter repeats the last command, Ctrl-C cancels one, and "help" lists them. Going \
+      back is quick: the session keeps copies of the replaying process as checkpoints.
 
       Examples:
         retake debug call.take
@@ -160,7 +160,7 @@ final class LineEditor {
   private var prompt: UnsafeMutablePointer<CChar>?
   private var isCancelled = false
 
-  /// How many lines the history holds, and how many completions are listed at most.
+  /// The maximum numbers of lines in the history and of completions listed.
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 
@@ -169,7 +169,7 @@ final class LineEditor {
     self.complete = complete
     historyFile = path
     history = history_init()
-    // Multi-byte characters count as one.
+    // libedit then counts a multi-byte character as one.
     setlocale(LC_CTYPE, "")
     guard let history else { return }
     _ = cedit_limit(history, LineEditor.historyMaximum)
@@ -303,12 +303,12 @@ struct NativeDebugger {
     }
     throw CommandFailure(
       .inputOutput,
-      "neither lldb nor gdb starts here; install one of them, or run "
-        + "\(replay.map(ShellText.word).joined(separator: " ")) "
-        + "under another debugger with a breakpoint on \(stop)")
+      "neither lldb nor gdb can be started; install one of them, or run "
+        + "\(replay.map(ShellText.word).joined(separator: " ")) under another debugger with a "
+        + "breakpoint on \(stop)")
   }
 
-  /// Returns whether a debugger exists and starts, which it does not if a library is missing.
+  /// Returns whether a debugger is installed and starts; it does not start if a library is missing.
   private func starts(_ name: String) -> Bool {
     let process = try? ChildProcess(
       "/usr/bin/env", [name, "--version"], output: .nothing, errors: .nothing)

@@ -14,9 +14,10 @@ struct WhatIfCommand: ParsableCommand {
     commandName: "whatif",
     abstract: "Run a take with other packets or settings and compare the results.",
     discussion: """
-      The stack runs freely from the recorded inputs, once as recorded and once changed; compared \
-      are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
-      other side's packets are those of the recording, whatever this side does.
+      The stack runs on the recorded inputs twice, once unchanged and once with the change, and \
+      the two runs' states, frames, freezes, concealment and bit rates are compared, not their \
+      bytes. It is an open loop: the remote peer's packets are the recorded ones, whatever this \
+      end does.
 
       A selector is a condition on received packets, as for --until, with from=1.2s, to=1.5s, \
       every=3 and probability=10% to choose among them.
@@ -65,7 +66,7 @@ struct WhatIfCommand: ParsableCommand {
   var settings: [ConfigurationChange] = []
 
   @Option(
-    help: "Run it with another retake executable, to compare its stack with this one.",
+    help: "Run the take with another retake executable and compare its stack with this one.",
     completion: .file(), transform: Taking.path)
   var build: String?
 
@@ -79,7 +80,7 @@ struct WhatIfCommand: ParsableCommand {
   var peer: UInt32?
 
   @Option(
-    help: "The seed of what probability= chooses. Default: \(Self.usualSeed).",
+    help: "The random seed for probability=. Default: \(Self.usualSeed).",
     transform: Taking.whole(0...UInt64.max))
   var seed = Self.usualSeed
 
@@ -97,7 +98,7 @@ struct WhatIfCommand: ParsableCommand {
           + "or --build.")
     }
     guard ConfigurationChange.apply(configurationChanges, to: PeerConfiguration()) != nil else {
-      throw ValidationError("These settings do not go together: leave one of the --set out.")
+      throw ValidationError("These settings contradict each other: leave out one --set.")
     }
   }
 
@@ -125,8 +126,8 @@ struct WhatIfCommand: ParsableCommand {
       let others = recorded.others.isEmpty ? "it is empty" : recorded.others.joined(separator: ", ")
       throw CommandFailure(
         .unmet,
-        "\(options.take): whatif runs the stack of an endpoint, and no endpoint is in the take: "
-          + "\(others); of a call between others, only --jitter-buffer and --build are answered")
+        "\(options.take): whatif runs an endpoint's stack, and the take has no endpoint: "
+          + "\(others); calls between others support only --jitter-buffer and --build")
     }
     let changed =
       try build.map { path in
@@ -147,11 +148,11 @@ struct WhatIfCommand: ParsableCommand {
       ? Output.json(report.json, in: JSONForm()) : pager.show(report.text(pager.look) + "\n")
     if let index = changed.counts.firstIndex(of: 0), changes.edits.indices.contains(index) {
       throw CommandFailure(
-        .unmet, "\(options.take): no packet in it meets \"\(changes.edits[index].condition)\"")
+        .unmet, "\(options.take): no packet in it matches \"\(changes.edits[index].condition)\"")
     }
   }
 
-  /// Refuses a peer that the take does not have.
+  /// Throws if the take has no peer with the number of `--peer`.
   private func checkPeer() throws {
     guard let peer else { return }
     let known = try reading { () throws(TapeError) in
@@ -159,7 +160,7 @@ struct WhatIfCommand: ParsableCommand {
     }
     guard !known.contains(where: { $0.number == Int64(peer) }) else { return }
     let names = known.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
-    throw CommandFailure(.usage, "\(options.take): it has no peer \(peer); there is \(names)")
+    throw CommandFailure(.usage, "\(options.take): it has no peer \(peer), only \(names)")
   }
 
   private func edits() throws -> [PacketEdit] {
@@ -182,14 +183,16 @@ struct WhatIfCommand: ParsableCommand {
     return (buffer.map { [$0] } ?? []) + settings
   }
 
-  /// Whether the question can be answered for observed calls, whose packets are fixed: of the
-  /// settings, only the jitter buffer's concerns reception.
+  /// Whether the changes can apply to observed calls.
+  ///
+  /// Their packets are fixed, and the jitter buffer's setting is the only one that concerns
+  /// reception.
   private var watchesCalls: Bool {
     (drop + delay + duplicate + corrupt).isEmpty
       && configurationChanges.allSatisfy { $0.name == "jitterBufferMinimum" }
   }
 
-  /// The same changes as arguments for another build.
+  /// The requested changes as arguments for another build.
   private var arguments: [String] {
     var list: [String] = []
     func add(_ name: String, _ values: [String]) {
@@ -259,7 +262,6 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
     return change
   }
 
-  /// The names of all settings.
   static var names: [String] {
     Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
   }
@@ -323,8 +325,8 @@ struct OtherBuild {
     else {
       throw CommandFailure(
         .inputOutput,
-        "\(path): it did not report the outcomes of \(take); give the retake of another build that "
-          + "knows whatif --outcomes")
+        "\(path): it did not report the outcomes of \(take); give a retake that supports whatif "
+          + "--outcomes")
     }
     return (answer.outcomes, answer.counts)
   }

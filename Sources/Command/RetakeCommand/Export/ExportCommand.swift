@@ -28,9 +28,9 @@ struct ExportCommand: ParsableCommand {
       bit is inverted), after SIP exchanges that name the codecs: Wireshark then needs no \
       settings. An import of that file reads only the first interface.
 
-      --media replays the take and writes what every received track showed and played into one \
-      .y4m or .wav file each; video that is not decoded here is written undecoded: .h264 for \
-      H.264, .ivf with the times of the frames for other codecs.
+      --media replays the take and writes what each received track showed or played into a .y4m or \
+      .wav file; video that this build cannot decode is written undecoded: .h264 for H.264, .ivf \
+      with the times of the frames for other codecs.
 
       --format writes any of the formats below to --out, and reports what the format cannot hold. \
       Passwords and keys of descriptions and configurations are removed from webrtc-internals and \
@@ -82,7 +82,7 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     help: """
-      The format to write, also several that go into one folder: \
+      The format to write; several may be given if they go into one folder: \
       \(ExportFormat.allCases.map(\.rawValue).joined(separator: ", ")).
       """,
     completion: .list(ExportFormat.allCases.map(\.rawValue)), transform: FormatName.read)
@@ -100,10 +100,10 @@ struct ExportCommand: ParsableCommand {
     transform: Taking.query)
   var query: String?
 
-  @Flag(help: "Write with webm, ogg, ivf and mp4 also what was sent.")
+  @Flag(help: "With webm, ogg, ivf and mp4, also write what was sent.")
   var sent = false
 
-  @Flag(help: "Leave passwords and keys in webrtc-internals and rtcstats.")
+  @Flag(help: "Keep passwords and keys in webrtc-internals and rtcstats.")
   var secrets = false
 
   @OptionGroup var part: SelectionOptions
@@ -118,8 +118,8 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     help: """
-      For how long a file of --media may contain nothing new, all pauses beyond a second together; \
-      longer ones are cut and reported. Default: \(TakeExport.usualGapSeconds) seconds.
+      The maximum length of all pauses over a second in a file of --media; pauses beyond that are \
+      cut and reported. Default: \(TakeExport.usualGapSeconds) seconds.
       """,
     transform: Taking.seconds(0...1_000_000))
   var gap: Double?
@@ -140,10 +140,10 @@ struct ExportCommand: ParsableCommand {
     }
     try validateFormats()
     if gap != nil, media == nil, !format.contains(where: { [.wav, .y4m].contains($0) }) {
-      throw ValidationError("--gap is about media: give --media FOLDER too.")
+      throw ValidationError("--gap applies to media: add --media FOLDER.")
     }
     if clear, pcap == nil {
-      throw ValidationError("--clear is about packets: give --pcap FILE too.")
+      throw ValidationError("--clear applies to packets: add --pcap FILE.")
     }
     if pcapng != nil, !part.span.isEmpty {
       throw ValidationError("--pcapng writes a whole take: leave --from and --to out.")
@@ -171,7 +171,7 @@ struct ExportCommand: ParsableCommand {
     if pcap == "-" || out == "-" { printError(line) } else { try Output.line(line) }
   }
 
-  /// Returns the JSON members that describe a written capture.
+  /// Returns a written capture's description as JSON.
   private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
     [
       .object([
@@ -241,7 +241,7 @@ struct ExportCommand: ParsableCommand {
       printErrors(report.description)
       throw CommandFailure(
         .difference,
-        "\(take): the replay came to step \(report.steps + 1), so the \(what) end there")
+        "\(take): the replay reached only step \(report.steps + 1), so the \(what) end there")
     }
   }
 
@@ -270,7 +270,7 @@ struct ExportCommand: ParsableCommand {
       let gaps = file.leftOut.nanoseconds
       let left =
         gaps > 0
-        ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
+        ? "; \(decimal(Double(gaps) / 1e9, 1)) s of pauses are left out (--gap)"
         : ""
       try printLine("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }

@@ -24,9 +24,9 @@ enum FormatName {
 extension ExportCommand {
   func validateFormats() throws {
     guard let first = format.first else {
-      if out != nil { throw ValidationError("--out is for --format: give --format NAME too.") }
+      if out != nil { throw ValidationError("--out is for --format: add --format NAME.") }
       if query != nil {
-        throw ValidationError("--query is for --format csv and jsonl: give one of them too.")
+        throw ValidationError("--query is for --format csv and jsonl: add one of them.")
       }
       if sent { throw ValidationError("--sent is for --format webm, ogg, ivf and mp4.") }
       if secrets {
@@ -35,10 +35,11 @@ extension ExportCommand {
       return
     }
     guard let out else {
-      throw ValidationError("Say where to write --format \(first.rawValue): give --out PATH too.")
+      throw ValidationError("Say where to write --format \(first.rawValue): add --out PATH.")
     }
     if format.count > 1, format.contains(where: { $0.shape == .file }) {
-      throw ValidationError("Formats of one file each need an --out each: give one --format.")
+      throw ValidationError(
+        "Each of these formats is a single file with its own --out: give one --format.")
     }
     if first.shape == .folder, out == "-" {
       throw ValidationError(
@@ -56,7 +57,7 @@ extension ExportCommand {
       throw ValidationError("--query is for --format csv and jsonl, not for \(first.rawValue).")
     }
     if isQuery, !part.isEmpty, let query, !Self.isName(query) {
-      throw ValidationError("--query is a complete query: select the peer and the time in it.")
+      throw ValidationError("--query is a complete SELECT: select the peer and the time in it.")
     }
     if sent, !format.contains(where: { $0.container != nil }) {
       throw ValidationError("--sent is for --format webm, ogg, ivf and mp4.")
@@ -182,7 +183,7 @@ extension ExportCommand {
         if columns.contains(column) || columns.isEmpty { return }
         throw CommandFailure(
           .usage,
-          "\(take): \(query) has no column \(column), so \(option) cannot choose rows of it")
+          "\(take): \(query) has no column \(column), so \(option) cannot select its rows")
       }
       if let peer {
         try needs("peer", "--peer")
@@ -241,7 +242,7 @@ extension ExportCommand {
     if FileBytes.kind(of: folder) == .folder {
       withExtendedLifetime(try WritingWhole.file(list, overwrite.present)) {}
     }
-    let isNew = try makeFolder(folder)
+    try makeFolder(folder)
     var json: [JSONText] = []
     var media: [TracksFile.Media] = []
     for format in format {
@@ -250,11 +251,9 @@ extension ExportCommand {
       media += tracks
     }
     guard !media.isEmpty else {
-      if isNew { UnfinishedFiles.remove(folder) }
       let names = format.map(\.rawValue).joined(separator: " or ")
       throw nothing("no track for \(names)", folder, peer)
     }
-    UnfinishedFiles.forget(folder)
     let count = try exporting { () throws(ExportFailure) in
       try TracksFile(take: take, peer: peer, window: window)
         .write(to: list, overwrite.present, media: media)
@@ -264,13 +263,10 @@ extension ExportCommand {
     return json + [written(.tracks, list, [("tracks", .integer(count))])]
   }
 
-  private func makeFolder(_ folder: String) throws -> Bool {
-    switch WholeFile.makeFolder(folder) {
-    case .success(let isNew): return isNew
-    case .failure:
-      throw CommandFailure(
-        .inputOutput, "\(folder): the folder cannot be made; choose another --out")
-    }
+  private func makeFolder(_ folder: String) throws {
+    guard case .failure = WholeFile.makeFolder(folder) else { return }
+    throw CommandFailure(
+      .inputOutput, "\(folder): the folder cannot be made; choose another --out")
   }
 
   private func exportTracks(

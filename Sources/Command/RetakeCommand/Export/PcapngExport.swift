@@ -15,8 +15,7 @@ final class PcapngExport {
   private let head: CaptureHead
   private let file: PcapngFile
   private let replay: FollowedReplay
-  /// The next sequence number for each direction of a TCP connection.
-  private var sequences: [[SocketAddress]: UInt32] = [:]
+  private var connections = TCPSegments()
   private var ports = ClearPorts()
   private var sessions: Set<[SocketAddress]> = []
   private var failure: (any Error)?
@@ -30,7 +29,7 @@ final class PcapngExport {
     replay = try reading { () throws(TapeError) in try FollowedReplay(take: take, only: only) }
     if let only, !replay.endpoints.contains(only) {
       throw CommandFailure(
-        .usage, "\(take): --peer \(only): there is no such peer that Retake itself was")
+        .usage, "\(take): --peer \(only): no endpoint recorded by Retake has this number")
     }
     file = try PcapngFile(path, present, comments: head.comments, secrets: head.secrets)
   }
@@ -73,7 +72,7 @@ final class PcapngExport {
     _ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], isTruncated: Bool,
     _ at: Instant
   ) {
-    // At least one byte was cut off.
+    // A truncated packet is at least one byte longer than its captured bytes.
     put(source, destination, bytes + (isTruncated ? [0] : []), cut: isTruncated ? 1 : 0, .wire, at)
   }
 
@@ -83,20 +82,9 @@ final class PcapngExport {
     isEnd: Bool, _ at: Instant
   ) {
     guard source.ip.isIPv4 == destination.ip.isIPv4 else { return }
-    var sequence =
-      (sequences[[source, destination]] ?? 1) &+ UInt32(truncatingIfNeeded: lost)
-    var rest = bytes[...]
-    repeat {
-      let part = rest.prefix(IPPacket.segmentMaximum)
-      rest = rest.dropFirst(part.count)
-      append(
-        IPPacket.segment(
-          from: source, to: destination, payload: part, sequence: sequence,
-          isEnd: isEnd && rest.isEmpty, identification: identification),
-        cut: 0, .wire, at)
-      sequence &+= UInt32(part.count)
-    } while !rest.isEmpty
-    sequences[[source, destination]] = sequence
+    for part in connections.cut(bytes, from: source, to: destination, lost: lost, isEnd: isEnd) {
+      append(part.packet(identification: identification), cut: 0, .wire, at)
+    }
   }
 
   private func clear(
@@ -219,7 +207,7 @@ struct ClearPorts {
   private struct Stream: Hashable {
     var source: SocketAddress
     var destination: SocketAddress
-    /// nil for RTCP.
+    /// The SSRC of an RTP stream; nil for RTCP.
     var ssrc: UInt32?
   }
 

@@ -9,7 +9,7 @@ import Wire
 /// A pcapng capture (draft-ietf-opsawg-pcapng) with two interfaces: packets on the wire with their
 /// secrets, and the same packets decrypted.
 final class PcapngFile {
-  /// The interfaces in order.
+  /// The interfaces, numbered in the order in which the file describes them.
   enum Interface: UInt32, CaseIterable {
     case wire = 0
     case clear = 1
@@ -18,7 +18,7 @@ final class PcapngFile {
     var name: String { self == .wire ? "wire" : "retake-clear" }
   }
 
-  /// How many comments per block all readers keep.
+  /// The maximum number of comments per block, which all readers keep.
   static let commentsMaximum = 64
   /// Packets begin with IP headers, as in other exports.
   private static let linkTypeRaw: UInt16 = 101

@@ -16,21 +16,21 @@ struct ImportCommand: ParsableCommand {
       Reads a pcap or pcapng file, optionally compressed with gzip or zstd, and makes one take of \
       the calls between others in it, or one take per call: both ends of each as peers, with \
       candidates, pairs, states, streams, RTCP and descriptions as far as the wire shows them. \
-      Packets of no call are counted and dropped. The table coverage and retake info show what \
-      could not be observed, and why. Packets are decrypted with the keys of a key log as written \
-      by browsers and other programs (SSLKEYLOGFILE), with one inside of a pcapng file, or with \
-      SRTP keys as servers log them.
+      Packets outside any call are counted and dropped. The table coverage and retake info show \
+      what could not be observed, and why. Packets are decrypted with the keys of a key log as \
+      written by browsers and other programs (SSLKEYLOGFILE), with one inside a pcapng file, or \
+      with SRTP keys as servers log them.
 
       Also reads the reports of other stacks, compressed or not: dumps of \
-      chrome://webrtc-internals of 2016 to 2026, rtcstats dumps, logs of Jitsi, and reports of \
-      getStats as JSON. Such a take has descriptions, candidates, states, tracks, statistics and \
+      chrome://webrtc-internals from 2016 to 2026, rtcstats dumps, Jitsi logs, and getStats \
+      reports as JSON. Such a take has descriptions, candidates, states, tracks, statistics and \
       levels, but no packets, and cannot be replayed.
 
-      And packets that were stored without network headers: recordings of Janus (mjr, or the nfo \
-      that names several), files of rtptools, RTP_DUMP lines in logs, and RTC event logs, which \
-      have headers alone. They are read like a capture of a call in the clear.
+      Also reads packets stored without network headers: Janus recordings (mjr, or the nfo that \
+      names several), rtptools files, RTP_DUMP lines in logs, and RTC event logs, which have only \
+      headers. They are read like a capture of an unencrypted call.
 
-      The format is detected by the content; --as sets it if that fails.
+      The format is detected from the content; --as sets it if that fails.
 
       Examples:
         retake import call.pcap --keys keys.log --out call.take
@@ -90,8 +90,7 @@ struct ImportCommand: ParsableCommand {
         found != format
       {
         failure.message +=
-          "; by its content it is \(found.words), as which it is imported without "
-          + "--as"
+          "; its content is that of \(found.words); without --as it is imported as one"
       }
       throw failure
     }
@@ -136,7 +135,7 @@ struct ImportCommand: ParsableCommand {
   private func onlyTake() throws -> String {
     var path = out
     if TakeNames.isFolder(out) {
-      if case .failure(let code) = NewFile.makeFolder(out) {
+      if case .failure(let code) = WholeFile.makeFolder(out) {
         throw CommandFailure(
           .inputOutput, "\(CommandReading.oneLine(out)): the folder cannot be made: \(code)")
       }
@@ -181,7 +180,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Creates a take for each call.
+  /// Writes a take for each call of a capture.
   private func importCalls(_ settings: ImportSettings) throws {
     guard capture != "-" else {
       throw CommandFailure(
@@ -239,7 +238,7 @@ extension ImportReports {
 }
 
 extension ImportedFormat: ExpressibleByArgument {
-  /// Creates a format from its name.
+  /// Creates the format of that name; nil if there is none.
   public init?(argument: String) { self.init(name: argument) }
   /// The names of all formats, for help and completion.
   public static var allValueStrings: [String] { names }
@@ -282,9 +281,9 @@ struct ObservingOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The maximum number of distinguished paths between two addresses; an eighth of them may be "
-        + "new within ten minutes without an answer. Packets on others are counted as of no call. "
-        + "Default: \(ObserverSettings.usualPathsMaximum).",
+      "The maximum number of paths between two addresses that are followed; an eighth of them may "
+        + "be new within ten minutes without an answer. Packets on others count as outside any "
+        + "call. Default: \(ObserverSettings.usualPathsMaximum).",
       valueName: "count"),
     transform: Taking.whole(8...1_000_000))
   var paths = ObserverSettings.usualPathsMaximum
@@ -353,7 +352,7 @@ struct ObservingOptions: ParsableArguments {
     return settings
   }
 
-  /// Returns a file's text.
+  /// Returns a file's text; invalid UTF-8 is replaced.
   static func text(_ path: String) throws(CommandFailure) -> String {
     switch FileBytes.read(path) {
     case .success(let bytes): return String(decoding: bytes, as: UTF8.self)

@@ -17,13 +17,13 @@ struct FindingOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "End with status 1 where there is a finding of this severity or worse, or with this id; may "
-        + "be given several times.",
+      "Exit with status 1 if there is a finding of this severity or worse, or with this id; may be "
+        + "given several times.",
       valueName: "severity|id"),
     transform: Taking.text(1...100))
   var failOn: [String] = []
 
-  /// Returns the selected rules.
+  /// Returns the rules in the file that `--rules` names, or else the built-in ones.
   func chosen() throws -> [FindingRule] {
     guard let rules else { return FindingRule.all }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
@@ -52,7 +52,7 @@ struct FindingOptions: ParsableArguments {
     guard let worst = bad.first else { return }
     throw CommandFailure(
       .difference,
-      "\(take): \(counted(Int64(bad.count), "finding")) of --fail-on; the first: "
+      "\(take): \(counted(Int64(bad.count), "finding")) for --fail-on; the first: "
         + "\(CommandReading.oneLine(worst.text))")
   }
 }
@@ -81,13 +81,13 @@ struct FindingsCommand: ParsableCommand {
   @OptionGroup var part: SelectionOptions
   @OptionGroup var findings: FindingOptions
 
-  @Flag(help: "Print the SQL behind them, too.")
+  @Flag(help: "Also print the SQL behind them.")
   var queries = false
 
   @Flag(
     help: ArgumentHelp(
       "Replay the session with the lost packets delivered and with longer buffers, and say what "
-        + "would have been needed where a picture froze or audio was concealed; takes seconds."
+        + "would have prevented freezes and concealed audio; this needs some seconds."
     ))
   var explain = false
 
@@ -124,7 +124,7 @@ struct FindingsCommand: ParsableCommand {
     try findings.fail(on: found, take: options.take)
   }
 
-  /// Shows several takes' findings, from the catalogue unless it lacks what is requested.
+  /// Shows several takes' findings, read from the catalogue if it has everything requested.
   private func showMany(_ rules: [FindingRule]) throws {
     var explanation: CatalogueReading.Explanation?
     if explain {

@@ -7,7 +7,7 @@ import Wire
 /// Many takes, read through their catalogue.
 struct FolderLook {
   let catalogue: TakeCatalogue
-  /// The takes' title in messages.
+  /// The name by which messages refer to the takes.
   private let title: String
 
   /// Updates the catalogue, using all cores.
@@ -22,15 +22,15 @@ struct FolderLook {
     }
     guard !Interruption.isAsked else {
       throw CommandFailure(
-        .interrupted, "\(title): reading was interrupted; what was read by then is kept")
+        .interrupted, "\(title): reading was interrupted; what was read so far is kept")
     }
     if reading.isPart, catalogue.takeCount == 0, catalogue.failures.isEmpty {
       throw CommandFailure(
-        .unmet, "\(title): no take has what --peer, --from and --to choose of it")
+        .unmet, "\(title): no take has anything that --peer, --from and --to select")
     }
   }
 
-  /// Shows a verb's output, and exits with a failure status if takes could not be read.
+  /// Shows a verb's output, then reports failures as `end` does.
   func show(
     _ verb: String, _ options: TakesOptions, _ pager: PagerOptions,
     _ findings: FindingOptions? = nil, text: (FolderLook) throws(TapeError) -> String
@@ -77,7 +77,7 @@ struct FolderLook {
     }
     for offence in offences ?? [] {
       printError(
-        "retake: \(offence.take): \(counted(offence.count, "finding")) of --fail-on; the first: "
+        "retake: \(offence.take): \(counted(offence.count, "finding")) for --fail-on; the first: "
           + CommandReading.oneLine(offence.first))
     }
     if offences?.isEmpty == false { throw CommandFailure(.difference, "") }
@@ -116,7 +116,7 @@ final class FolderWork: Sendable {
       report: { [self] read, all in done.withLock { $0 = (read, all) } })
   }
 
-  /// Runs the work with its progress line.
+  /// Runs work while showing its progress line.
   func follow<Value, Failure: Error>(
     _ work: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
@@ -127,7 +127,7 @@ final class FolderWork: Sendable {
     return try result.get()
   }
 
-  /// Removes the progress line for good before other output.
+  /// Permanently removes the progress line before other output.
   func clear() { line.end() }
 }
 
@@ -141,9 +141,9 @@ extension SelectionOptions {
       do {
         return try selection(in: take)
       } catch let failure as CommandFailure {
-        printError("retake: left out: \(failure.message)")
+        printError("retake: skipped: \(failure.message)")
       } catch {
-        printError("retake: left out: \(take): \(error)")
+        printError("retake: skipped: \(take): \(error)")
       }
       return nil
     }

@@ -166,8 +166,8 @@ struct PageCommand: ParsableCommand {
     abstract: "Draw a take as one web page: the call on one clock, with what went wrong first.",
     discussion: """
       The page needs no server and loads nothing. It shows the query behind each drawing, and the \
-      command for each place. It contains no keys, but all signaling with its addresses and ICE \
-      passwords, and audio and video up to 24 MB: protect it like the take, or leave that out. \
+      command for each place. It contains no keys, but it has all signaling with addresses and ICE \
+      passwords, and up to 24 MB of audio and video: protect it like the take, or leave those out. \
       `retake open` shows the same page with all packets and media of any length.
 
       Examples:

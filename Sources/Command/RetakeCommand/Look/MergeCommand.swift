@@ -21,8 +21,7 @@ struct MergeCommand: ParsableCommand {
       at its ends, which is printed; the table has them corrected.
 
       Takes of a room are aligned by the frames that one participant sent and the other decoded, \
-      because the server sends them in other datagrams; the delays then end with the \
-      playout.
+      because the server sends them in new datagrams; the delays then end with the playout.
 
       Examples:
         retake merge here.take there.take
@@ -122,15 +121,15 @@ struct DiffCommand: ParsableCommand {
     commandName: "diff",
     abstract: "Compare two sessions, or one session under two builds, the first difference first.",
     discussion: """
-      Both takes are put on one clock. Compared are the setup, signaling (descriptions section by \
-      section, without what every session draws anew), states, tracks, pairs, frames, freezes, \
-      refusals and stats. The exit status is 0 when nothing differs, 1 otherwise.
+      Both takes are put on one clock. The comparison covers the setup, signaling (descriptions \
+      section by section, without values that are random in every session), states, tracks, pairs, \
+      frames, freezes, refusals and stats. The exit status is 0 when nothing differs, 1 otherwise.
 
       Two folders, such as the captures of two builds, are compared by the results of all their \
-      takes: the median, the tenth and the nine tenths of each measure, and in how many takes each \
-      finding is. Takes of one label are pairs. A measure differs where its median or its nine \
-      tenths moved by more than a tenth and by more than a person would notice, or where a pair \
-      did.
+      takes: the median, 10th and 90th percentiles of each measure, and the number of takes with \
+      each finding. Takes with the same label are compared as pairs. A measure differs if its \
+      median or 90th percentile, or a pair, changed by more than a tenth and by more than a person \
+      would notice.
 
       Examples:
         retake diff before.take after.take
@@ -154,8 +153,8 @@ struct DiffCommand: ParsableCommand {
 
   @Option(
     help: """
-      Compare this peer of the first take with one of the second. Default: those of one label, or \
-      else of one number.
+      Compare this peer of the first take with one of the second. Default: peers with the same \
+      label, or else the same number.
       """,
     completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 0) },
     transform: Taking.peer)
@@ -174,7 +173,7 @@ struct DiffCommand: ParsableCommand {
 
   func validate() throws {
     guard (firstPeer == nil) == (secondPeer == nil) else {
-      throw ValidationError("--first-peer and --second-peer belong together: give both or none.")
+      throw ValidationError("--first-peer and --second-peer belong together: give both or neither.")
     }
   }
 
@@ -195,7 +194,7 @@ struct DiffCommand: ParsableCommand {
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }
 
-  /// The two peers that are compared, if they were named.
+  /// Returns the two peers to compare, if they were named.
   private func peers() throws -> (left: Int64, right: Int64)? {
     guard let firstPeer, let secondPeer else { return nil }
     for (take, option, number) in [
@@ -215,11 +214,12 @@ struct DiffCommand: ParsableCommand {
     guard align == nil, firstPeer == nil else {
       throw CommandFailure(
         .usage,
-        "\(align == nil ? "--first-peer" : "--align") is about two takes; leave it out for folders")
+        "\(align == nil ? "--first-peer" : "--align") applies to two takes; leave it out for "
+          + "folders")
     }
     for (path, kind) in zip([first, second], kinds) where kind != .folder {
       let one =
-        kind == nil ? "there is no such file or folder" : "it is not a folder, and the other is"
+        kind == nil ? "there is no such file or folder" : "it is not a folder, but the other one is"
       throw CommandFailure(
         kind == nil ? .noSuchFile : .usage, "\(path): \(one); compare two takes or two folders")
     }

@@ -23,15 +23,14 @@ struct SQLCommand: ParsableCommand {
       printed, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
       values, control characters are printed as \\u{1b}; JSON preserves them.
 
-      Of a folder, or of several takes, a query is answered in one of two ways. One that names \
-      the tables of the catalogue alone (take, finding, quality, connection, voice_total, stream, \
-      selected_pair, state, speaker, participant and others, each with a column take; --schema \
-      lists them) runs once, over the rows of all takes. Any other one, and each with --each, \
-      runs on every take by itself, and its rows are united behind a column take: what it sums up \
-      is summed up by take. --over is a second query over those rows, as the table rows. The \
-      catalogue is kept beside the takes (.retake.catalogue), or in the user's cache. finding, \
-      quality, connection and voice_total can be named beside the tables of a take, and of one
-      take too.
+      For a folder, or several takes, a query runs in one of two ways. If it names only tables of \
+      the catalogue (take, finding, quality, connection, voice_total, stream, selected_pair, \
+      state, speaker, participant and others, each with a column take; --schema lists them), it \
+      runs once, over the rows of all takes. Otherwise, and with --each, it runs on each take \
+      separately, and the results are combined behind a column take: sums and counts are then per \
+      take. --over is a second query over those results, in a table called rows. The catalogue is \
+      kept beside the takes (.retake.catalogue), or in the user's cache. finding, quality, \
+      connection and voice_total can also be used with the tables of a take, even of a single one.
 
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
@@ -51,7 +50,7 @@ struct SQLCommand: ParsableCommand {
   var take: String?
 
   @Argument(
-    help: "The query. Default: those of --file, of standard input, or of a prompt.",
+    help: "The query. Default: queries from --file, standard input, or a prompt.",
     transform: Taking.query)
   var query: String?
 
@@ -61,15 +60,15 @@ struct SQLCommand: ParsableCommand {
   var file: String?
 
   @Argument(
-    help: "Of several takes: the others stand in the place of the query, which is the last word.",
+    help: "With several takes: the further takes, and the query as the last argument.",
     transform: Taking.query)
   var more: [String] = []
 
-  @Flag(help: "Of several takes: run the query on each by itself, and unite the rows.")
+  @Flag(help: "With several takes: run the query on each separately and combine the rows.")
   var each = false
 
   @Option(
-    help: "Of several takes: a second query, over the united rows as the table rows.",
+    help: "With several takes: a second query over the combined rows, in the table rows.",
     transform: Taking.query)
   var over: String?
 
@@ -98,7 +97,7 @@ struct SQLCommand: ParsableCommand {
       throw ValidationError("Give a take, or --schema.")
     }
     if file != nil, query != nil || schema {
-      throw ValidationError("--file gives the queries: leave the query and --schema out.")
+      throw ValidationError("--file has the queries: leave out the query and --schema.")
     }
     if schema, json || csv || format != .table {
       throw ValidationError(
@@ -133,7 +132,7 @@ struct SQLCommand: ParsableCommand {
     guard !statements.isEmpty else {
       let place = file == nil || file == "-" ? "standard input" : file ?? ""
       throw CommandFailure(
-        .usage, "\(place): there is no query in it; give one that ends with a semicolon")
+        .usage, "\(place): it contains no query; write one that ends with a semicolon")
     }
     for statement in statements { try answer(statement, take, chosen) }
   }
@@ -189,10 +188,10 @@ struct QueryRun {
   let query: String
   let format: SQLConsole.Format
   let look: TableLook
-  /// The time limit in seconds.
+  /// The time limit in seconds; nil for none.
   let limit: Double?
 
-  /// Runs the query and writes its text in pieces.
+  /// Runs the query and writes the formatted result in pieces; returns the number of rows.
   @discardableResult
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws -> Int {
     let begin = ContinuousClock.now
@@ -271,14 +270,14 @@ enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
 /// while one of its functions runs.
 final class QueryWatch: Sendable {
   /// The reason that the message states.
-  static let reason = "a function in it did not end"
+  static let reason = "a function in it did not finish"
 
   private let failure: CommandFailure
   private let isEnded = Atomic(false)
 
   /// The processor time in seconds that a query may use beyond its limit.
   ///
-  /// Time alone would also end a query that waits for a processor.
+  /// Elapsed time alone would also end a query that waits for a processor.
   private static let grace = 0.5
   /// How often the grace is checked, a second apart, before the process ends anyway.
   private static let checks = 20
@@ -288,7 +287,6 @@ final class QueryWatch: Sendable {
     after(limit) { [self] in check(since: Self.processorSeconds, remaining: Self.checks) }
   }
 
-  /// Ends the watch.
   func end() { isEnded.store(true, ordering: .relaxed) }
 
   private func check(since used: Double, remaining: Int) {
@@ -325,14 +323,14 @@ struct FolderQuestion {
   let query: String
   /// Whether the query runs on each take, even if the catalogue has everything it names.
   let isEach: Bool
-  /// The second query, over the combined rows.
+  /// The second query, over the combined rows; nil if there is none.
   let over: String?
   let format: SQLConsole.Format
   let look: TableLook
-  /// The time limit in seconds.
+  /// The time limit in seconds; nil for none.
   let limit: Double?
 
-  /// Runs the query and writes its text in pieces.
+  /// Runs the query and writes the formatted result in pieces.
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
     let list = try reading { () throws(TapeError) in try TakeList(paths) }
     let work = FolderWork("querying")
@@ -414,7 +412,7 @@ struct FolderQuestion {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// The state of writing, and whether more output is wanted.
+  /// Records whether more output is wanted, and why writing ended.
   private final class Writing: Sendable {
     private let begin = ContinuousClock.now
     private let limit: Double
@@ -423,7 +421,7 @@ struct FolderQuestion {
 
     init(limit: Double?) { self.limit = limit ?? .infinity }
 
-    /// The error that ended writing.
+    /// The error that ended writing; nil while there is none.
     var failure: CommandFailure? { failed.withLock { $0 } }
     /// Whether the time limit was exceeded.
     var isLate: Bool { wasLate.load(ordering: .relaxed) }

@@ -19,7 +19,7 @@ final class SQLPrompt {
     try reading { () throws(TapeError) in _ = try TakeFile.openForQueries(take) }
   }
 
-  /// The path of `sql_history`, next to the debugger's history.
+  /// The path of `sql_history`, next to the debugger's history; nil without a home directory.
   private static var historyFile: String? {
     LineEditor.usualHistory.map {
       URL(fileURLWithPath: $0).deletingLastPathComponent().path + "/sql_history"
@@ -28,7 +28,7 @@ final class SQLPrompt {
 
   /// Runs an interactive session: failures are reported, and the session continues.
   func run() throws {
-    try Output.line("\(take): queries end with a semicolon; .help lists what else there is")
+    try Output.line("\(take): queries end with a semicolon; .help lists the commands")
     let editor = LineEditor(history: Self.historyFile) { [schema] in schema.completions(of: $0) }
     Interruption.notice()
     var begun = ""
@@ -81,7 +81,7 @@ final class SQLPrompt {
     case ".example":
       guard words.count == 2, let number = Int(words[1]), QueryExample.all.indices ~= number - 1
       else {
-        try Output.line(".example wants a number from 1 to \(QueryExample.all.count)")
+        try Output.line(".example needs a number from 1 to \(QueryExample.all.count)")
         return true
       }
       try Output.line(QueryExample.all[number - 1].sql + ";")
@@ -89,7 +89,7 @@ final class SQLPrompt {
     case ".format":
       let names = SQLConsole.Format.allCases.map(\.rawValue).joined(separator: ", ")
       guard words.count == 2, let chosen = SQLConsole.Format(rawValue: words[1]) else {
-        try Output.line(".format wants one of \(names); it is \(format.rawValue)")
+        try Output.line(".format needs one of \(names); it is now \(format.rawValue)")
         return true
       }
       format = chosen
@@ -99,14 +99,14 @@ final class SQLPrompt {
   }
 
   private static let help = """
-    A query ends with a semicolon, and may have several lines. Ctrl-C leaves a line or a query,
-    Ctrl-D ends this, the Tab key completes names, Ctrl-R searches former queries.
+    A query ends with a semicolon and may have several lines. Ctrl-C cancels a line or a query,
+    Ctrl-D exits, Tab completes names, Ctrl-R searches earlier queries.
 
     .tables         tables and views, with what a row of each is
     .schema NAME    the columns of one of them; without a name, all
-    .examples       questions that queries answer; .example NUMBER asks one
+    .examples       questions with their queries; .example NUMBER runs one
     .format NAME    table, csv, json, jsonl or markdown
-    .quit           ends this
+    .quit           exits
     """
 }
 

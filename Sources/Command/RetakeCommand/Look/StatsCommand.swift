@@ -13,8 +13,9 @@ struct StatsCommand: ParsableCommand {
     commandName: "stats",
     abstract: "Show the W3C stats of every peer, at the end of the take or at any instant of it.",
     discussion: """
-      Without --at the last samples of the recording are shown. With --at the stack is driven to \
-      that instant and asked there; --sampled shows the last samples before it instead.
+      Without --at, the last samples of the recording are shown. With --at, the take is replayed \
+      to that instant and getStats is called there; --sampled shows the last recorded samples \
+      before it instead.
 
       Examples:
         retake stats call.take
@@ -54,17 +55,17 @@ struct StatsCommand: ParsableCommand {
   @Flag(help: "List what went wrong instead, like retake findings.")
   var problems = false
 
-  @Flag(help: "With --problems: print the SQL behind them, too.")
+  @Flag(help: "With --problems: also print the SQL behind them.")
   var queries = false
 
   @OptionGroup var pager: PagerOptions
 
   func validate() throws {
     if problems, at != nil || !type.isEmpty || series || sdk {
-      throw ValidationError("--problems goes with --peer, --from and --to; leave out the others.")
+      throw ValidationError("--problems works with --peer, --from and --to; leave out the others.")
     }
     if !part.span.isEmpty, !problems, !series {
-      throw ValidationError("--from and --to go with --series or --problems, and --at without.")
+      throw ValidationError("--from and --to need --series or --problems; without those, use --at.")
     }
     if series, at != nil || sdk {
       throw ValidationError("--series prints all samples; leave out --at and --sdk.")
@@ -72,11 +73,11 @@ struct StatsCommand: ParsableCommand {
     if sdk, !type.isEmpty || sampled {
       throw ValidationError("--sdk prints whole reports; leave out --type and --sampled.")
     }
-    if queries, !problems { throw ValidationError("--queries goes with --problems.") }
+    if queries, !problems { throw ValidationError("--queries needs --problems: add it.") }
     if csv, options.json { throw ValidationError("Give --json or --csv, not both.") }
-    if csv, !series { throw ValidationError("--csv is a form of --series; give that too.") }
+    if csv, !series { throw ValidationError("--csv is a format of --series: add --series.") }
     if sampled, at?.instant == nil {
-      throw ValidationError("--sampled goes with --at and a time, as in --at 12.5.")
+      throw ValidationError("--sampled needs --at with a time, as in --at 12.5.")
     }
   }
 
@@ -129,7 +130,7 @@ struct StatsCommand: ParsableCommand {
     if let unknown = type.first(where: { !types.contains($0) }) {
       throw CommandFailure(
         .unmet,
-        "\(options.take): --type \(unknown): no such stats in it; there are "
+        "\(options.take): --type \(unknown): it has no such stats, only "
           + types.joined(separator: ", "))
     }
     if let wanted = at?.instant,
@@ -137,7 +138,9 @@ struct StatsCommand: ParsableCommand {
       wanted > end
     {
       let seconds = decimal(end.seconds, 3)
-      printError("retake: \(options.take): it ends before --at, at \(seconds) s; this is its end")
+      printError(
+        "retake: \(options.take): it ends before --at, at \(seconds) s; these are the "
+          + "stats at its end")
     }
     if options.json { return try Output.json(json(samples)) }
     try pager.show(text(samples) + "\n")

@@ -11,10 +11,10 @@ struct OpenCommand: AsyncParsableCommand {
     commandName: "open",
     abstract: "Look at a take, or at a folder of takes, in a browser: packets, SQL and media too.",
     discussion: """
-      Serves the page of `retake page` on this machine only, under an address with a token, with \
-      parts that do not fit into a file: every packet down to its fields, lanes by SQL, audio and \
-      video, and takes that are being recorded as they grow. A folder, or several takes, are shown \
-      as a catalogue; two takes can be shown below each other. Ctrl-C ends it.
+      Serves the page of `retake page` on this machine only, at an address with a token, together \
+      with parts that do not fit into a file: every packet down to its fields, lanes drawn by SQL, \
+      audio and video of any length, and takes that are still being recorded. A folder, or several \
+      takes, are shown as a catalogue; two takes can be shown below each other. Ctrl-C ends it.
 
       Examples:
         retake open call.take
@@ -58,14 +58,14 @@ struct OpenCommand: AsyncParsableCommand {
   }
 }
 
-/// Runs a query for a page of `retake open`, in a process of its own.
+/// Runs a query for a page of `retake open`, in a separate process.
 struct AnswerQueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer-query",
     abstract: "Answer the query in RETAKE_QUERY for a page of retake open.",
     discussion: """
-      retake open starts it for each query of its pages: with limits of memory and time that end \
-      it. retake sql is for people.
+      retake open starts it for each query of its pages, with limits on memory and time. People \
+      use retake sql instead.
 
       Examples:
         RETAKE_QUERY="SELECT count(*) FROM packet" retake answer-query call.take

@@ -7,7 +7,7 @@ import Wire
 
 /// Captures a network interface's frames from the kernel's ring through libpcap, as a pcap stream.
 final class InterfaceSource: CaptureSource {
-  /// Whether timestamps are in nanoseconds.
+  /// Whether timestamps are in nanoseconds rather than microseconds.
   let hasNanoseconds: Bool
   private let handle: OpaquePointer
   private let name: String
@@ -16,11 +16,12 @@ final class InterfaceSource: CaptureSource {
 
   /// The kernel ring's capacity in bytes.
   private static let ringLength: Int32 = 64 << 20
-  /// The longest that the kernel may hold a frame back, in milliseconds.
+  /// The timeout of libpcap, after which the kernel is to deliver the frames it has, in
+  /// milliseconds.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 
-  /// Starts capturing.
+  /// Starts capturing on a network interface.
   init(_ name: String, filter: String?, snapLength: Int32) throws(CommandFailure) {
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))
     guard let handle = pcap_create(name, &errors) else {

@@ -118,8 +118,8 @@ struct RecordCall: AsyncParsableCommand {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// Returns the URL to post to, with the path `/offer` unless it has one; throws unless it is
-  /// `http://` with a host.
+  /// Returns the URL to post offers to, adding the path `/offer` if the URL has none; throws unless
+  /// the URL is `http://` with a host.
   static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is not an http:// address of a peer")
@@ -128,9 +128,10 @@ struct RecordCall: AsyncParsableCommand {
       ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
-  /// Posts an offer and returns the answer, with the peer's identifier of the call if it has one.
+  /// Posts an offer and returns the answer, with the peer's identifier for the call if there is
+  /// one.
   ///
-  /// - Parameter call: that identifier, for an offer that changes the call.
+  /// - Parameter call: the identifier from an earlier answer, for an offer that changes the call.
   static func exchange(
     _ offer: SessionDescription, _ target: String, call: String? = nil
   ) async throws -> (answer: SessionDescription, call: String?) {
@@ -151,12 +152,12 @@ struct RecordCall: AsyncParsableCommand {
       let reply = try? JSONDecoder().decode(CallBody.self, from: Data(response.body)),
       reply.type == .answer
     else {
-      throw CommandFailure(.inputOutput, "\(target) gave no answer with sdp and type in JSON")
+      throw CommandFailure(.inputOutput, "\(target) did not answer with JSON that has sdp and type")
     }
     return (SessionDescription(type: .answer, sdp: reply.sdp), reply.id)
   }
 
-  /// A description as it is posted.
+  /// The JSON body with which descriptions are exchanged.
   private struct CallBody: Codable {
     var id: String?
     var sdp: String

@@ -67,15 +67,16 @@ struct RecordDemo: AsyncParsableCommand {
   func validate() throws {
     if isVirtual, let seconds = options.session.seconds, seconds > Self.virtualLimit {
       throw ValidationError(
-        "--seconds takes from 0.001 to \(Int(Self.virtualLimit)) seconds on the virtual network, "
-          + "which --loss, --delay, --jitter and --seed mean.")
+        "--seconds is from 0.001 to \(Int(Self.virtualLimit)) on the virtual network, which "
+          + "--loss, --delay, --jitter and --seed select.")
     }
     if let codec = options.videoCodec?.name, let reason = LibraryCodecs.missingEncoder(codec) {
       let encoded = Codec.all.map(\.name).filter {
         $0.codec?.kind == .video && LibraryCodecs.missingEncoder($0) == nil
       }
       throw ValidationError(
-        "--video-codec takes \(encoded.map(\.rawValue).joined(separator: " or ")) here: \(reason).")
+        "--video-codec can be \(encoded.map(\.rawValue).joined(separator: " or ")) here: "
+          + "\(reason).")
     }
   }
 
@@ -165,7 +166,7 @@ struct RecordDemo: AsyncParsableCommand {
     try await peer.setLocalDescription()
     try await peer.waitForGatheringComplete()
     guard let description = try await peer.localDescription else {
-      throw PeerError(name: "OperationError", message: "no description was made")
+      throw PeerError(name: "OperationError", message: "no description was created")
     }
     return description
   }

@@ -32,7 +32,7 @@ struct RecordOptions: ParsableArguments {
     name: .customLong("bundle-policy"),
     help: """
       What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
-      sections, balanced one for the first section of each kind, max-compat one for each.
+      sections, balanced one for the first section of each kind, max-compat one for each section.
       """)
   // Differs from PeerConfiguration's W3C default: GStreamer refuses bundles whose sections have
   // separate credentials, as in RFC 9429 section 5.2.1, and all peers support bundling.
@@ -55,7 +55,7 @@ struct RecordOptions: ParsableArguments {
     session.options(take: take, ring: ring)
   }
 
-  /// The recorded peers' configuration.
+  /// The configuration of the recorded peers, according to all options.
   var peerConfiguration: PeerConfiguration {
     var configuration = session.peerConfiguration
     configuration.bundlePolicy = bundlePolicy
@@ -107,8 +107,8 @@ struct RecordOptions: ParsableArguments {
 
 // MARK: - SessionRecordingOptions
 
-/// Options of every recording in which Retake has connections: how long it lasts, what the take
-/// holds, and how the connections find their peers.
+/// Options for every recording in which Retake has connections: its length, the take's contents,
+/// and how the connections find their peers.
 struct SessionRecordingOptions: ParsableArguments {
   @Option(
     help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
@@ -159,7 +159,7 @@ struct SessionRecordingOptions: ParsableArguments {
     // Only TURN servers have candidates of this kind.
     if icePolicy == .relay, iceTCP == .only {
       throw ValidationError(
-        "--ice-transport-policy relay needs a server and --ice-tcp only uses none: leave one out.")
+        "--ice-transport-policy relay needs a server, but --ice-tcp only uses none: leave one out.")
     }
     if icePolicy == .relay, !iceServers.contains(where: { $0.server.username != nil }) {
       throw ValidationError(
@@ -168,11 +168,12 @@ struct SessionRecordingOptions: ParsableArguments {
     let present = LocalInterface.all().map(\.address)
     for address in bind where !address.isUnspecified && !present.contains(address) {
       let names = present.map(\.description).joined(separator: ", ")
-      throw ValidationError("--bind \(address): this machine has no such address, only \(names).")
+      throw ValidationError(
+        "--bind \(address): this machine does not have this address, only \(names).")
     }
   }
 
-  /// The connections' configuration.
+  /// The configuration of connections, according to these options.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
@@ -204,7 +205,7 @@ struct SessionRecordingOptions: ParsableArguments {
 }
 
 extension IPAddress: ExpressibleByArgument {
-  /// Parses an address.
+  /// Parses an address such as `192.0.2.1` or `2001:db8::1`; fails for any other text.
   public init?(argument: String) { self.init(argument) }
 }
 
@@ -245,18 +246,17 @@ extension BundlePolicy: ExpressibleByArgument {}
 
 // MARK: - TagOption
 
-/// A take's tags by key.
+/// The option `--tag`, which may be given several times.
 struct TagOption: ParsableArguments {
   @Option(
     name: .customLong("tag"),
     help: ArgumentHelp(
-      "Tag the take by a key and a value, as in site=berlin; may be given several times. The view "
-        + "tag has it, and published takes have a column for it.",
+      "Tag the take with a key and a value, as in site=berlin; may be given several times. The "
+        + "view tag lists the tags, and published takes have a column for each key.",
       valueName: "key=value"),
     transform: TagOption.reader)
   var list: [Tag] = []
 
-  /// A key with its value.
   struct Tag: Sendable, Hashable {
     var key: String
     var value: String
@@ -278,8 +278,8 @@ struct TagOption: ParsableArguments {
       key.utf8.allSatisfy({ isPartOfKey($0) }), key.utf8.first.map(isDigit) == false
     else {
       throw Taking.Refusal(
-        "it is KEY=VALUE, as in site=berlin; a key has from 1 to \(keyLimit) letters of a to z, "
-          + "digits and underscores, and no digit first")
+        "it is KEY=VALUE, as in site=berlin; a key has from 1 to \(keyLimit) letters from a to z, "
+          + "digits and underscores, and does not begin with a digit")
     }
     guard (1...valueLimit).contains(parts[1].utf8.count),
       !parts[1].unicodeScalars.contains(where: { $0.value < 32 })
@@ -302,7 +302,7 @@ struct TagOption: ParsableArguments {
     }
     var seen: Set<String> = []
     for tag in list where !seen.insert(tag.key).inserted {
-      throw ValidationError("--tag \(tag.key): the key is given twice; a take has one value of it.")
+      throw ValidationError("--tag \(tag.key): the key is given twice; give one value for it.")
     }
   }
 }

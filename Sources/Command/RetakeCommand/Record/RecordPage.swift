@@ -12,15 +12,15 @@ struct RecordPage: AsyncParsableCommand {
     commandName: "page",
     abstract: "Record what pages report about their own calls.",
     discussion: """
-      Serves a script that a page includes before its own scripts. It reports the page's calls of \
-      WebRTC, states, candidates, descriptions, tracks and statistics: each second, at each change \
-      of a state, and more often while connecting. It continues over reloads and lost connections. \
-      Each session, which is a tab of a browser, becomes a take of the kind reported.
+      Serves a script that a page includes before its own scripts. The script reports the page's \
+      WebRTC calls, states, candidates, descriptions, tracks and statistics: each second, at each \
+      state change, and more often while connecting. It carries on after reloads and lost \
+      connections. Each session, which is a browser tab, becomes a take of the kind reported.
 
       The pages' origins are named with --origin. The script's address has the token; \
       ?media=encoded in it also requests the frames that the page receives. A page that cannot be \
-      changed is recorded by the extension for Chromium that --extension writes, or by import() of \
-      the module at the console. Applications with rtcstats-js only need the address.
+      changed can be recorded with the Chromium extension that --extension writes, or with an \
+      import() of the module in the console. Applications with rtcstats-js only need the address.
 
       Examples:
         retake record page --origin https://app.example --out calls/
@@ -32,18 +32,18 @@ struct RecordPage: AsyncParsableCommand {
   @Option(
     name: .shortAndLong,
     help: """
-      A folder for a take of each session, or the take of one session. Default: a name with the \
+      A folder for one take per session, or the take of a single session. Default: a name with the \
       time for each.
       """,
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
-  @Option(help: "Free text that the takes carry.", transform: Taking.text())
+  @Option(help: "Free text stored in the takes.", transform: Taking.text())
   var label = ""
 
   @OptionGroup var tagging: TagOption
@@ -62,7 +62,9 @@ struct RecordPage: AsyncParsableCommand {
       """)
   var media = Media.none
 
-  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  @Flag(
+    name: .customLong("no-media-copy"),
+    help: "Do not store unencrypted copies of the encoded media.")
   var omitsMedia = false
 
   @Option(
@@ -78,7 +80,7 @@ struct RecordPage: AsyncParsableCommand {
   @Option(
     name: .customLong("session-megabytes"),
     help: """
-      How much a session may report; nothing more of it is written then. Default: 256.
+      How much a session may report; anything beyond that is not written. Default: 256.
       """,
     transform: Taking.whole(1...1_000_000))
   var sessionMegabytes = 256
@@ -100,7 +102,7 @@ struct RecordPage: AsyncParsableCommand {
 
   @Option(
     help: """
-      Write the extension for Chromium into this folder, for pages of the origins; it contains \
+      Write the Chromium extension into this folder, for pages of the given origins; it contains \
       the address and the token.
       """,
     completion: .directory, transform: Taking.path)
@@ -119,7 +121,7 @@ struct RecordPage: AsyncParsableCommand {
   func validate() throws {
     guard self.extension == nil || origins.contains(where: { $0 != "null" }) else {
       throw ValidationError(
-        "--extension needs the origins of the pages: add --origin https://app.example.")
+        "--extension needs the pages' origins: add --origin https://app.example.")
     }
   }
 
@@ -139,8 +141,7 @@ struct RecordPage: AsyncParsableCommand {
     return settings
   }
 
-  /// Creates the plan of a flight recorder, which looks for connections that fail as well; nil
-  /// without `--ring`.
+  /// The plan of a flight recorder that also reacts to failing connections; nil without `--ring`.
   private var ringPlan: RingPlan? {
     var take = ImportSettings()
     take.label = label
@@ -212,14 +213,15 @@ struct RecordPage: AsyncParsableCommand {
     printError(
       "rtcstats-js connects to \(server.webSocketURL)/?rtcstats-token=\(token.text)")
     if origins.isEmpty {
-      printError("no origin is named: only pages of an --origin https://app.example can report")
+      printError(
+        "no origin was given: only pages of an --origin such as https://app.example can report")
     }
     printError("takes contain addresses and descriptions; Ctrl-C ends the recording")
   }
 
   private func writeExtension(_ server: HTTPServer, _ token: BearerToken) throws {
     guard let folder = self.extension else { return }
-    if case .failure(let code) = NewFile.makeFolder(folder) {
+    if case .failure(let code) = WholeFile.makeFolder(folder) {
       throw CommandFailure(
         .inputOutput, "\(CommandReading.oneLine(folder)): the folder cannot be made: \(code)")
     }
@@ -231,8 +233,8 @@ struct RecordPage: AsyncParsableCommand {
       configuration, origins: origins.filter { $0 != "null" })
     for file in files {
       let path = folder.hasSuffix("/") ? folder + file.name : "\(folder)/\(file.name)"
-      // Not through WritingWhole, after which a signal would end the process before its takes are
-      // complete.
+      // Written without WritingWhole, whose signal handling would end the process before its takes
+      // are complete.
       do throws(WholeFile.Failure) {
         try WholeFile.write(file.text.utf8, to: path, overwrite.present)
       } catch {

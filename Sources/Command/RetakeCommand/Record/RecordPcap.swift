@@ -20,7 +20,7 @@ struct RecordPcap: AsyncParsableCommand {
       Captures with libpcap, which needs the capability CAP_NET_RAW, or reads tcpdump's output \
       from a pipe, and records the calls in it like retake import. Other packets are counted and \
       dropped. A key log is read as it grows, and once more at the end. With --ring, packets are \
-      kept in memory for so long, and become takes when an end fails or there is another reason.
+      kept in memory for that long, and become takes when an end fails or for another reason.
 
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
@@ -33,7 +33,7 @@ struct RecordPcap: AsyncParsableCommand {
       """)
 
   @Option(
-    name: .shortAndLong, help: "The network interface; any stands for all of them.",
+    name: .shortAndLong, help: "The network interface; any means all of them.",
     transform: Taking.text(1...255))
   var interface: String?
 
@@ -81,10 +81,10 @@ struct RecordPcap: AsyncParsableCommand {
 
   func validate() throws {
     guard (interface == nil) != (capture == nil) else {
-      throw ValidationError("give either an interface with -i, or a capture to read with -r.")
+      throw ValidationError("give either an interface with -i or a capture with -r.")
     }
     guard capture == nil || filter == nil else {
-      throw ValidationError("--filter is for -i: give it to what writes the capture.")
+      throw ValidationError("--filter is for -i: filter in the program that writes the capture.")
     }
   }
 
@@ -96,7 +96,7 @@ struct RecordPcap: AsyncParsableCommand {
   func run() async throws {
     let path = try RecordOptions.newTakePath(out, prefix: "pcap", overwrite)
     var settings = try observing.settings()
-    // Without key logs, packets would wait for keys in vain.
+    // On an interface without key logs, no keys can arrive, so packets do not wait for them.
     settings.awaitsKeys = interface == nil || !keys.isEmpty
     settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
@@ -172,8 +172,8 @@ final class CaptureRecording: Sendable {
 
   /// How long to wait for packets before checking key logs and the stop flag.
   private static let tickMilliseconds: Int32 = 100
-  /// How long the kernel may hold frames back: it delivers them only after its timer has found the
-  /// same block of the ring twice, which takes twice the configured time.
+  /// How long to wait for frames that the kernel holds back: it delivers them only after its timer
+  /// has found the same block of the ring twice, which takes at least twice the configured time.
   private static let holdMilliseconds = 5 * InterfaceSource.holdMilliseconds
 
   /// - Parameters:
@@ -261,7 +261,7 @@ final class CaptureRecording: Sendable {
       if let failure { throw failure }
       return nil
     }
-    // Frames before a failure still make a take.
+    // The frames captured before a failure are kept as a take.
     let summary = try recorder.finish(feed.counters)
     if let failure { throw failure }
     guard let summary else { throw feed.counters.nothingFound(in: name) }
@@ -270,7 +270,7 @@ final class CaptureRecording: Sendable {
 
   /// Reads until the source ends or a stop is requested.
   ///
-  /// - Returns: whether the source ended.
+  /// - Returns: whether a file or pipe was read to its end.
   private func read(
     _ source: any CaptureSource, through feed: CaptureFeed, to consumer: any CaptureConsumer,
     _ logs: inout [KeyLogFollower], isLive: Bool

@@ -22,16 +22,16 @@ struct RecordRelay: AsyncParsableCommand {
       by its own, so that both ends connect to it; everything else is the same on both legs. The \
       take has both legs of each call, with their signaling as received and as forwarded, and both \
       ends, reconstructed from their decrypted packets. Media is not decoded meanwhile; retake \
-      upgrade --decode does that afterwards.
+      upgrade --decode does that later.
 
-      Descriptions and candidates are found in JSON, forms, plain texts and bodies of SDP; \
-      --sdp-rules names places where they are not. Signaling without descriptions, as that of \
-      mediasoup and Jingle, and binary forms such as protobuf, are refused.
+      Descriptions and candidates are found in JSON, forms, plain text and SDP bodies; --sdp-rules \
+      names further places. Signaling without descriptions, as in mediasoup and Jingle, and binary \
+      formats such as protobuf are refused.
 
       --fault changes what passes between the legs: drop, delay, duplicate, corrupt, jitter or \
-      rate, with the packets that are meant, or wifi, lossy-wifi, congested-wifi, cellular or \
-      satellite. With --ring, takes of the last seconds have both legs and both ends as the \
-      packets on their paths show them.
+      rate, with the packets to affect, or wifi, lossy-wifi, congested-wifi, cellular or \
+      satellite. With --ring, takes of the last seconds have both legs and both ends, \
+      reconstructed from the packets on their paths.
 
       Examples:
         retake record relay --upstream https://sfu.example --out call.take
@@ -58,8 +58,8 @@ struct RecordRelay: AsyncParsableCommand {
   @Option(
     help: """
       A fault for the packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
-      audio', 'rate 800kbps queue=300ms' or cellular; may be given several times. near and far are \
-      the packets' senders.
+      audio', 'rate 800kbps queue=300ms' or cellular; may be given several times. near and far \
+      name the packets' sender.
       """,
     transform: Self.faultReader)
   var fault: [RelayFaults] = []
@@ -67,8 +67,8 @@ struct RecordRelay: AsyncParsableCommand {
   @Option(
     name: .customLong("fault-file"),
     help: """
-      A file with a fault on each line, read again whenever it changes; lines that begin with # \
-      and empty ones are left out.
+      A file with a fault on each line, read again whenever it changes; empty lines and lines that \
+      begin with # are ignored.
       """,
     completion: .file(), transform: Taking.path)
   var faultFile: String?
@@ -87,7 +87,7 @@ struct RecordRelay: AsyncParsableCommand {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  /// An option's faults; a named path stands for several.
+  /// The faults of one option: a single one, or those of a preset.
   struct RelayFaults: Sendable {
     var all: [RelayFault]
   }
@@ -171,7 +171,8 @@ struct RecordRelay: AsyncParsableCommand {
     }
     guard let summary else { return }
     if unseen > 0 {
-      printError("\(unseen) packets arrived too fast to store for both ends; the legs have them")
+      printError(
+        "\(unseen) packets arrived too fast to store for both ends; they are stored for the legs")
     }
     var report = RecordingReport()
     report.add(summary, [], media: counted(count, "call"))
@@ -191,7 +192,7 @@ struct RelaySignalingOptions: ParsableArguments {
   @Option(
     name: .customLong("sdp-rules"),
     help: """
-      A file with the places of descriptions and candidates in messages, as a list in JSON: \
+      A file with the places of descriptions and candidates in messages, as a JSON list: \
       [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
       "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any member and \
       any element of a list.
@@ -208,7 +209,7 @@ struct RelaySignalingOptions: ParsableArguments {
     }
     let isSecure = ["https", "wss"].contains { upstream.lowercased().hasPrefix($0 + "://") }
     guard authorities == nil || isSecure else {
-      throw ValidationError("--authorities is for a server over TLS: leave it out.")
+      throw ValidationError("--authorities is for a server with TLS: leave it out.")
     }
   }
 
@@ -240,7 +241,7 @@ struct RelayPathOptions: ParsableArguments {
 
   func validate() throws {
     if let out, TakeNames.isFolder(out) {
-      throw ValidationError("--out \(out): a relay writes one take of all calls, so name a file.")
+      throw ValidationError("--out \(out): a relay writes all calls into one take, so name a file.")
     }
   }
 
@@ -260,8 +261,8 @@ struct RelayListenOptions: ParsableArguments {
   @Option(
     name: .customLong("allow-host"),
     help: """
-      A further name under which callers may address the relay, without a port; may be given \
-      several times. Loopback names and the name given to --listen need no mention.
+      Another host name by which callers may address the relay, without a port; may be given \
+      several times. Loopback names and the name given to --listen are always allowed.
       """,
     transform: Taking.value(HostChoice.wanted))
   var allowedHosts: [HostChoice] = []
@@ -322,7 +323,8 @@ private struct FaultFile {
       faults = try FaultFile.faults(in: text)
       return .faults(faults)
     } catch {
-      return .refused("\(FileBytes.name(of: path)): \(error.reason); the faults before go on")
+      return .refused(
+        "\(FileBytes.name(of: path)): \(error.reason); the previous faults stay in effect")
     }
   }
 
@@ -336,7 +338,7 @@ private struct FaultFile {
     return all
   }
 
-  /// Returns a small file's text.
+  /// Returns the text of a file with at most `lengthMaximum` bytes.
   static func text(of path: String) throws -> String {
     switch FileBytes.open(path) {
     case .failure(let code):

@@ -13,10 +13,10 @@ struct RecordServe: AsyncParsableCommand {
     commandName: "serve",
     abstract: "Serve a page and HTTP signaling; every call is recorded.",
     discussion: """
-      POST /offer {"sdp", "type"} answers a call; POST /mkoffer and POST /answer call the other \
-      way; GET /stats shows the stats of all calls; the page at / calls from a browser. With --out \
-      FILE all calls go into one take, which Ctrl-C ends; with a folder each call has its own \
-      take, which ends when its peer leaves.
+      POST /offer {"sdp", "type"} answers a call; POST /mkoffer and POST /answer call in the other \
+      direction; GET /stats shows the stats of all calls; the page at / calls from a browser. With \
+      --out FILE all calls go into one take, which Ctrl-C ends; with a folder each call has its \
+      own take, which ends when its peer leaves.
 
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
       /whep; a player is sent the media of --send, or a pattern instead of an echo.
@@ -39,8 +39,8 @@ struct RecordServe: AsyncParsableCommand {
 
   @Option(
     help: """
-      How many calls may run at once; further ones are refused with status 503 until one has \
-      ended. 50 calls with echoed audio keep a processor busy; silent calls need little. Default: \
+      How many calls may run at once; further ones are refused with status 503 until one ends. 50 \
+      calls with echoed audio keep one processor core busy; silent calls need little. Default: \
       \(Self.usualCalls).
       """,
     transform: Taking.whole(1...100_000))
@@ -64,7 +64,7 @@ struct RecordServe: AsyncParsableCommand {
   @Option(
     help: """
       Send messages of these sizes in bytes over the data channel of the recorder's offers, a text \
-      and a binary message each, instead of an echo; like 0,1200,65536.
+      and a binary message for each, instead of echoing; as in 0,1200,65536.
       """,
     transform: Taking.value(MessageSizes.wanted))
   var say: MessageSizes?
@@ -72,7 +72,7 @@ struct RecordServe: AsyncParsableCommand {
   @Option(
     help: """
       With --say: then open this many more channels, one after another; each is closed when its \
-      message was echoed.
+      message has been echoed.
       """,
     transform: Taking.whole(0...65_535))
   var sayChannels = 0
@@ -80,7 +80,7 @@ struct RecordServe: AsyncParsableCommand {
   @Option(
     name: .customLong("tell-ice-server"),
     help: """
-      An ICE server to tell to WHIP and WHEP clients: stun:HOST, turn:NAME:PASSWORD@HOST, ...; \
+      An ICE server to announce to WHIP and WHEP clients: stun:HOST, turn:NAME:PASSWORD@HOST, ...; \
       may be given several times. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.value(ICEServerChoice.wanted)))
@@ -102,7 +102,7 @@ struct RecordServe: AsyncParsableCommand {
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
-            "--tell-ice-server takes visible ASCII without < and >, its name and password too.")
+            "--tell-ice-server, with its name and password, must be visible ASCII without < and >.")
         }
       }
     }
@@ -185,7 +185,7 @@ struct RecordServe: AsyncParsableCommand {
       : ("--calls \(calls)", "--calls")
     throw CommandFailure(
       .usage,
-      "\(named) may need \(needed) descriptors and the system allows \(limit): raise the "
+      "\(named) may need \(needed) file descriptors, but the system allows \(limit): raise the "
         + "hard limit of `ulimit -n`, or lower \(lowered)")
   }
 
@@ -214,9 +214,9 @@ struct ListenOptions: ParsableArguments {
   @Option(
     name: .customLong("allow-host"),
     help: """
-      A further name under which callers may address the recorder, without a port; may be given \
-      several times. Loopback names, the address listened on and the name given to --listen need \
-      no mention.
+      Another host name by which callers may address the recorder, without a port; may be given \
+      several times. Loopback names, the listening address and the name given to --listen are \
+      always allowed.
       """,
     transform: Taking.value(HostChoice.wanted))
   var allowedHosts: [HostChoice] = []
@@ -276,7 +276,7 @@ struct ServerOptions: ParsableArguments {
 
   func validate() throws {
     if (certificate == nil) != (key == nil) {
-      throw ValidationError("--certificate and --key belong together: give both or none.")
+      throw ValidationError("--certificate and --key belong together: give both or neither.")
     }
   }
 

@@ -34,7 +34,8 @@ struct RecordWHIP: AsyncParsableCommand {
 
   func validate() throws {
     if sending.choices.contains(.echo) {
-      throw ValidationError("--send echo: a publisher receives nothing that it could send back.")
+      throw ValidationError(
+        "--send echo: a publisher receives nothing to send back; send pattern or a file.")
     }
   }
 
@@ -89,7 +90,7 @@ struct SessionOptions: ParsableArguments {
 
   @Option(
     name: .customLong("restart-ice"),
-    help: "Restart ICE after this many seconds, as after a change of the network.",
+    help: "Restart ICE after this many seconds, as a network change would.",
     transform: Taking.seconds(0...1_000_000))
   var restartSeconds: Double?
 }
@@ -98,7 +99,7 @@ extension BearerToken: ExpressibleByArgument {
   /// The expected form, for error messages.
   static let wanted = "a token has from 1 to 10000 letters, digits and characters of -._~+/="
 
-  /// Parses a token.
+  /// Parses a bearer token; fails if it does not have the form of `wanted`.
   public init?(argument: String) { self.init(argument) }
 }
 
@@ -209,10 +210,10 @@ private actor SessionCall {
   private let client: SessionClient
   private let peer: CallPeer
   private var session: SessionClient.Session?
-  /// The server's description, updated for the last ICE restart.
+  /// The server's description, updated for the last ICE restart; nil before the answer.
   private var remote: SDPDocument?
   private var candidates: Task<Void, Never>?
-  /// A failure after the session began.
+  /// The first failure after the session began; nil if there was none.
   private var failure: String?
   var hasFailed: Bool { failure != nil }
   /// Whether the server accepted the offer.
@@ -306,18 +307,19 @@ private actor SessionCall {
 
   // MARK: ICE restarts
 
-  /// Restarts ICE whenever the connection is lost, and once after a given time.
+  /// Restarts ICE whenever the connection is lost; if a time is given, also once after that time.
   func maintainConnection(restartingAfter seconds: Double?) async {
-    if let seconds {
-      try? await Task.sleep(for: .seconds(seconds))
-      guard !Task.isCancelled else { return }
-      await restart()
-    }
+    async let _ = restart(after: seconds)
     var was = ICEConnectionState.new
     for await states in peer.connection.stateChanges {
       if states.iceConnection == .disconnected, was != .disconnected { await restart() }
       was = states.iceConnection
     }
+  }
+
+  private func restart(after seconds: Double?) async {
+    guard let seconds, (try? await Task.sleep(for: .seconds(seconds))) != nil else { return }
+    await restart()
   }
 
   private func restart() async {

@@ -25,7 +25,7 @@ struct RingOptions: ParsableArguments {
     help: ArgumentHelp(
       "With --ring, search for this every ten seconds: finding (of medium severity or worse), "
         + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp "
-        + "pli'; may be given several times. Each writes one take in the length of the ring.",
+        + "pli'; may be given several times. Each writes at most one take per length of the ring.",
       valueName: "what"),
     transform: RingOptions.wish)
   var wishes: [RingWish] = []
@@ -33,8 +33,8 @@ struct RingOptions: ParsableArguments {
   @Option(
     name: .customLong("ring-megabytes"),
     help: ArgumentHelp(
-      "With --ring, the memory of all rings together; while a take is written, as much again. "
-        + "Default: \(Self.usualMegabytes).",
+      "With --ring, the memory of all rings together; writing a take needs as much again. Default: "
+        + "\(Self.usualMegabytes).",
       valueName: "megabytes"),
     transform: Taking.whole(1...65_536))
   var megabytes: Int?
@@ -42,14 +42,16 @@ struct RingOptions: ParsableArguments {
   @Option(
     name: .customLong("ring-count"),
     help: ArgumentHelp(
-      "With --ring, how many takes are written; then no more are. Default: \(Self.usualCount).",
+      "With --ring, how many takes are written at most. Default: \(Self.usualCount).",
       valueName: "takes"),
     transform: Taking.whole(1...100_000))
   var count: Int?
 
   @Flag(
     name: .customLong("ring-replace"),
-    help: "With --ring, remove the oldest take instead when there are --ring-count.")
+    help: ArgumentHelp(
+      "With --ring, remove the oldest take when --ring-count is reached, instead of writing no "
+        + "more."))
   var replaces = false
 
   private static let usualMegabytes = 64
@@ -60,7 +62,7 @@ struct RingOptions: ParsableArguments {
       let most = Self.megabytesMaximum
       guard (megabytes ?? Self.usualMegabytes) <= most else {
         throw ValidationError(
-          "--ring-megabytes takes from 1 to \(most) here, which is half of this machine's memory.")
+          "--ring-megabytes is from 1 to \(most) here, half of this machine's memory.")
       }
       return
     }
@@ -69,7 +71,7 @@ struct RingOptions: ParsableArguments {
       (count != nil, "--ring-count"), (replaces, "--ring-replace"),
     ]
     if let option = given.first(where: { $0.0 })?.1 {
-      throw ValidationError("\(option) goes with --ring: add --ring 60s, or leave it out.")
+      throw ValidationError("\(option) needs --ring: add --ring 60s, or leave it out.")
     }
   }
 
@@ -98,7 +100,7 @@ struct RingOptions: ParsableArguments {
     }
     let condition = try StepCondition(word)
     guard !condition.stopsBefore else {
-      throw Taking.Refusal("a time or a step is nothing to look for: it is \(wanted)")
+      throw Taking.Refusal("a time or a step cannot be searched for: give \(wanted)")
     }
     return .condition(condition)
   }

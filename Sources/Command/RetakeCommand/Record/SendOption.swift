@@ -21,8 +21,8 @@ enum SendChoice: ExpressibleByArgument, Equatable {
 
   /// The expected form, for error messages.
   static let wanted =
-    "what is sent is echo, pattern, microphone, camera, screen, or the name of a .y4m, .h264 or "
-    + ".wav file of 1 to 4095 bytes; commas stand between several"
+    "it is echo, pattern, microphone, camera, screen, or the name of a .y4m, .h264 or .wav file of "
+    + "1 to 4095 bytes; separate several with commas"
 
   init?(argument: String) {
     switch argument {
@@ -83,12 +83,12 @@ struct SendOptions: ParsableArguments {
 
   @Flag(
     help: """
-      Offer the video frames in three layers, h, m and l, each half as large as the one before; a \
-      peer without simulcast gets the first.
+      Offer the video frames in three simulcast layers, h, m and l, each half the size of the one \
+      before; a peer without simulcast gets the first.
       """)
   var simulcast = false
 
-  /// All sources.
+  /// The sources that all uses of the option name, in order.
   var choices: [SendChoice] { send.flatMap(\.choices) }
 }
 
@@ -115,7 +115,7 @@ extension SendPlan {
         let filling = choice == .echo ? Filling.echo : .pattern
         guard other == nil || other == filling else {
           throw CommandFailure(
-            .usage, "--send echo and --send pattern exclude each other: give one")
+            .usage, "--send echo and --send pattern cannot be combined: give one")
         }
         other = filling
         continue
@@ -194,15 +194,17 @@ extension CameraChoice: ExpressibleByArgument {}
 struct CameraOptions: ParsableArguments {
   @Option(
     help: """
-      With --send camera: front, the first camera of the system, back, the second, or the file of \
-      a device. Default: front.
+      With --send camera: front is the system's first camera, back the second; or give a device \
+      file. Default: front.
       """,
     transform: Taking.value(CameraChoice.wanted))
   var camera: CameraChoice?
 
   @Option(
     name: .customLong("camera-size"),
-    help: "With --send camera or screen: the size that is sent. Default: 640x480, or 1280x720.",
+    help: ArgumentHelp(
+      "With --send camera or screen: the size to send. Default: 640x480 for a camera, 1280x720 "
+        + "for a screen."),
     transform: Taking.value(VideoSize.wanted))
   var cameraSize: VideoSize?
 }
@@ -221,18 +223,18 @@ extension DevicePlan {
       sends, plays: plays, camera: options.camera ?? .position(.front),
       size: options.cameraSize.map { ($0.width, $0.height) })
     guard options.camera == nil || sends.contains(.camera) else {
-      throw CommandFailure(.usage, "--camera goes with --send camera: give both, or leave it out")
+      throw CommandFailure(.usage, "--camera needs --send camera: give both, or leave it out")
     }
     let sendsVideo = sends.contains(.camera) || sends.contains(.screen)
     guard options.cameraSize == nil || sendsVideo else {
       throw CommandFailure(
-        .usage, "--camera-size goes with --send camera or screen: give both, or leave it out")
+        .usage, "--camera-size needs --send camera or screen: give both, or leave it out")
     }
     if sends.contains(.screen) {
       guard let found = ProcessInfo.processInfo.environment["DISPLAY"], !found.isEmpty else {
         throw CommandFailure(
           .inputOutput,
-          "--send screen: DISPLAY names no screen: run it in a session of X, or set DISPLAY=:0")
+          "--send screen: DISPLAY names no screen: run it in an X session, or set DISPLAY=:0")
       }
       display = found
     }

@@ -104,7 +104,7 @@ package func finish(_ session: Session, _ path: String) async throws -> TakeSumm
   }
 }
 
-/// Removes the take for a call whose offer was not answered.
+/// Removes the take of a recording that never began, such as a call whose offer was not answered.
 func discard(_ path: String) {
   for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
 }
@@ -143,7 +143,7 @@ extension RecordingReport {
   /// Why there is no take.
   private var nothing: String {
     isOfRing
-      ? "nothing happened that a take was to be written for"
+      ? "nothing triggered a take, so none was written"
       : "there was no call; nothing was recorded"
   }
 }

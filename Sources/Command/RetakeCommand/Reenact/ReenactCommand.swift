@@ -21,16 +21,16 @@ struct ReenactCommand: AsyncParsableCommand {
     abstract: "Play one end of a recorded call to a live client, such as a browser.",
     discussion: """
       The client replaces a recorded receiver (--peer) and is sent the packets that the receiver \
-      got, each at its recorded time after the connection: lost packets stay lost, late ones late. \
+      got, each at its recorded time since the connection: lost packets stay lost, late ones late. \
       ICE, DTLS and SRTP are new; SSRCs, payload types and header extensions are negotiated with \
-      the client. A codec that it lacks is named, and the call refused.
+      the client. If the client lacks a codec, the call is refused and the codec named.
 
       The client opens the page, posts its offer to /offer or to /whep, or gets one from /mkoffer; \
       or Retake calls it: --call posts an offer, --whip publishes to an endpoint. An application \
-      that signals in its own way gets Retake's address in place of its server's (--upstream), as \
-      with record relay. One client is served. Retransmissions are sent as recorded (--repair \
+      with its own signaling gets Retake's address in place of its server's (--upstream), as with \
+      record relay. Only one client is served. Retransmissions are sent as recorded (--repair \
       as-recorded), or when the client requests a packet that the take has (honest). Key frames \
-      cannot be made.
+      cannot be produced on request.
 
       --out is a new take of the call with the client; the page's own reports and statistics are \
       written beside it. --against chromium runs a headless Chromium on the page, or on that of \
@@ -53,8 +53,8 @@ struct ReenactCommand: AsyncParsableCommand {
 
   @Option(
     help: """
-      How requests for lost packets are answered: as-recorded, or honest for each with the packet \
-      if the take has it. Default: as-recorded.
+      How requests for lost packets are answered: as-recorded, or honest, which sends each \
+      requested packet that the take has. Default: as-recorded.
       """)
   var repair = RepairRule.asRecorded
 
@@ -64,12 +64,12 @@ struct ReenactCommand: AsyncParsableCommand {
   var out: String?
 
   @Option(
-    help: "Post an offer as JSON to this URL, as record call does, in place of waiting for one.",
+    help: "Post an offer as JSON to this URL, as record call does, instead of waiting for one.",
     transform: Taking.url(["http"]))
   var call: String?
 
   @Option(
-    help: "Publish to this WHIP endpoint in place of waiting for an offer.",
+    help: "Publish to this WHIP endpoint instead of waiting for an offer.",
     transform: Taking.url(["http", "https"]))
   var whip: String?
 
@@ -100,19 +100,19 @@ struct ReenactCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("connect-within"),
-    help: "End when a client has not connected within this many seconds. Default: 30.",
+    help: "End if no client has connected within this many seconds. Default: 30.",
     transform: Taking.seconds(1...86_400))
   var connectSeconds = 30.0
 
   @Option(
-    help: "Run this client, headless, and judge what it reports: chromium.",
+    help: "Run this client headless and check what it reports: chromium.",
     transform: ClientProgram.reader)
   var against: ClientProgram?
 
   @Option(
     help: """
-      The page that the client of --against opens. Default: Retake's own, which receives and \
-      shows.
+      The page that the client of --against opens. Default: Retake's own, which receives and shows \
+      the media.
       """,
     transform: Taking.url(["http", "https"]))
   var url: String?
@@ -121,8 +121,8 @@ struct ReenactCommand: AsyncParsableCommand {
     name: .customLong("jitter-buffer-target"),
     help: ArgumentHelp(
       """
-      How much Retake's own page has the client of --against buffer, up to 4 s, as in 400ms: \
-      jitterBufferTarget of its receivers. Default: what the client chooses.
+      How much the client of --against buffers on Retake's own page, up to 4 s, as in 400ms: \
+      jitterBufferTarget of its receivers. Default: the client's choice.
       """, valueName: "time"),
     transform: Taking.seconds(0...4))
   var jitterBufferTarget: Double?
@@ -135,9 +135,9 @@ struct ReenactCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp(
       """
-      What the client's getStats has to say at the end, as in "freezeCount <= 1" or \
-      "video.framesDecoded > 100"; may be given several times. Of received streams unless a type \
-      of statistics stands before the member.
+      What the client's getStats must report at the end, as in "freezeCount <= 1" or \
+      "video.framesDecoded > 100"; may be given several times. Members are those of received \
+      streams, unless preceded by another type of statistics.
       """, valueName: "condition"),
     transform: Taking.value(StatExpectation.wanted))
   var expect: [StatExpectation] = []
@@ -149,7 +149,7 @@ struct ReenactCommand: AsyncParsableCommand {
 
   func validate() throws {
     if call != nil, whip != nil {
-      throw ValidationError("--call and --whip are two ways to the client: give one.")
+      throw ValidationError("--call and --whip are two ways to reach the client: give one.")
     }
     if whipToken != nil, whip == nil {
       throw ValidationError(
@@ -159,7 +159,8 @@ struct ReenactCommand: AsyncParsableCommand {
     guard against == nil else {
       if call != nil || whip != nil {
         throw ValidationError(
-          "--against runs a client that calls: leave out \(call == nil ? "--whip" : "--call").")
+          "--against runs a client that makes the call: leave out "
+            + "\(call == nil ? "--whip" : "--call").")
       }
       if url != nil, jitterBufferTarget != nil {
         throw ValidationError(
@@ -172,7 +173,7 @@ struct ReenactCommand: AsyncParsableCommand {
       ("--jitter-buffer-target", jitterBufferTarget != nil),
     ]
     if let (name, _) = needing.first(where: \.1) {
-      throw ValidationError("\(name) is about the client of --against: add --against chromium.")
+      throw ValidationError("\(name) applies to the client of --against: add --against chromium.")
     }
   }
 
@@ -180,7 +181,7 @@ struct ReenactCommand: AsyncParsableCommand {
     guard let upstream else {
       if signaling.authorities != nil || signaling.rulesFile != nil {
         throw ValidationError(
-          "--authorities and --sdp-rules are about the server of --upstream: add it.")
+          "--authorities and --sdp-rules apply to the server of --upstream: add --upstream.")
       }
       return
     }
@@ -191,7 +192,7 @@ struct ReenactCommand: AsyncParsableCommand {
     }
     if listening.token != nil {
       throw ValidationError(
-        "--token: the application of --upstream would not send one, so leave it out.")
+        "--token: the application of --upstream does not send one, so leave it out.")
     }
     if against != nil, url == nil {
       throw ValidationError(
@@ -246,7 +247,8 @@ enum ClientProgram: String, CaseIterable, Sendable {
 
   static let reader: Taking.Reader<ClientProgram> = { word in
     guard let program = ClientProgram(rawValue: word) else {
-      throw Taking.Refusal("a client is chromium; start any other one yourself, as --listen says")
+      throw Taking.Refusal(
+        "the only client is chromium; start any other one yourself at the address of --listen")
     }
     return program
   }

@@ -25,6 +25,8 @@ struct ReenactmentRun {
     var service: any Reenacting
     /// Retake's own signaling; nil if the application has its own, through a relay.
     var own: Own?
+    /// The server that the recorder's script reports to; nil if nothing records the page.
+    var recorder: HTTPServer?
     /// Ends the signaling, the session and the take; returns the takes that pages recorded.
     var end: @Sendable () async throws -> [String]
   }
@@ -86,7 +88,7 @@ struct ReenactmentRun {
     if judgements.contains(where: { !$0.holds }) { throw CommandFailure(.difference, "") }
   }
 
-  /// Why nothing was played.
+  /// Returns the reason that nothing was played.
   private func silence(
     _ service: any Reenacting, _ failure: CommandFailure?
   ) async -> CommandFailure {
@@ -97,9 +99,9 @@ struct ReenactmentRun {
     if let upstream = command.upstream {
       return CommandFailure(
         .unmet,
-        "\(plan.take): no call was played, and \(path) is not written: the application has to "
-          + "use the address of --listen, and \(upstream) has to send it media, such as that of "
-          + "another participant")
+        "\(plan.take): no call was played, and \(path) is not written: the application must use "
+          + "the address of --listen, and \(upstream) must send it media, such as another "
+          + "participant's")
     }
     return CommandFailure(
       .unmet, "\(plan.take): no client connected, so nothing was played and \(path) is not written")
@@ -116,13 +118,6 @@ struct ReenactmentRun {
   // MARK: Signaling
 
   private func relay(to upstream: String, in session: Session) async throws -> Parts {
-    var settings = RelayService.Settings()
-    settings.rules = try command.signaling.rules()
-    settings.connectionLimit = .seconds(command.connectSeconds)
-    let service = RelayedReenactment(
-      plan, repair: command.repair, clock: session.clock,
-      connectionLimit: .seconds(command.connectSeconds), notice: { printError("retake: \($0)") })
-    let relay = RelayService(session, settings, standIn: service)
     let listening = command.listening
     var proxied = ProxyServer.Settings(upstream: upstream)
     proxied.host = listening.address.listen.host
@@ -134,31 +129,56 @@ struct ReenactmentRun {
     }
     proxied.authorities = command.signaling.authorities
     proxied.identity = listening.address.identity
-    let proxy: ProxyServer
+    let rules = try command.signaling.rules()
+    let relay: ReenactmentRelay
     do throws(HTTPError) {
-      proxy = try await ProxyServer.listen(
-        proxied, notice: { printError($0) }, rewrite: { await relay.rewrite($0) })
+      relay = try await ReenactmentRelay(
+        plan, in: session, repair: command.repair, proxied: proxied, rules: rules,
+        connectionLimit: .seconds(command.connectSeconds), notice: { printError("retake: \($0)") })
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
-    printError("the relay to \(upstream) is \(proxy.url): give it to the application instead")
-    return Parts(service: service, own: nil) {
-      await proxy.shutdown()
+    printError(
+      "the relay to \(upstream) is \(relay.proxy.url): give it to the application instead")
+    let pages = try await pageServer()
+    return Parts(service: relay.service, own: nil, recorder: pages?.server) {
+      let summaries = await pages?.service.finish() ?? []
+      await pages?.server.shutdown()
       do throws(TapeError) {
-        _ = try await relay.finish()
+        try await relay.finish()
       } catch {
         throw CommandFailure(.inputOutput, error.description)
       }
-      return []
+      return summaries.map(\.take)
     }
   }
 
-  private func serve(in session: Session) async throws -> Parts {
+  /// Starts a server that receives what a headless client's page reports; returns nil without such
+  /// a page.
+  ///
+  /// With a relay, the listening server forwards everything to the application's server.
+  private func pageServer() async throws -> (service: PageService, server: HTTPServer)? {
+    guard program != nil, let origin = command.url.flatMap({ WatchPage.origin(of: $0) }) else {
+      return nil
+    }
+    let pages = pageService()
+    var access = AccessRules()
+    access.readsTokenFromQuery = true
+    access.origins = [origin]
+    do throws(HTTPError) {
+      let server = try await HTTPServer.listen(
+        host: "127.0.0.1", port: 0, access: access, identity: nil, sockets: pages.routes
+      ) { _ in HTTPResponse.refusal(404, "only pages of this re-enactment report here") }
+      return (pages, server)
+    } catch {
+      throw CommandFailure(.inputOutput, error.reason)
+    }
+  }
+
+  /// Creates the service that records pages' reports as takes next to the new one.
+  private func pageService() -> PageService {
     let (path, overwrite) = (path, command.overwrite)
-    let service = ReenactmentService(
-      plan, in: session, configuration: PeerConfiguration(), repair: command.repair,
-      connectionLimit: .seconds(command.connectSeconds), takePath: path)
-    let pages = PageService(
+    return PageService(
       PageService.Settings(), isSingle: false,
       takePath: { _ throws(TapeError) in
         let stem = path.hasSuffix(".take") ? String(path.dropLast(5)) : path
@@ -170,6 +190,14 @@ struct ReenactmentRun {
         return "\(stem)-page.take"
       },
       notice: { printError("retake: \($0)") })
+  }
+
+  private func serve(in session: Session) async throws -> Parts {
+    let path = path
+    let service = ReenactmentService(
+      plan, in: session, configuration: PeerConfiguration(), repair: command.repair,
+      connectionLimit: .seconds(command.connectSeconds), takePath: path)
+    let pages = pageService()
     // The token of the listening server; random until the server listens.
     let token = Mutex(BearerToken.random())
     let scheme = command.listening.address.certificate == nil ? "ws" : "wss"
@@ -190,7 +218,7 @@ struct ReenactmentRun {
         return await routes.respond(to: request)
       })
     token.withLock { $0 = server.token }
-    return Parts(service: service, own: Own(service: service, server: server)) {
+    return Parts(service: service, own: Own(service: service, server: server), recorder: server) {
       let summaries = await pages.finish()
       await server.shutdown()
       _ = try await finish(session, path)
@@ -234,8 +262,8 @@ struct ReenactmentRun {
   }
 
   /// Calls a peer.
-  /// - Returns: a task that passes on the later offers of the recorded sender; nil if the peer did
-  ///   not name its call.
+  /// - Returns: a task that forwards the recorded sender's later offers; nil if the peer's answer
+  ///   did not identify the call.
   private func offer(
     to url: String, _ service: ReenactmentService
   ) async throws -> Task<Void, Never>? {
@@ -258,7 +286,7 @@ struct ReenactmentRun {
             }
           }
         } catch {
-          printError("retake: the peer does not go on: \(error)")
+          printError("retake: the peer stopped signaling: \(error)")
         }
       }
     } catch let refusal as CallRefusal {
@@ -282,7 +310,7 @@ struct ReenactmentRun {
     return command.expect.map { ReenactmentReport.Judgement($0, of: objects) }
   }
 
-  /// Retake's own page, which brings the recorder itself.
+  /// Returns the URL of Retake's own page, which loads the recorder itself.
   private func ownPage(_ parts: Parts) -> String {
     guard let server = parts.own?.server else { return "" }
     let query = WatchPage.query(
@@ -290,9 +318,9 @@ struct ReenactmentRun {
     return "\(server.url)/?\(query)&token=\(server.token.text)"
   }
 
-  /// The recorder's script for another page; empty through a relay, which records both ends.
+  /// Returns the recorder's script for a page other than Retake's own.
   private func recorder(_ parts: Parts) -> String {
-    guard let server = parts.own?.server else { return "" }
+    guard let server = parts.recorder else { return "" }
     return RecorderScript.text(
       RecorderScript.Configuration(
         address:

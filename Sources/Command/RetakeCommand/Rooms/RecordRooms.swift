@@ -24,7 +24,8 @@ struct RecordJanus: AsyncParsableCommand {
   @Argument(help: "The address of the WebSocket.", transform: Taking.url(["ws", "wss"]))
   var url: String
 
-  @Option(help: "The number or name of the room; the echo test has none.", transform: Taking.text())
+  @Option(
+    help: "The room's number or name; the echo test needs none.", transform: Taking.text())
   var room: String?
 
   @Option(help: "The plugin: videoroom, audiobridge or echotest.")
@@ -35,11 +36,11 @@ struct RecordJanus: AsyncParsableCommand {
   var pin: String?
 
   @Option(
-    name: .customLong("api-secret"), help: "The secret of the API. \(Taking.secretForm)",
+    name: .customLong("api-secret"), help: "The API secret of the server. \(Taking.secretForm)",
     transform: Taking.secret(Taking.text()))
   var secret: String?
 
-  @Option(help: "A room of the textroom plugin, for messages.", transform: Taking.text())
+  @Option(help: "A textroom plugin room, for messages.", transform: Taking.text())
   var textroom: String?
 
   @OptionGroup var options: RecordOptions
@@ -170,8 +171,8 @@ struct RecordRoom: AsyncParsableCommand {
 
   @Option(
     help: """
-      KEY:SECRET, as the server has them in --room-secret: tokens are requested with it, and \
-      renewed before they expire. Neither is written into the take. \(Taking.secretForm)
+      KEY:SECRET, as in the server's --room-secret: tokens are requested with it, and renewed \
+      before they expire. Neither is written into the take. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var secret: String?
@@ -182,10 +183,10 @@ struct RecordRoom: AsyncParsableCommand {
   func validate() throws {
     guard RoomServer.isRoomID(room) else {
       throw ValidationError(
-        "--room takes a name of 1 to 32 letters, digits and hyphens, as in --room talk.")
+        "--room is a name of 1 to 32 letters, digits and hyphens, as in --room talk.")
     }
     guard token == nil || secret == nil else {
-      throw ValidationError("--token and --secret exclude each other: give one of them.")
+      throw ValidationError("--token and --secret cannot be combined: give one of them.")
     }
   }
 

@@ -25,8 +25,8 @@ struct RoomHostingOptions: ParsableArguments {
 
   @Option(
     help: """
-      With --rooms: how many participants all rooms may have at once; further ones are refused \
-      until one has left. Default: \(Self.usualGuests).
+      With --rooms: how many participants may be in all rooms at once; further ones are refused \
+      until one leaves. Default: \(Self.usualGuests).
       """,
     transform: Taking.whole(1...100_000))
   var guests = Self.usualGuests
@@ -35,7 +35,7 @@ struct RoomHostingOptions: ParsableArguments {
 
   func validate() throws {
     guard rooms || roomSecret == nil else {
-      throw ValidationError("--room-secret goes with --rooms: give both, or leave it out.")
+      throw ValidationError("--room-secret needs --rooms: give both, or leave it out.")
     }
   }
 }
@@ -78,7 +78,7 @@ final class RoomHosting: Sendable {
   func close() async -> Int {
     guard let host = host.withLock({ $0 }) else { return 0 }
     await host.close()
-    return await Int(host.guestCount)
+    return await host.guestCount
   }
 }
 
@@ -90,8 +90,8 @@ struct ShareScreen: AsyncParsableCommand {
     commandName: "share-screen",
     abstract: "Share a screen, or a pattern, in the room of another process.",
     discussion: """
-      A room starts it: the command share of retake record janus --commands, for example. By hand \
-      it needs the folder that the room listens in.
+      It is started by a room, for example by the command share of retake record janus --commands. \
+      Started by hand, it needs the folder that the room listens in.
 
       Examples:
         retake share-screen --group /run/user/1000/room --display :0 --size 1280x720
@@ -99,7 +99,7 @@ struct ShareScreen: AsyncParsableCommand {
     shouldDisplay: false)
 
   @Option(
-    help: "The folder that the room listens in. Default: the one that the room has named.",
+    help: "The folder that the room listens in. Default: the one that the room passed on.",
     completion: .directory, transform: Taking.path)
   var group: String?
 
@@ -132,7 +132,7 @@ struct ShareScreen: AsyncParsableCommand {
       try await share.start()
     } catch {
       throw CommandFailure(
-        .inputOutput, "no room wants a screen: let the room ask for one, or name its --group")
+        .inputOutput, "no room is waiting for a screen: share from the room, or name its --group")
     }
     guard let first = capturer.supportedFormats.first else { return }
     capturer.startCapture(first, consumer: SharedFrames(share))
@@ -149,7 +149,15 @@ private final class SharedFrames: VideoConsumer {
   init(_ share: ScreenShare) { self.share = share }
 
   func captureDidStart(_ isStarted: Bool) {
-    if !isStarted { printError("the screen cannot be captured") }
+    if !isStarted { end("the screen cannot be captured") }
+  }
+
+  func captureDidEnd() { end("the screen is no longer captured") }
+
+  /// Ends sharing, and with it the command.
+  private func end(_ reason: String) {
+    printError(reason)
+    Task { [share] in await share.stop() }
   }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {

@@ -17,8 +17,8 @@ enum PublishChoice: ExpressibleByArgument, Equatable {
   case device(SendDevice)
 
   static let wanted =
-    "what is sent is pattern, microphone, camera, screen, or the name of a .y4m, .ivf, .h264 or "
-    + ".wav file; commas stand between several"
+    "it is pattern, microphone, camera, screen, or the name of a .y4m, .ivf, .h264 or .wav file; "
+    + "separate several with commas"
 
   init?(argument: String) {
     if argument == "pattern" {
@@ -81,7 +81,7 @@ struct RoomOptions: ParsableArguments {
   @OptionGroup var camera: CameraOptions
   @OptionGroup var playing: PlayOption
 
-  @Option(help: "Which videos of others to receive: all, or none. Audio is always received.")
+  @Option(help: "Which remote videos to receive: all, or none. Audio is always received.")
   var subscribe = SubscribeChoice.all
 
   @Option(
@@ -103,8 +103,8 @@ struct RoomOptions: ParsableArguments {
 
   @Flag(
     help: """
-      Join again when the room has ended without this side leaving: in the same take, or with a \
-      folder for --out in a take for each session.
+      Rejoin when the room ends before this participant leaves: in the same take, or, if --out is \
+      a folder, in a new take for each session.
       """)
   var reconnect = false
 
@@ -116,10 +116,9 @@ struct RoomOptions: ParsableArguments {
       """)
   var commands = false
 
-  /// All sources.
+  /// The sources that all uses of the option name, in order.
   var publish: [PublishChoice] { published.flatMap(\.choices) }
 
-  /// The published devices.
   private var sent: Set<SendDevice> {
     Set(publish.compactMap { if case .device(let device) = $0 { device } else { nil } })
   }
@@ -131,11 +130,10 @@ struct RoomOptions: ParsableArguments {
     guard waves.count + (devices.contains(.microphone) ? 1 : 0) < 2,
       files.count - waves.count + devices.filter({ $0.kind == .video }).count < 2
     else {
-      throw ValidationError("--publish takes one source of video and one of audio at most.")
+      throw ValidationError("--publish accepts at most one video source and one audio source.")
     }
   }
 
-  /// The devices for sending and playing.
   func devicePlan() throws -> DevicePlan { try DevicePlan(sent, camera, plays: playing.play) }
 
   /// Local media, with the file or microphone that supplies its audio.
@@ -150,7 +148,7 @@ struct RoomOptions: ParsableArguments {
     let video = files.first { !$0.lowercased().hasSuffix(".wav") }
     if let video, !takesVideo {
       throw CommandFailure(
-        .usage, "--publish \(video): the room takes audio alone; give pattern, or a .wav file")
+        .usage, "--publish \(video): the room accepts only audio; give pattern, or a .wav file")
     }
     do {
       let audio = wav == nil ? AudioSource(.tone(hertz: 440, pauseSeconds: 4)) : AudioSource()
@@ -181,7 +179,7 @@ struct RoomOptions: ParsableArguments {
   private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
     if !takesVideo, let device = devices.sends.carrying(.video) {
       throw CommandFailure(
-        .usage, "--send \(device.rawValue): the room takes audio alone; give microphone")
+        .usage, "--send \(device.rawValue): the room accepts only audio; give microphone")
     }
     let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
     let wav = files.first { $0.lowercased().hasSuffix(".wav") }

@@ -67,7 +67,7 @@ struct RoomRecording {
     }
     if let open { try await complete(open, nil, visitor, &report) }
     if let failure {
-      // Report earlier takes all the same.
+      // Earlier takes are reported even though this one failed.
       if !report.takes.isEmpty { try report.show(json: options.json) }
       throw failure
     }
@@ -178,7 +178,7 @@ final class RoomVisitor: Sendable {
     var media: LocalMedia?
     var people = 0
     var videos = 0
-    /// The participants met during a take, by room and id, and the number of received videos.
+    /// The identifiers of the participants met during a take, and the number of received videos.
     var met: Set<String> = []
     var received = 0
     var wasThere = false
@@ -292,13 +292,13 @@ final class RoomVisitor: Sendable {
   var hasLeft: Bool { state.withLock { $0.hasLeft } }
   var failure: String? { state.withLock { $0.failure } }
 
-  /// The number of participants and received videos, in words.
+  /// A phrase with the numbers of participants and received videos.
   var present: String {
     let (people, videos) = state.withLock { ($0.people, $0.videos) }
     return "\(counted(people, "participant")), \(counted(videos, "video")) received"
   }
 
-  /// Returns how many participants were met and videos received since the last take, in words.
+  /// Returns a phrase with the numbers of participants met and videos received since the last take.
   func summaryOfTake() -> String {
     let (met, received) = state.withLock { state in
       defer { (state.met, state.received) = ([], 0) }
@@ -347,16 +347,18 @@ final class RoomVisitor: Sendable {
       default:
         let typed = rest.isEmpty ? command : "\(command) \(rest)"
         printError(
-          "there is no command \(typed); there are \(RoomVisitor.commands.joined(separator: ", "))")
+          "there is no command \(typed); the commands are "
+            + "\(RoomVisitor.commands.joined(separator: ", "))")
       }
     } catch {
       printError("\(command): \(error)")
     }
   }
 
-  /// Returns the part a command refers to; prints a message if there is none.
+  /// Returns the local media, audio or video that a command refers to; prints a message if there is
+  /// none.
   private func published<Part>(_ part: Part?, _ kind: String) -> Part? {
-    if part == nil { printError("there is no local \(kind): --publish says what is published") }
+    if part == nil { printError("there is no local \(kind): give it to --publish") }
     return part
   }
 
@@ -364,7 +366,7 @@ final class RoomVisitor: Sendable {
     let levels = room.getAudioLevels().map { id, level in
       let title =
         id == room.localParticipant.id
-        ? "\(room.config.displayName) (this side)" : room.remoteParticipants[id]?.title ?? id
+        ? "\(room.config.displayName) (local)" : room.remoteParticipants[id]?.title ?? id
       return "\(title): \(level)"
     }
     return levels.isEmpty ? "nobody speaks" : levels.sorted().joined(separator: ", ")

@@ -111,7 +111,7 @@ enum CommandReading {
   // MARK: Sentences
 
   /// Returns the verbs at the start of a command line, preceded by the program's name.
-  private static func verbs(of words: [String]) -> [String] {
+  static func verbs(of words: [String]) -> [String] {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
     for word in words {

@@ -3,8 +3,8 @@ import FoundationEssentials
 /// The form that all JSON output shares: lower-case names with underscores like a take's columns,
 /// and times and durations in whole nanoseconds with names that end in `_ns`.
 ///
-/// Values from other modules are encoded with their properties' names. These older names stay for
-/// one release, after each object's new names.
+/// Values from other modules are encoded with their properties' names. For one release, each object
+/// still has those older names too, after its new ones.
 package struct JSONForm: Sendable {
   /// A new name, and the factor for numbers under the old one.
   struct Member: Sendable {
@@ -28,7 +28,7 @@ package struct JSONForm: Sendable {
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
   package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 
-  /// Converts a value to this form, on one line.
+  /// Converts a value to this form, without indentation.
   func text(_ json: String) -> String {
     var reader = Reader(bytes: Array(json.utf8), form: self)
     var out: [UInt8] = []
@@ -67,14 +67,14 @@ package struct JSONForm: Sendable {
   }
 }
 
-/// Parses and rewrites a JSON value; anything else stays unchanged.
+/// Parses and rewrites a JSON value; text that is not JSON stays unchanged.
 private struct Reader {
   let bytes: [UInt8]
   let form: JSONForm
   private var index = 0
   private var depth = 0
 
-  /// How deeply values may be nested: more than any text that this process writes.
+  /// The maximum nesting depth of values, which exceeds that of any text that this process writes.
   private static let depthLimit = 200
 
   init(bytes: [UInt8], form: JSONForm) {
@@ -118,7 +118,7 @@ private struct Reader {
     return true
   }
 
-  /// Reads a string's bytes, with its quotes.
+  /// Reads a string's bytes, with its quotes; returns nil if no string is next.
   private mutating func string() -> ArraySlice<UInt8>? {
     let start = index
     guard passes("\"") else { return nil }

@@ -78,7 +78,7 @@ package enum Output {
     }
   }
 
-  /// Writes a complete text; returns an errno value on failure.
+  /// Writes a complete text; returns nil on success, or the errno value of the failure.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in
@@ -137,7 +137,7 @@ final class OutputPieces: Sendable {
 /// another line.
 package func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
 
-/// Prints lines to standard error.
+/// Prints several lines to standard error; unlike in `printError`, line breaks stay.
 func printErrors(_ lines: String) { Output.writeError(lines + "\n") }
 
 // MARK: - Progress
@@ -184,7 +184,7 @@ final class Progress: Sendable {
     return "\(what): \(decimal(begin.duration(to: .now).seconds, 1))\(limit) s"
   }
 
-  /// Replaces the line.
+  /// Replaces the progress line, at most once per `interval` and only after `delay`.
   func show(_ text: @autoclosure () -> String) {
     guard isVisible else { return }
     let now = ContinuousClock.now
@@ -199,12 +199,12 @@ final class Progress: Sendable {
     }
   }
 
-  /// Removes the line.
+  /// Removes the progress line; the next `show` may bring it back.
   func clear() {
     above {}
   }
 
-  /// Removes the line for good.
+  /// Removes the progress line; later calls of `show` do nothing.
   func end() {
     clear()
     state.withLock { $0.isOver = true }
@@ -224,7 +224,7 @@ final class Progress: Sendable {
     if isatty(STDERR_FILENO) != 0 { Output.replaceLine(with: "") }
   }
 
-  // MARK: Work without progress of its own
+  // MARK: Timed work
 
   /// Runs work, updating the line with the elapsed time and details.
   func follow<Value>(

@@ -10,7 +10,7 @@ struct PagerOptions: ParsableArguments {
 
   @Flag(
     name: .customLong("wide"),
-    help: "Print tables in full width, even beyond the terminal; the default for files and pipes.")
+    help: "Print tables in full width, beyond the terminal, with each text on one line.")
   var isWide = false
 
   /// The table layout for the current output.
@@ -49,12 +49,12 @@ final class Screen {
     rows = hasPager ? Terminal.standard.size?.rows : nil
   }
 
-  /// Whether a pager is running.
   var isPaged: Bool { pager != nil }
 
   /// Writes text.
   ///
-  /// - Throws: a failure with status 74; without a message if the user left the pager.
+  /// - Throws: a failure with status 74, or with status 0 and no message if the user left the
+  ///   pager.
   func write(_ text: String) throws(CommandFailure) {
     if !isDecided, let rows, let program = Pager.program,
       text.utf8.count(where: { $0 == UInt8(ascii: "\n") }) >= rows
@@ -98,7 +98,7 @@ private final class Pager {
     self.program = program
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw Pager.failure(program, errno) }
-    // The pager's input is a duplicate; if it inherited the other end, it would wait for itself.
+    // The pager's input is a duplicate; a pager that inherited the other end would wait for itself.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -139,7 +139,7 @@ private final class Pager {
     close(null)
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
-    // A shell's statuses for a command that does not exist or cannot be run.
+    // A shell returns these statuses for a command that does not exist or cannot be run.
     guard [126, 127].contains((status >> 8) & 0xff), status & 0x7f == 0 else { return }
     throw CommandFailure(
       .inputOutput,
@@ -162,7 +162,7 @@ struct Terminal: Sendable {
   let size: (columns: Int, rows: Int)?
   private let hasColours: Bool
 
-  /// Determined at the start, before a pager replaces standard output.
+  /// Standard output, examined at the first use, before a pager replaces it.
   static let standard = Terminal(STDOUT_FILENO)
   /// Standard error, where progress is shown.
   static let errors = Terminal(STDERR_FILENO)

@@ -5,7 +5,7 @@ import Replay
 package import Tape
 import Wire
 
-/// Selects a peer.
+/// The option that selects a peer by its number or label.
 struct PeerOption: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp("Only this peer, by its number or label.", valueName: "peer"),
@@ -31,19 +31,19 @@ struct PeerOption: ParsableArguments, Sendable {
 }
 
 extension PeerOption {
-  /// Returns the single selected peer's number; nil for all.
+  /// Returns the selected peer's number, nil for all; refuses a label that several peers have.
   func number(in take: String) throws -> Int64? {
     guard let peer, let numbers = try numbers(in: take) else { return nil }
     guard numbers.count > 1 else { return numbers.first }
     let list = numbers.sorted().map { String($0) }.joined(separator: ", ")
     throw CommandFailure(
       .usage,
-      "\(take): --peer \(CommandReading.shown(peer)): \(numbers.count) peers are called so; give "
+      "\(take): --peer \(CommandReading.shown(peer)): \(numbers.count) peers have this name; give "
         + "one of the numbers \(list)")
   }
 }
 
-/// Selects a time span.
+/// The options that select a time span.
 struct SpanOptions: ParsableArguments, Sendable {
   @Option(
     help: "Only entries at or after this time (12.5, 80ms) or step (step:120).",
@@ -68,7 +68,7 @@ struct SpanOptions: ParsableArguments, Sendable {
     if isReversed { throw ValidationError("--from \(from) is later than --to \(to).") }
   }
 
-  /// Sets a selection's bounds.
+  /// Sets a selection's bounds from `--from` and `--to`.
   func limit(_ selection: inout TakeSelection, in take: String) throws {
     if let from { selection.fromNanoseconds = try nanoseconds(from, "--from", take) }
     if let to { selection.toNanoseconds = try nanoseconds(to, "--to", take) }
@@ -106,7 +106,7 @@ struct SelectionOptions: ParsableArguments, Sendable {
 
   var isEmpty: Bool { peers.peer == nil && span.isEmpty }
 
-  /// Returns the selected part of a take.
+  /// Returns the selected part of a take; throws if the take has no such peer.
   func selection(in take: String) throws -> TakeSelection {
     var selection = TakeSelection()
     selection.peers = try peers.numbers(in: take)

@@ -76,7 +76,7 @@ package enum Taking {
     }
   }
 
-  /// Reads a whole number.
+  /// Reads a whole number in a range, written in decimal digits only.
   package static func whole<Value: FixedWidthInteger & Sendable>(_ range: ClosedRange<Value>)
     -> Reader<Value>
   {
@@ -90,12 +90,12 @@ package enum Taking {
     }
   }
 
-  /// Reads a peer's number.
+  /// Reads a peer's number, which is at least 1.
   static func peer<Value: FixedWidthInteger & Sendable>(_ word: String) throws -> Value {
     try whole(1...Value(clamping: UInt32.max))(word)
   }
 
-  /// More digits than any sensible number has.
+  /// The maximum number of digits, more than any sensible number has.
   private static let digitLimit = 40
 
   private static func plain(_ number: Double) -> String {
@@ -104,7 +104,7 @@ package enum Taking {
 
   // MARK: Names and texts
 
-  /// Reads a file's or folder's name.
+  /// Reads the path of a file or folder.
   package static func path(_ word: String) throws -> String {
     guard (1...pathLimit).contains(word.utf8.count), !word.utf8.contains(0) else {
       throw Refusal("the name of a file has from 1 to \(pathLimit) bytes, none of them NUL")
@@ -188,8 +188,8 @@ package enum Taking {
   /// Reads a point in a take: a time or a step.
   static func place(_ word: String) throws -> StepCondition {
     let wanted = Refusal(
-      "a place of a take is a time from 0 to 1000000000 seconds, as in 12.5 or 12.5s, or a step "
-        + "from 1 on, as in step:120")
+      "a place in a take is a time from 0 to 1000000000 seconds, as in 12.5 or 12.5s, or a step "
+        + "from 1, as in step:120")
     guard word.utf8.count <= textLimit, let place = try? StepCondition(word), place.stopsBefore
     else { throw wanted }
     return place
@@ -227,7 +227,8 @@ extension Taking {
       } else if word.hasPrefix("env:") {
         let name = String(word.dropFirst(4))
         guard let found = ProcessInfo.processInfo.environment[name], !found.isEmpty else {
-          throw SecretFailure("the environment has no \(name), from which a secret was to be read")
+          throw SecretFailure(
+            "the secret is to be read from \(name), which is not set in the environment")
         }
         value = found
       } else {
@@ -237,7 +238,7 @@ extension Taking {
         return try read(value)
       } catch {
         // The parser would quote the word, which only says where the value is.
-        throw SecretFailure("what \(word) holds cannot be used: \(error)")
+        throw SecretFailure("the contents of \(word) cannot be used: \(error)")
       }
     }
   }
@@ -255,7 +256,7 @@ extension Taking {
         bytes.removeLast()
       }
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        throw SecretFailure("\(path): a secret is UTF-8, and this is not")
+        throw SecretFailure("\(path): a secret must be UTF-8, and this is not")
       }
       return text
     }

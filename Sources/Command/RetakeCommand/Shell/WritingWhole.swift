@@ -11,7 +11,7 @@ struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false
 
-  /// The action if the file exists.
+  /// Whether an existing file is replaced or kept.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
   /// Refuses to replace a file that the command reads or that is being recorded, even with --force.
@@ -56,7 +56,7 @@ enum WritingWhole {
     }
   }
 
-  /// Gives a file its final name.
+  /// Renames a file that is complete; a failure ends the command.
   static func finish(_ file: WholeFile) throws(CommandFailure) {
     do throws(WholeFile.Failure) {
       try file.finish()
@@ -82,7 +82,8 @@ enum WritingWhole {
     }
   }
 
-  /// Writes a text to a file.
+  /// Writes a text to a file that appears once it is complete, by default readable only by its
+  /// owner.
   static func text(
     _ text: String, to path: String, _ present: WholeFile.Present, mode: UInt32 = 0o600
   ) throws(CommandFailure) {
@@ -151,8 +152,10 @@ enum Interruption {
     signal(SIGINT) { _ in Interruption.wasAsked.store(true, ordering: .relaxed) }
   }
 
-  /// Unblocks signals on the calling thread: a process inherits the signals that its starter's
-  /// thread blocked, and Ctrl-C would never arrive.
+  /// Unblocks signals on the calling thread.
+  ///
+  /// A process inherits the signals that were blocked on the thread that started it, so Ctrl-C
+  /// might never arrive.
   static func unblock(_ numbers: [Int32]) {
     var signals = sigset_t()
     sigemptyset(&signals)

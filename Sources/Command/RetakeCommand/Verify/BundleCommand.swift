@@ -12,10 +12,10 @@ struct BundleCommand: ParsableCommand {
     commandName: "bundle",
     abstract: "Put a redacted take, its findings and its page into one file for a bug report.",
     discussion: """
-      Makes an archive (zip), which every bug tracker accepts: the take as retake redact makes it, \
+      Makes a zip archive, which every bug tracker accepts: the take as retake redact makes it, \
       the findings as text and as JSON, the page of the take, and a text with the commands that \
-      repeat them. With --as-is the take is included unchanged, with its keys and media: for those \
-      who may have it.
+      repeat them. With --as-is, the take is included unchanged, with its keys and media: share \
+      that only with people who may have them.
 
       Examples:
         retake bundle call.take
@@ -25,7 +25,7 @@ struct BundleCommand: ParsableCommand {
   @OptionGroup var options: TakeOptions
 
   @Option(
-    help: "The archive. Default: call.zip for call.take, in the present folder.",
+    help: "The archive. Default: call.zip for call.take, in the working directory.",
     completion: .file(extensions: ["zip"]), transform: Taking.path)
   var out: String?
 
@@ -53,6 +53,9 @@ struct BundleCommand: ParsableCommand {
       try makeFolder(folder)
       defer { try? FileManager.default.removeItem(atPath: folder) }
       let take = folder + "/call.take"
+      // A signal ends the process without running the lines above.
+      UnfinishedFiles.add(folder: folder)
+      UnfinishedFiles.add(take)
       let summary = try Progress("redacting").follow {
         try reading { () throws(TapeError) in
           try Redactor.run(path: options.take, output: take, parts: what.remove)
@@ -82,7 +85,7 @@ struct BundleCommand: ParsableCommand {
         atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     } catch {
       throw CommandFailure(
-        .inputOutput, "\(path) cannot be made: set TMPDIR to a folder that can be written to")
+        .inputOutput, "\(path) cannot be created: set TMPDIR to a writable folder")
     }
   }
 
@@ -131,7 +134,7 @@ struct BundleCommand: ParsableCommand {
 
   private func instructions(_ name: String, _ made: Redactor.Summary?) -> String {
     """
-    A WebRTC session, recorded by Retake and put together by version \(retakeVersion).
+    A WebRTC session, recorded by Retake and packed by version \(retakeVersion).
 
     \(name) is the take (SQLite); \(made?.sentence ?? "nothing was removed from it").
     findings.txt says what went wrong. \(name.dropLast(5)).html draws the call in a browser.

@@ -44,14 +44,15 @@ extension Redactor {
 struct RedactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "redact",
-    abstract: "Make a take that can be shared: other keys, addresses, names, words and media.",
+    abstract: "Make a take that can be shared, with its keys, addresses, names, words and media "
+      + "replaced.",
     discussion: """
       Everything that shows who called, from where, with what secrets, and what was said is \
-      replaced, equal values by equal ones of the same length; media keeps its sizes and times. \
-      Packets are protected again with other keys. Then the stack runs with the new inputs, so \
-      that the new take replays: recorded DTLS results replace the removed keys, and recorded \
+      replaced, equal values by equal stand-ins of the same length; media keeps its sizes and \
+      times. Packets are protected again with other keys. Then the stack runs with the new inputs, \
+      so that the new take replays: recorded DTLS results replace the removed keys, and recorded \
       frames the removed media. If that is impossible, the rows are kept as facts that are not \
-      executed, and the command says so. At the end the file is searched for everything that was \
+      replayed, and the command says so. At the end the file is searched for everything that was \
       replaced; if anything is found, no file is written.
 
       Examples:
@@ -92,6 +93,6 @@ struct RedactCommand: ParsableCommand {
     try Output.line(
       "\(out): \(replaced) replaced, and none of \(counted(made.searched, "text")) found in it")
     try Output.line("  \(made.sentence)")
-    if let reason = made.reason { try Output.line("  nothing is executed because \(reason)") }
+    if let reason = made.reason { try Output.line("  it cannot be replayed, because \(reason)") }
   }
 }

@@ -19,8 +19,8 @@ struct VerifyCommand: ParsableCommand {
       compared as the pin says: exactly, or by the results of the session within the pin's \
       tolerances. Takes run in parallel on all cores. For other library versions, the recorded \
       output is used; such a take passes in part, with the reason. The exit status is 1 if one \
-      fails; its report, with the command that reproduces the failure, is left in the folder of \
-      reports.
+      fails; its report, with the command that reproduces the failure, is written into the folder \
+      of reports.
 
       Examples:
         retake verify Captures/
@@ -53,7 +53,7 @@ struct VerifyCommand: ParsableCommand {
     transform: Taking.whole(1...1024))
   var jobs: Int?
 
-  @Flag(help: "Let takes fail that can only be replayed in part here; also with RETAKE_STRICT=1.")
+  @Flag(help: "Fail takes that can only be replayed in part here; also with RETAKE_STRICT=1.")
   var strict = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -109,8 +109,8 @@ struct VerifyCommand: ParsableCommand {
       + line.dropFirst(verdict.count)
   }
 
-  /// Refuses to replace a file that is not an earlier report; reports themselves are always
-  /// replaced.
+  /// Refuses, without `--force`, to replace a file that is not an earlier report; reports
+  /// themselves are always replaced.
   private func checkReport() throws {
     guard let junit, !overwrite.force, FileBytes.kind(of: junit) == .file else { return }
     let head = (try? FileBytes.read(junit, atMost: 5).get()) ?? []
@@ -134,9 +134,9 @@ struct VerifyCommand: ParsableCommand {
 
   private func write(_ text: String, to path: String) throws {
     let folder = FileBytes.folder(of: path)
-    if !folder.isEmpty, case .failure(let code) = NewFile.makeFolder(folder, mode: 0o777) {
+    if !folder.isEmpty, case .failure(let code) = WholeFile.makeFolder(folder, mode: 0o777) {
       throw CommandFailure(
-        .inputOutput, "\(path): its folder cannot be made: \(code); choose another")
+        .inputOutput, "\(path): its folder cannot be created: \(code); choose another")
     }
     // CI programs read the report, perhaps as another user.
     try WritingWhole.text(text, to: path, .replaced, mode: 0o644)
@@ -298,7 +298,7 @@ struct MinimiseCommand: ParsableCommand {
 
 // MARK: - UpgradeCommand
 
-/// Recreates takes with the current libraries.
+/// Recreates a take with this build's stack, libraries and schema.
 struct UpgradeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
@@ -306,11 +306,11 @@ struct UpgradeCommand: ParsableCommand {
     discussion: """
       The inputs of the take are executed by the stack of this build, and its outputs are written \
       into a new take, which replays here bit for bit. The old one is not changed. The exit status \
-      is 1 if the results of the session changed: states, frames, bit rates and so on, beyond the \
+      is 1 if the results of the session (states, frames, bit rates and so on) changed beyond the \
       tolerances of retake pin.
 
-      With --decode, frames that were only passed through are decoded: the audio and video frames \
-      of calls between others that were recorded without, and video frames of H.264 and AV1.
+      With --decode, frames that were only passed through are decoded: audio and video frames of \
+      calls between others that were recorded without decoding, and H.264 and AV1 video frames.
 
       Examples:
         retake upgrade old.take --out new.take

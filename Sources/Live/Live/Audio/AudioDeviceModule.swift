@@ -3,10 +3,10 @@ public import Media
 import Synchronization
 public import Tape
 
-/// An audio device: it performs a session's operations, delivers captured audio and plays what it
-/// pulls.
+/// An audio device, which performs a session's operations, delivers captured audio and plays what
+/// it pulls.
 ///
-/// `perform` is called while the session waits: it must return at once and not call the session. A
+/// `perform` is called while the session waits, so it must neither block nor call the session. A
 /// running device uses its port from its own thread.
 public protocol AudioDeviceModule: Sendable {
   /// The device's name in takes.
@@ -15,7 +15,7 @@ public protocol AudioDeviceModule: Sendable {
   var captureFormat: AudioFormat? { get }
   /// The played format; nil if the device cannot play.
   var renderFormat: AudioFormat? { get }
-  /// Receives the session's port; called first, and once.
+  /// Receives the session's port; called once, before anything else.
   func connect(_ port: AudioDevicePort)
   /// Carries out an operation that the audio session requests, and returns the result.
   func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer
@@ -39,7 +39,7 @@ public final class AudioDevicePort: Sendable {
     (self.session, self.processor) = (session, processor)
   }
 
-  /// Returns a port that runs captured audio through `processor` first.
+  /// Returns a port to the same session that runs captured audio through `processor` first.
   func processing(_ processor: VoiceProcessor) -> AudioDevicePort {
     AudioDevicePort(session, processor)
   }
@@ -143,7 +143,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
   /// The session's port; nil before it is connected.
   public var port: AudioDevicePort? { state.withLock { $0.port } }
 
-  /// Stores the session's port.
+  /// Keeps the port, which the application uses to deliver captured audio and to pull playout.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -175,7 +175,7 @@ public final class AudioAttachment: Sendable {
   private struct State {
     var received: MediaSubscription?
     var captured: MediaSubscription?
-    /// Awaits the connection.
+    /// Waits until the connection is established, then reports that to the session.
     var watch: Task<Void, Never>?
     var whenEstablished: (@Sendable () -> Void)?
   }

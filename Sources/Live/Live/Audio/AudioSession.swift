@@ -17,7 +17,7 @@ public final class AudioSession: Sendable {
     var lastCall: UInt32 = 0
     var lastSink = 0
     var lastConnection: UInt32 = 0
-    /// The open connections.
+    /// The numbers of the connections that have been opened and not closed.
     var open: Set<UInt32> = []
     var isStopped = false
     var replies: [UInt32: AudioSessionReply] = [:]
@@ -114,7 +114,7 @@ public final class AudioSession: Sendable {
     return try body(self)
   }
 
-  /// Enters a mode: sets category, mode, options and port at once.
+  /// Enters a mode by setting its category, mode, options and port in one step.
   public func apply(_ mode: AudioMode, options: AudioSessionOptions = .modeDefaults)
     throws(AudioSessionError)
   {
@@ -136,7 +136,7 @@ public final class AudioSession: Sendable {
     set { _ = reply(to: .useManualAudio(newValue)) }
   }
 
-  /// Whether the device may run, with manual audio; false initially.
+  /// Whether the device may run while `useManualAudio` is set; false initially.
   public var isAudioEnabled: Bool {
     get { snapshot.isAudioEnabled }
     set { _ = reply(to: .setAudioEnabled(newValue)) }
@@ -198,7 +198,7 @@ public final class AudioSession: Sendable {
 
   /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
   ///
-  /// The closure must return at once and not call the session.
+  /// The closure must neither block nor call the session.
   public func onCaptured(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> MediaSubscription {
     let id = state.withLock { state in
       state.lastSink += 1
@@ -215,8 +215,8 @@ public final class AudioSession: Sendable {
   /// - Parameters:
   ///   - transceiver: nil to receive only.
   ///   - receiving: whether received audio is played.
-  /// - Throws: `AudioSessionError`: the device or the user refused, or too many connections are
-  ///   open; nothing is attached then.
+  /// - Throws: `AudioSessionError` if the device or the user refused, or if too many connections
+  ///   are open. Nothing is attached in that case.
   public func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, receiving: Bool = true
   ) throws(AudioSessionError) -> AudioAttachment {
@@ -269,10 +269,10 @@ public final class AudioSession: Sendable {
   }
 
   /// Opens the microphone for as long as the result is kept.
-  /// - Parameter sink: is called with each block of 10 ms; it must return at once and not call the
+  /// - Parameter sink: is called with each block of 10 ms; it must neither block nor call the
   ///   session.
-  /// - Throws: `AudioSessionError`: the device or the user refused, or too many connections are
-  ///   open; the microphone stays closed then.
+  /// - Throws: `AudioSessionError` if the device or the user refused, or if too many connections
+  ///   are open. The microphone stays closed in that case.
   package func openMicrophone(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     throws(AudioSessionError) -> AudioAttachment
   {
@@ -286,9 +286,9 @@ public final class AudioSession: Sendable {
   }
 
   /// Plays the audio that a connection receives for as long as the result is kept.
-  /// - Parameter plays: returns whether a transceiver is played.
-  /// - Throws: `AudioSessionError`: the device refused, or too many connections are open; nothing
-  ///   is played then.
+  /// - Parameter plays: returns whether a transceiver's audio is played.
+  /// - Throws: `AudioSessionError` if the device refused, or if too many connections are open.
+  ///   Nothing is played in that case.
   package func openLoudspeaker(
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
   ) throws(AudioSessionError) -> AudioAttachment {

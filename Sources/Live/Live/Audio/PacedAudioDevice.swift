@@ -15,7 +15,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
   private struct State {
     var port: AudioDevicePort?
-    /// The current run's number; a thread ends once it differs from its own.
+    /// The current run's number; the thread of an earlier run ends when this number changes.
     var run = 0
     var isRunning = false
     var isPaused = false
@@ -114,7 +114,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     state.withLock { $0.output = output }
   }
 
-  /// Stores the session's port.
+  /// Keeps the port, through which chunks are delivered while the device runs.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -180,7 +180,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
     guard let port, port.isOpen else { return false }
     if !isPaused { _ = try? port.capture(chunk) }
-    // Plays as many frames as were captured.
+    // Pulls as many frames to play as were captured.
     let rate = max(1, chunk.format.sampleRate)
     let played = port.pull(frames: max(1, chunk.frameCount * 48_000 / rate))
     output?(played)
@@ -208,7 +208,7 @@ final class RecordedMicrophone {
     }
     guard let found, found.fault == nil else {
       throw TapeError(
-        path: path, place: "capture", reason: "it holds no audio that a microphone gave")
+        path: path, place: "capture", reason: "it contains no audio from a microphone")
     }
     format = found
   }

@@ -10,7 +10,7 @@ public enum SystemAudioDevice {
   /// Creates the default device: PulseAudio with voice processing if its tools and a server are
   /// available, otherwise a silent device.
   ///
-  /// `audio-route` shows which in a take: `pulse` or `silence`.
+  /// The state of `audio-route` in the take names the device: `pulse` or `silence`.
   public static func make() -> any AudioDeviceModule {
     make(ProcessInfo.processInfo.environment)
   }
@@ -22,7 +22,7 @@ public enum SystemAudioDevice {
   ) throws(AudioDeviceError) -> any AudioDeviceModule {
     guard hasServer(environment) else {
       throw .unavailable(
-        "there is no server of PulseAudio or PipeWire: start one, or name it in PULSE_SERVER")
+        "there is no PulseAudio or PipeWire server: start one, or name it in PULSE_SERVER")
     }
     return VoiceProcessingDevice(try PulseAudioDevice(path: environment["PATH"]))
   }
@@ -35,10 +35,10 @@ public enum SystemAudioDevice {
     }
   }
 
-  /// Returns whether the environment names a PulseAudio or PipeWire server or one has its socket in
-  /// a usual place.
+  /// Returns whether the environment names a PulseAudio or PipeWire server, or a server's socket is
+  /// in a usual place.
   ///
-  /// Whether it answers is known only once the device starts.
+  /// Only starting the device shows whether the server answers.
   static func hasServer(_ environment: [String: String]) -> Bool {
     if let server = environment["PULSE_SERVER"], !server.isEmpty { return true }
     let folders = [
@@ -65,9 +65,9 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   /// The device's name in takes.
   public let name = "pulse"
-  /// The captured format.
+  /// The format that `parec` delivers; never nil.
   public let captureFormat: AudioFormat?
-  /// The played format.
+  /// The format that `pacat` plays; never nil.
   public let renderFormat: AudioFormat?
   private let recorderPath: String
   private let playerPath: String
@@ -89,7 +89,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
     renderFormat = format
   }
 
-  /// Finds a tool in the PATH.
+  /// Returns a tool's path; throws an error that names the package to install.
   static func find(_ tool: String, in path: String? = nil) throws(AudioDeviceError) -> String {
     let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? ""
     for folder in path.split(separator: ":") {
@@ -97,10 +97,10 @@ public final class PulseAudioDevice: AudioDeviceModule {
       if access(file, X_OK) == 0 { return file }
     }
     throw .unavailable(
-      "\(tool) is not in the PATH: install pulseaudio-utils, or use another device")
+      "\(tool) is not in PATH: install pulseaudio-utils, or use another device")
   }
 
-  /// Stores the session's port.
+  /// Keeps the port, through which the child processes' audio passes while the device runs.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -187,8 +187,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   /// Writes to the player as fast as it accepts: the pipe sets the pace.
   private static func play(_ output: FileDescriptor, _ device: () -> PulseAudioDevice?) {
-    // Block the signal of broken pipes on this thread only: elsewhere the application decides how
-    // to handle it.
+    // Block SIGPIPE on this thread only: elsewhere the application decides how to handle it.
     cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {

@@ -69,14 +69,14 @@ final class VoiceProcessor: Sendable {
 /// The processing stages for one format.
 private struct VoiceChain: ~Copyable {
   static let periodsPerSecond = 100
-  /// The longest echo is 1/5 s.
+  /// The reciprocal of the longest echo that is cancelled: 1/5 s.
   private static let tailsPerSecond = 5
-  /// Audio played more than 1/2 s ago no longer causes an echo.
+  /// The reciprocal of how long played audio is kept: 1/2 s; older audio causes no echo.
   private static let backlogsPerSecond = 2
 
   let format: AudioFormat
   private let canceller: EchoCanceller?
-  /// One per channel.
+  /// The noise reduction and gain control, one object per channel.
   private let regulators: [VoiceRegulator]
   private let period: Int
   private let backlog: Int

@@ -31,7 +31,7 @@ extension ProcessVideoCapturer {
           return "there is no device \(path): connect a camera, or send a file or a pattern"
         }
         return FileManager.default.isReadableFile(atPath: path)
-          ? nil : "no permission to read \(path): add the user to the group video"
+          ? nil : "there is no permission to read \(path): add the user to the group video"
       },
       input: { format in
         [
@@ -89,8 +89,7 @@ extension ProcessVideoCapturer {
 
 /// The system's cameras (V4L2), in the order of their numbers.
 ///
-/// Many cameras have a second node for metadata; the system numbers a device's nodes, and the first
-/// one is the camera.
+/// Many cameras have a second node, for metadata; a camera's first node delivers the frames.
 package enum CameraList {
   /// Returns the cameras' device files: the front camera first, the back camera second.
   /// - Parameters:
@@ -195,7 +194,7 @@ public final class DeviceOrientation: Sendable {
     set { state.withLock { $0.application = newValue } }
   }
 
-  /// Returns the rotation for frames.
+  /// Returns the rotation to add to a frame; none for `notAvailable`.
   public func rotation(by type: LocalMediaOptions.RotationType) -> VideoRotation {
     switch type {
     case .notAvailable: .none

@@ -46,7 +46,7 @@ public final class FileFeeds: Sendable {
     }
   }
 
-  /// Sends timed media on a transceiver.
+  /// Sends timed media on a transceiver until the media ends or fails, or `stop` is called.
   func start(
     _ source: sending some TimedMedia, on transceiver: UInt32, of connection: PeerConnection
   ) {
@@ -88,7 +88,7 @@ public final class FileFeeds: Sendable {
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {
-        // The machine stalled: go on from here instead of catching up.
+        // The machine stalled: continue from here instead of catching up.
         zero += late
       } else if late < .zero {
         guard (try? await Task.sleep(until: due, tolerance: .zero)) != nil else { return }

@@ -8,7 +8,7 @@ import Tape
 ///
 /// H.264 is not decoded here; it needs a consumer that accepts encoded video.
 public final class FileVideoCapturer: VideoCapturer {
-  /// The file's format.
+  /// The only format: the file's own.
   public let supportedFormats: [VideoFormat]
   /// False: a file is not a screen.
   public var isScreencast: Bool { false }
@@ -66,7 +66,8 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Why a capture did not start or ended before the file did; nil if no capture failed.
+  /// The last error of the file, which kept a capture from starting or ended it; nil if there was
+  /// none.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
   /// Starts capturing from the file's beginning.
@@ -111,14 +112,15 @@ public final class FileVideoCapturer: VideoCapturer {
     reading.withLock { reading in
       let began = reading.began ?? now
       reading.began = began
-      while due.count < 2, !hasEnded {
+      while due.count < 2 {
         do throws(MediaFileError) {
           if reading.next == nil { reading.next = try reading.source?.next() }
         } catch {
           lastFailure.withLock { $0 = error }
         }
         guard let next = reading.next else {
-          hasEnded = true
+          // The end clears the view, so the last frame is shown until the next tick.
+          hasEnded = due.isEmpty
           break
         }
         let time = began.addingReportingOverflow(next.nanoseconds)
@@ -137,7 +139,10 @@ public final class FileVideoCapturer: VideoCapturer {
       case .audio: break
       }
     }
-    if hasEnded { timer.stop() }
+    if hasEnded {
+      timer.stop()
+      run.didEnd(number)
+    }
   }
 }
 
@@ -163,7 +168,7 @@ extension ProcessVideoCapturer {
       program: program,
       obstacle: {
         FileManager.default.isReadableFile(atPath: path)
-          ? nil : "it is not there or cannot be read: check its name"
+          ? nil : "it does not exist or cannot be read: check its name"
       },
       input: { format in
         let size = "\(format.width):\(format.height)"

@@ -36,7 +36,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     public var processing: AudioProcessingProfile { self == .voice ? .voice : .music }
   }
 
-  /// The video source.
+  /// Where video comes from: a camera, the application or a file.
   public var source = Source.camera
   /// Whether there is an audio track.
   public var hasAudio = true
@@ -52,7 +52,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var videoExtraValue = ""
   /// The source of the frames' rotation.
   public var rotationType = RotationType.notAvailable
-  /// The camera's position.
+  /// Which side of the device the camera is on.
   public var position = CameraPosition.front
   /// Whether the local video is shown mirrored.
   public var isMirror = true
@@ -69,7 +69,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// The names of up to three simulcast layers, the smallest first; nil for one layer.
   ///
   /// A room's server selects a layer for each receiver. Each name has 1 to 16 letters and digits;
-  /// Janus expects `l`, `m` and `h` by order, and Sora's offer uses its own names instead.
+  /// Janus expects `l`, `m` and `h` in this order, and Sora's offer uses its own names instead.
   public var videoLayers: [String]?
   /// The kind of sound that audio is processed for.
   public var audioType = AudioType.voice
@@ -91,7 +91,7 @@ extension LocalMediaOptions {
   /// Creates the options' capturer; a filter rotates its frames if requested.
   /// - Parameters:
   ///   - position: the camera to use; nil for the options' own.
-  ///   - orientation: the device's orientation, if `rotationType` refers to it.
+  ///   - orientation: read at each frame, unless `rotationType` is `notAvailable`.
   ///   - program: the ffmpeg that reads cameras and files.
   /// - Throws: `MediaFileError` if the file cannot be read or has no video.
   public func makeVideoCapturer(
@@ -119,7 +119,7 @@ extension LocalMediaOptions {
     guard needsProgram else { return try FileVideoCapturer(path: fileName) }
     guard FileManager.default.isReadableFile(atPath: fileName) else {
       throw MediaFileError(
-        path: fileName, reason: "the file is not there or cannot be read: check its name")
+        path: fileName, reason: "the file does not exist or cannot be read: check its name")
     }
     return ProcessVideoCapturer.file(fileName, supportedFormats: [videoFormat], program: program)
   }

@@ -92,7 +92,7 @@ public final class PushedVideoCapturer: VideoCapturer {
 
 /// A periodic timer: a screen's vertical sync, or a file's pace.
 ///
-/// A test can advance its own manually.
+/// A test can substitute a timer that it advances manually.
 public protocol CaptureTimer: Sendable {
   /// Starts calling `tick` with the current time in nanoseconds, immediately and then after each
   /// interval.
@@ -103,7 +103,7 @@ public protocol CaptureTimer: Sendable {
   func stop()
 }
 
-/// A timer on the system's monotonic clock, with its own thread.
+/// A timer on the system's monotonic clock, with its own dispatch queue.
 public final class SystemCaptureTimer: CaptureTimer {
   private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
   private let queue = DispatchQueue(label: "retake.capture", qos: .userInitiated)
@@ -113,7 +113,7 @@ public final class SystemCaptureTimer: CaptureTimer {
 
   deinit { stop() }
 
-  /// Starts the calls on the timer's thread, in place of those of an earlier start.
+  /// Starts the calls on the timer's own queue, replacing an earlier schedule.
   public func start(
     everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void
   ) {

@@ -17,14 +17,15 @@ public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConverti
 /// Captures anything that `ffmpeg` reads: frames of one size arrive through a pipe from a child
 /// process.
 public final class ProcessVideoCapturer: VideoCapturer {
-  /// The supported formats.
+  /// The formats that ffmpeg can be asked for, in order of preference.
   public let supportedFormats: [VideoFormat]
   /// Whether a screen is captured.
   public let isScreencast: Bool
 
   /// The name of the device, screen or file in error messages.
   private let title: String
-  /// ffmpeg's arguments up to and including the input.
+  /// ffmpeg's arguments for the input, with a filter where the input has to be fitted into the
+  /// format.
   private let input: @Sendable (VideoFormat) -> [String]
   /// Returns why capturing cannot start; nil if it can.
   private let obstacle: @Sendable () -> String?
@@ -60,13 +61,14 @@ public final class ProcessVideoCapturer: VideoCapturer {
     (obstacle() ?? (program.path == nil ? program.missing : nil)).map { "\(title): \($0)" }
   }
 
-  /// Starts the child process; the consumer is notified with the first frame.
+  /// Starts the child process; the consumer is notified when the first frame arrives or capturing
+  /// fails.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     stopCapture()
     let number = run.begin(consumer)
     state.withLock { $0.failure = nil }
     guard supportedFormats.contains(format) else {
-      return fail("the format is none of those that are supported", number)
+      return fail("the format is not supported", number)
     }
     if let obstacle = obstacle() { return fail(obstacle, number) }
     guard let program = self.program.path else { return fail(self.program.missing, number) }
@@ -111,14 +113,13 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   private func fail(_ reason: String, _ number: Int) {
     state.withLock { $0.failure = VideoCaptureError(reason: "\(title): \(reason)") }
-    run.didStart(false, number)
+    run.didEnd(number)
   }
 
   private func end(_ words: String, _ number: Int) {
     guard run.goesOn(number) else { return }
     let last = words.split(separator: "\n").last.map(String.init)
     fail(last ?? "ffmpeg ended", number)
-    run.end()
   }
 
   /// Reads frames until the pipe ends or the consumer is gone.
@@ -209,7 +210,7 @@ public struct MediaProgram: Hashable, Sendable {
 
   /// Why there is no program, and what to do about it.
   package var missing: String {
-    file.map { "\($0) is not a program that may be run" }
+    file.map { "\($0) is not an executable program" }
       ?? "there is no ffmpeg: install the package ffmpeg"
   }
 }

@@ -86,7 +86,7 @@ public final class PSNRRenderer: VideoRenderer {
   private let reference: @Sendable (Int, VideoFrame) -> VideoFrame?
   private let values = Mutex<(count: Int, decibels: [Double])>((0, []))
 
-  /// Creates a renderer.
+  /// Creates a renderer that compares each frame with a reference.
   /// - Parameter reference: returns the expected frame by number, from 0 on; nil skips the
   ///   comparison.
   public init(reference: @escaping @Sendable (Int, VideoFrame) -> VideoFrame?) {
@@ -142,7 +142,7 @@ public final class DumpRenderer: VideoRenderer {
     }
   }
 
-  /// How long the movie shows a frame at most, in nanoseconds.
+  /// The longest time that the movie shows a frame, in nanoseconds.
   private static let longestFrame: Int64 = 10_000_000_000
 
   /// Frames are written on this queue, and dropped if the disk is too slow.
@@ -243,7 +243,7 @@ extension PeerConnection {
 
   /// Renders received video for as long as the result is kept.
   ///
-  /// The renderer is called on the loop's thread and must return at once.
+  /// The renderer is called on the loop's thread and must not block.
   /// - Parameter transceiver: the transceiver to render; nil for all.
   public func addRenderer(_ renderer: some VideoRenderer, of transceiver: UInt32? = nil)
     -> MediaSubscription

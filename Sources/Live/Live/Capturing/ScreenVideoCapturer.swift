@@ -20,7 +20,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
     public static let usualRetransmission = 250
   }
 
-  /// The screen's format.
+  /// The only format: the screen's own size, at the target frame rate.
   public let supportedFormats: [VideoFormat]
   /// True: this is a screen.
   public var isScreencast: Bool { true }

@@ -5,12 +5,12 @@ import Synchronization
 
 /// Distributes one capturer's frames to any number of senders and renderers.
 ///
-/// It starts the capturer for the first sender and stops it after the last, unless the application
-/// calls `start` and `stop`: then only these count. Frames after the end are dropped. Connections
-/// are notified when capturing starts and ends and whether it is a screen, so that the take records
-/// it.
+/// It starts the capturer for the first sender and stops it after the last one, until the
+/// application calls `start` or `stop`; from then on only those calls count. Frames that arrive
+/// after the end are dropped. Connections are notified when capturing starts and ends, and whether
+/// a screen is captured, so that their takes record it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
-  /// The state of capturing.
+  /// Whether frames are captured, or why not.
   public enum State: Hashable, Sendable {
     /// Nothing is captured.
     case stopped
@@ -50,11 +50,23 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var isAutomatic: Bool
     /// Whether there was a sender at the last change.
     var isSent = false
+    /// How often capturing was stopped: a start that finds it changed was stopped meanwhile.
+    var stops = 0
 
     /// Whether any sender still exists.
     var hasSenders: Bool {
       senders.contains { $0.connection != nil }
         || fed.contains { $0.source?.hub.isSent ?? false }
+    }
+
+    /// Ends capturing, and returns the state before.
+    mutating func end() -> Inside {
+      defer {
+        state = .stopped
+        stops += 1
+        waiting = []
+      }
+      return self
     }
   }
 
@@ -78,7 +90,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   public var state: State { inside.withLock { $0.state } }
   /// The captured format; nil before the start.
   public var format: VideoFormat? { inside.withLock { $0.format } }
-  /// The number of all frames, and of those dropped after the end.
+  /// The number of distributed frames, and of frames ignored before the start or after the end.
   public var counts: (frames: Int, ignored: Int) { inside.withLock { ($0.frames, $0.ignored) } }
 
   // MARK: Starting and stopping
@@ -119,10 +131,16 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 
   private func begin(_ wish: VideoFormat?) async -> Bool {
-    if let permissions, await permissions.request() != .granted {
-      inside.withLock { $0.state = .failed }
-      record(.denied)
-      return false
+    if let permissions {
+      let stops = inside.withLock { $0.stops }
+      let isGranted = await permissions.request() == .granted
+      // Capturing may have been stopped while the user was asked.
+      guard inside.withLock({ $0.stops == stops }) else { return false }
+      guard isGranted else {
+        inside.withLock { $0.state = .failed }
+        record(.denied)
+        return false
+      }
     }
     let known =
       wish.map { capturer.supportedFormat(nearest: $0) } ?? capturer.supportedFormats.first
@@ -132,16 +150,16 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       return false
     }
     return await withCheckedContinuation { continuation in
-      let begins = inside.withLock { inside -> Bool? in
-        guard inside.state != .started else { return nil }
+      let (begins, stops) = inside.withLock { inside -> (Bool?, Int) in
+        guard inside.state != .started else { return (nil, inside.stops) }
         inside.waiting.append(continuation)
-        guard inside.state != .starting else { return false }
+        guard inside.state != .starting else { return (false, inside.stops) }
         inside.state = .starting
         inside.format = format
-        return true
+        return (true, inside.stops)
       }
       switch begins {
-      case true?: capturer.startCapture(format, consumer: SourceInlet(self))
+      case true?: capturer.startCapture(format, consumer: SourceInlet(self, stops))
       case false?: break
       case nil: continuation.resume(returning: true)
       }
@@ -157,18 +175,22 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 
   private func end() {
-    let (was, waiting, renderers) = inside.withLock { inside in
-      defer {
-        inside.state = .stopped
-        inside.waiting = []
-      }
-      return (inside.state, inside.waiting, inside.renderers)
-    }
+    let before = inside.withLock { $0.end() }
     capturer.stopCapture()
-    for continuation in waiting { continuation.resume(returning: false) }
-    guard was != .stopped else { return }
-    for renderer in renderers { renderer.feed.show(nil) }
+    report(before)
+  }
+
+  /// Handles the end of the capture that began after this many stops.
+  fileprivate func captureDidEnd(after stops: Int) {
+    if let before = inside.withLock({ $0.stops == stops ? $0.end() : nil }) { report(before) }
+  }
+
+  /// Reports an end to waiters, renderers and takes.
+  private func report(_ before: Inside) {
+    for continuation in before.waiting { continuation.resume(returning: false) }
+    guard before.state != .stopped else { return }
     record(.stopped)
+    for renderer in before.renderers { renderer.feed.show(nil) }
   }
 
   /// Waits until the capturer has started; returns false if it fails or takes longer.
@@ -247,12 +269,16 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume(returning: isStarted) }
   }
 
+  /// Handles the capturer's report that it has ended by itself, as `stop` does, except that senders
+  /// may start the capturer again.
+  public func captureDidEnd() { captureDidEnd(after: inside.withLock { $0.stops }) }
+
   /// Distributes a frame; ignores it before the start and after the end.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     guard let (senders, sources, renderers) = receivers() else { return }
     // A sender whose connection was released without being closed disappears without notice.
     followSenders()
-    // Converts once for all senders.
+    // Convert once for all senders.
     let upright = senders.isEmpty && sources.isEmpty ? nil : frame.upright
     if let upright {
       for sender in senders { sender.connection?.send(upright, on: sender.transceiver) }
@@ -308,10 +334,13 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 /// Connects a capturer to its session without keeping the session alive.
 private final class SourceInlet: EncodedVideoConsumer {
   private weak let source: VideoCaptureSession?
+  /// How often the session had been stopped: a late report must not end a later capture.
+  private let stops: Int
 
-  init(_ source: VideoCaptureSession) { self.source = source }
+  init(_ source: VideoCaptureSession, _ stops: Int) { (self.source, self.stops) = (source, stops) }
 
   func captureDidStart(_ isStarted: Bool) { source?.captureDidStart(isStarted) }
+  func captureDidEnd() { source?.captureDidEnd(after: stops) }
   func consumeCapturedFrame(_ frame: VideoFrame) { source?.consumeCapturedFrame(frame) }
   func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) {
     source?.consumeEncodedVideo(videoFrame)

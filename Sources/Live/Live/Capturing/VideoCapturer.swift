@@ -25,7 +25,7 @@ public struct VideoFormat: Hashable, Sendable, Codable {
 
 /// A video source: a camera, a screen, a file, a game, or anything that draws.
 ///
-/// Methods are called from any thread and return at once; capturing continues asynchronously.
+/// Methods are called from any thread and must not block; capturing continues asynchronously.
 public protocol VideoCapturer: Sendable {
   /// The supported formats in order of preference.
   var supportedFormats: [VideoFormat] { get }
@@ -33,7 +33,8 @@ public protocol VideoCapturer: Sendable {
   var isScreencast: Bool { get }
   /// Starts capturing in a supported format.
   ///
-  /// The consumer is notified once whether that worked, and then receives the frames.
+  /// The consumer is notified once whether that worked, and then receives the frames. It is also
+  /// notified if capturing ends by itself, without `stopCapture`.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
   /// Stops capturing; frames still in flight are dropped.
   func stopCapture()
@@ -45,6 +46,13 @@ public protocol VideoConsumer: Sendable {
   func captureDidStart(_ isStarted: Bool)
   /// Handles a frame; its pixels are shared and must not change.
   func consumeCapturedFrame(_ frame: VideoFrame)
+  /// Reports that capturing has ended by itself, for example because a camera was removed.
+  func captureDidEnd()
+}
+
+extension VideoConsumer {
+  /// Does nothing.
+  public func captureDidEnd() {}
 }
 
 /// A consumer that also accepts encoded frames, such as those in an H.264 file.
@@ -73,9 +81,9 @@ extension VideoFormat {
   }
 }
 
-/// The common part of this library's capturers.
+/// The current run of a capturer, which this library's capturers use to reach its consumer.
 ///
-/// Reports once whether a run started, and passes frames only to the current run's consumer.
+/// It reports once whether the run started, and passes frames only to the current run's consumer.
 final class CaptureRun: Sendable {
   private struct State {
     var number = 0
@@ -111,7 +119,17 @@ final class CaptureRun: Sendable {
   /// The current run's number, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Notifies the consumer once whether a run started; a failed run is over.
+  /// Ends a run by itself, and notifies the consumer that it ended or did not start.
+  func didEnd(_ number: Int) {
+    let (consumer, wasStarted) = state.withLock { state -> ((any VideoConsumer)?, Bool) in
+      guard state.number == number else { return (nil, false) }
+      defer { state.consumer = nil }
+      return (state.consumer, state.isStarted)
+    }
+    if wasStarted { consumer?.captureDidEnd() } else { consumer?.captureDidStart(false) }
+  }
+
+  /// Notifies the consumer once whether a run started; a run that failed to start has ended.
   func didStart(_ isStarted: Bool, _ number: Int) {
     let consumer = state.withLock { state -> (any VideoConsumer)? in
       guard state.number == number, !state.isStarted, let consumer = state.consumer else {
@@ -124,7 +142,7 @@ final class CaptureRun: Sendable {
     consumer?.captureDidStart(isStarted)
   }
 
-  /// Passes a frame to the consumer; returns false if the run is over.
+  /// Passes a frame to the consumer; returns false if the run has not started or has ended.
   @discardableResult
   func deliver(_ frame: VideoFrame, _ number: Int) -> Bool {
     guard let consumer = consumer(of: number) else { return false }
@@ -132,7 +150,7 @@ final class CaptureRun: Sendable {
     return true
   }
 
-  /// Returns the consumer of a started run; nil if the run is over.
+  /// Returns the consumer of a run; nil if the run has not started or has ended.
   func consumer(of number: Int) -> (any VideoConsumer)? {
     state.withLock { $0.number == number && $0.isStarted ? $0.consumer : nil }
   }
@@ -242,6 +260,9 @@ public struct VideoFilterChain: VideoConsumer {
 
   /// Passes the report on to the consumer.
   public func captureDidStart(_ isStarted: Bool) { consumer.captureDidStart(isStarted) }
+
+  /// Passes the report on to the consumer.
+  public func captureDidEnd() { consumer.captureDidEnd() }
 
   /// Passes the filtered frame to the consumer, unless a filter drops it.
   public func consumeCapturedFrame(_ frame: VideoFrame) {

@@ -15,7 +15,7 @@ package final class PeerDriver {
 
   /// How many consecutive inputs one turn handles before the loop serves other peers.
   package static let turnMaximum = 256
-  /// How long a datagram waits at most for more on the same path.
+  /// The longest time that a datagram waits for more on the same path.
   package static let burstMaximum = DatagramBurst.most
 
   private let engine: any PeerEngine
@@ -107,7 +107,7 @@ package final class PeerDriver {
 
   /// Applies an API call and passes its reply to `complete`.
   package func receive(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
-    // Reports use the last sample before a call ends.
+    // Sample once more before closing, because reports use the last sample.
     if call == .close, !isClosed, stats.isOn { sampleStats() }
     var call = call
     if case .getStats(let selector, nil) = call {
@@ -147,8 +147,8 @@ package final class PeerDriver {
     recorder?.end(actor: actor)
     if strays.dropped > 0 {
       LoopNotices.post(
-        "peer \(actor): \(counted(strays.dropped, "datagram")) that "
-          + "\(strays.dropped == 1 ? "belongs" : "belong") to no call came")
+        "peer \(actor): \(counted(strays.dropped, "datagram")) arrived that "
+          + "\(strays.dropped == 1 ? "belongs" : "belong") to no call")
     }
     for complete in calls.abandon() { complete(.failure(.ended)) }
   }
@@ -218,7 +218,7 @@ package final class PeerDriver {
     }
   }
 
-  /// Answers a request for a socket.
+  /// Opens a socket at the peer's request, and queues the result as an input.
   private func open(_ id: UInt32, _ opening: () throws(SystemError) -> SocketAddress) {
     do throws(SystemError) {
       waiting.append(.answer(.socketBound(id: id, try opening())))
@@ -297,7 +297,8 @@ struct PendingCalls {
   }
 }
 
-/// Inputs caused by a peer's outputs, in order, until the step that caused them is complete.
+/// Holds the inputs that a peer's outputs cause, in order, until the step that caused them is
+/// complete.
 struct InputQueue {
   private var inputs: [PeerInput] = []
   private var head = 0
@@ -318,7 +319,7 @@ struct InputQueue {
     return input
   }
 
-  /// Queues a failure to send, or adds it to one of the same path that still waits.
+  /// Queues a failure to send, or merges it into a waiting failure of the same path.
   mutating func append(_ failure: SendFailure) {
     for index in inputs.indices[head...] {
       guard case .sendFailed(var told) = inputs[index], told.local == failure.local,
@@ -335,17 +336,17 @@ struct InputQueue {
 
 // MARK: - StrayFilter
 
-/// Filters stray datagrams: from addresses that were never sent anything, and without the peer's
+/// Filters stray datagrams, which come from addresses to which nothing was sent and lack the peer's
 /// credentials.
 ///
 /// A peer receives a few of them, because they help explain a failing call. The rest are counted
 /// and dropped before they become inputs. So an attacker who knows a port cannot inflate a take,
 /// and a replay needs no record of them.
 struct StrayFilter {
-  /// How many stray datagrams and bytes a peer receives at most.
+  /// The maximum number of stray datagrams and bytes that a peer receives.
   static let most = 500
   static let mostBytes = 256 << 10
-  /// How many addresses are remembered at most; ICE has fewer pairs.
+  /// The maximum number of addresses remembered, more than ICE has pairs.
   private static let endsMaximum = 4_096
 
   private var known: Set<SocketAddress> = []
@@ -355,7 +356,7 @@ struct StrayFilter {
   /// The number of dropped datagrams.
   private(set) var dropped: UInt64 = 0
 
-  /// Records that something was sent to an address.
+  /// Records the address that a datagram is sent to, unless the datagram refuses a Binding request.
   mutating func sent(_ datagram: Datagram) {
     guard lastKnown != datagram.remote, !StrayFilter.isRefusal(datagram.bytes) else { return }
     lastKnown = datagram.remote
@@ -382,7 +383,7 @@ struct StrayFilter {
   }
 
   /// Returns whether a datagram is an error response to a Binding request (RFC 8489 section 5),
-  /// which unknown peers are sent too.
+  /// which is also sent to unknown peers.
   private static func isRefusal(_ bytes: [UInt8]) -> Bool {
     bytes.count >= 2 && bytes[0] == 0x01 && bytes[1] == 0x11
   }

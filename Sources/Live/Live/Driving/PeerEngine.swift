@@ -44,7 +44,7 @@ package protocol PeerSink: StepSink {
   func begin(_ wallClock: WallClock)
   /// Adds a peer before its first step; returns its actor and peer numbers.
   func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32)
-  /// Completes everything after the last step.
+  /// Finishes recording after the last step, and returns a summary.
   ///
   /// - Parameter path: the take that the session was to record.
   func finish(_ path: String) async -> TakeSummary
@@ -91,8 +91,8 @@ final class CaptureBudget: Sendable {
 
 /// Codecs that measure their processing time, for those stats that need a clock.
 ///
-/// The stack has no clock: measured times are part of each getStats input, so they are recorded and
-/// a replay reports the same.
+/// The stack has no clock: measured times are part of each getStats input, so they are recorded,
+/// and a replay reports the same times.
 final class TimedCodecs: CodecFactory {
   private let codecs: any CodecFactory
   private var watches: [CodecWatch] = []
@@ -151,7 +151,7 @@ private final class CodecWatch {
 
   init(_ time: CodecTime) { self.time = time }
 
-  /// Adds the time elapsed since `begin`, once per sample.
+  /// Adds the time elapsed since `begin`, counted once for each sample.
   func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
     let length = begin.duration(to: .now).components
     let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000

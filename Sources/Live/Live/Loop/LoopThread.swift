@@ -42,7 +42,7 @@ final class LoopThread {
     if let links { try poller.add(links.descriptor, tag: LoopThread.linksTag) }
   }
 
-  /// Handles events until it is stopped.
+  /// Handles events until the loop is stopped.
   func run() {
     while !isStopping {
       let isIdle = arm()
@@ -151,7 +151,7 @@ final class LoopThread {
     }
   }
 
-  /// Returns the driver of a peer that is about to receive an input.
+  /// Returns the driver of a peer that is about to receive an input; nil if the peer was removed.
   private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
     guard let resident = peers[key] else { return nil }
     turns.touch(resident)
@@ -227,7 +227,7 @@ final class LoopThread {
 
   // MARK: Sockets and names
 
-  /// Opens a socket for a peer.
+  /// Opens a UDP socket for a peer; fails with EBADF if the loop no longer has the peer.
   func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
     -> (tag: Poller.Tag, socket: UDPSocket)
   {
@@ -247,7 +247,7 @@ final class LoopThread {
     let mailbox = mailbox
     if MulticastNames.isLocal(name) {
       openMulticast()
-      // If multicast is not permitted, the system may still resolve it.
+      // If multicast is not permitted, the system may still resolve the name.
       if multicast.isOpen {
         return multicast.resolve(name) { addresses in
           _ = mailbox.post(.resolved(key, id: id, addresses, fromSystem: false))
@@ -370,13 +370,13 @@ extension LoopThread {
   /// How long a listener pauses after accepting failed.
   private static let restNanoseconds: Int64 = 1_000_000_000
 
-  /// Pauses a listener whose accepting failed: the poller would report it continuously.
+  /// Pauses a listener that failed to accept, because the poller would report it continuously.
   private func rest(_ tag: Poller.Tag, _ socket: ListenSocket, _ code: Int32) {
     if !hasToldOfRest {
       hasToldOfRest = true
       LoopNotices.post(
         "connections to \(socket.local) have to wait: \(String(cString: strerror(code))); raise "
-          + "`ulimit -n`, or let fewer calls run")
+          + "`ulimit -n`, or run fewer calls at once")
     }
     poller.ignore(socket.descriptor, tag: tag)
     resting.append((tag, csockets_monotonic_ns() + LoopThread.restNanoseconds))

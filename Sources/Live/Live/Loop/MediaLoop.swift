@@ -39,7 +39,7 @@ public final class MediaLoop: Sendable {
     try startThread(named: "retake-media") { thread.run() }
   }
 
-  /// Creates a loop whose messages another kind of thread handles.
+  /// Creates a loop without a thread of its own, for a recorded peer or a closed connection.
   init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }
@@ -66,7 +66,7 @@ public final class MediaLoopPool: Sendable {
   private let turn = Atomic<Int>(0)
 
   /// Starts the threads.
-  /// - Parameter count: at least one; for media, the number of processors is right.
+  /// - Parameter count: at least one; for media, use the number of processors.
   public init(count: Int) throws(SystemError) {
     var loops: [MediaLoop] = []
     for _ in 0..<max(1, count) { loops.append(try MediaLoop()) }
@@ -117,7 +117,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
       state.messages.append(message)
       return (true, state.messages.count == 1)
     }
-    // Only the first message has to wake the reader, which removes all of them at once.
+    // Only the first message has to wake the reader, which then removes all waiting messages.
     if wakes { _ = csockets_wake_signal(descriptor) }
     return isTaken
   }

@@ -160,7 +160,7 @@ struct OpenSockets {
 
   // MARK: Closing
 
-  /// Removes and closes a socket.
+  /// Removes and closes a socket; has no effect if it is already closed.
   mutating func closeSocket(_ tag: Poller.Tag) {
     guard let entry = sockets.removeValue(forKey: tag) else { return }
     poller.remove(entry.socket.descriptor)
@@ -223,7 +223,8 @@ struct TurnTable {
     }
   }
 
-  /// One entry per waiting peer, and some superseded by an earlier one.
+  /// One entry for each waiting peer, and entries that an earlier one of the same peer has
+  /// superseded.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 

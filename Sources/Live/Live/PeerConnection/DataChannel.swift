@@ -45,21 +45,21 @@ public final class DataChannel: Sendable, Hashable {
   /// The options the channel was created with; `id` is the stream's number once the association has
   /// started.
   public var options: DataChannelInit { state.withLock { $0.options } }
-  /// W3C label.
+  /// The name that the channel was created with; not necessarily unique (W3C label).
   public var label: String { options.label }
-  /// W3C protocol.
+  /// The subprotocol that the channel was created with; empty for none (W3C protocol).
   public var `protocol`: String { options.protocol }
-  /// W3C ordered.
+  /// Whether messages arrive in the order in which they were sent (W3C ordered).
   public var ordered: Bool { options.ordered }
   /// W3C maxPacketLifeTime in milliseconds; nil for no limit.
   public var maxPacketLifeTime: UInt16? { options.maxPacketLifeTime }
   /// W3C maxRetransmits; nil for no limit.
   public var maxRetransmits: UInt16? { options.maxRetransmits }
-  /// W3C negotiated.
+  /// Whether both applications created the channel, without an announcement (W3C negotiated).
   public var negotiated: Bool { options.negotiated }
   /// W3C id: the stream's number; nil until the association has started.
   public var id: UInt16? { options.id }
-  /// W3C readyState.
+  /// The state, from connecting to closed (W3C readyState).
   public var readyState: DataChannelState { state.withLock { $0.readyState } }
 
   /// Bytes passed to `send` and not yet sent (W3C bufferedAmount).
@@ -215,7 +215,9 @@ public final class DataChannel: Sendable, Hashable {
 }
 
 extension DataChannel {
-  /// Returns once `holds` is true of the state; throws if it returns false or the wait times out.
+  /// Waits until `holds` returns true for the state; nil continues the wait.
+  ///
+  /// Throws if `holds` returns false or the time limit passes.
   private func wait(
     for what: String, timeout: Duration,
     until holds: @escaping @Sendable (DataChannelState) -> Bool?
@@ -240,11 +242,11 @@ struct DataChannelPort: Sendable {
 
 // MARK: - DataChannelMessage
 
-/// A data channel's message.
+/// A text or binary message on a data channel.
 public enum DataChannelMessage: Hashable, Sendable {
   /// Text; invalid UTF-8 was replaced.
   case text(String)
-  /// A binary message.
+  /// Bytes, unchanged.
   case binary([UInt8])
 
   /// Converts the stack's message.
@@ -265,7 +267,7 @@ public enum DataChannelMessage: Hashable, Sendable {
 
 /// A data channel's messages in order of arrival.
 public struct DataChannelMessages: AsyncSequence, Sendable {
-  /// One message.
+  /// A complete message, put together from its fragments.
   public typealias Element = DataChannelMessage
 
   let inbox: MessageInbox
@@ -304,7 +306,7 @@ final class MessageInbox: Sendable {
     }
   }
 
-  /// The limit in bytes, and each message's overhead within it.
+  /// The inbox's limit in bytes, and the overhead counted for each message besides its content.
   private static let maximum = 64 << 20
   private static let overhead = 64
 

@@ -18,7 +18,7 @@ extension PeerConnection {
   public func getParameters(of transceiver: UInt32) async throws(PeerError) -> RTPSendParameters {
     let reply = try await perform(.getParameters(transceiver: transceiver))
     guard case .parameters(let parameters) = reply else {
-      throw PeerError(name: "OperationError", message: "no parameters were read")
+      throw PeerError(name: "OperationError", message: "no parameters were returned")
     }
     return parameters
   }
@@ -183,8 +183,8 @@ extension PeerConnection {
   /// in it if a mixer reports them.
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 
-  /// The levels of received tracks with an audio slot, in slot order: a track that is missing has
-  /// no slot, a track at 0 is silent.
+  /// The levels of received tracks with an audio slot, in the order in which they got it: a track
+  /// that is missing has no slot, a track at 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }
@@ -222,7 +222,7 @@ extension PeerConnection {
 
 // MARK: - Blocking calls
 
-/// A report to a listener, in order.
+/// An event or a message, as passed to a connection's listeners.
 package enum PeerConnectionNews: Sendable {
   /// An event, as in the event streams.
   case event(PeerConnectionEvent)
@@ -230,8 +230,10 @@ package enum PeerConnectionNews: Sendable {
   case message(DataChannel, DataChannelMessage)
 }
 
-// For interfaces whose methods do not await: blocking calls, and replies and news through closures.
-// All closures run on the loop's thread and must return at once.
+// Calls that block, and calls whose replies and events go to closures, for interfaces whose methods
+// do not await.
+//
+// All closures run on the loop's thread and must not block.
 extension PeerConnection {
   /// Makes a call and blocks the calling thread until the reply.
   ///
@@ -284,8 +286,8 @@ extension PeerConnection {
     observers.finish()
   }
 
-  /// Calls a closure with all news until the connection is closed; listeners added earlier are
-  /// called first.
+  /// Calls a closure with every event and message until the connection is closed; listeners added
+  /// earlier are called first.
   package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     observers.listen(listener)
   }

@@ -141,8 +141,9 @@ public final class PeerConnection: Sendable {
 
   // MARK: Stats and closing
 
-  /// Returns the current stats (W3C getStats) of everything or of one sender or receiver; also
-  /// after `close`.
+  /// Returns the current stats (W3C getStats) of everything or of one sender or receiver.
+  ///
+  /// This also works after `close`.
   public func getStats(of selector: StatsSelector? = nil) async throws(PeerError) -> StatsReport {
     guard case .stats(let report) = try await perform(.getStats(of: selector)) else {
       return StatsReport()
@@ -242,7 +243,7 @@ public final class PeerConnection: Sendable {
 
   /// Calls a closure with all decoded media for as long as the result is kept.
   ///
-  /// The closure runs on the loop's thread and must return at once.
+  /// The closure runs on the loop's thread and must not block.
   public func onMedia(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> MediaSubscription {
     let observers = observers
     let id = observers.addMediaSink(sink)
@@ -283,7 +284,7 @@ public final class PeerConnection: Sendable {
 
   private func description(_ call: PeerCall) async throws(PeerError) -> SessionDescription {
     guard case .description(let description) = try await perform(call) else {
-      throw PeerError(name: "OperationError", message: "no description was made")
+      throw PeerError(name: "OperationError", message: "no description was created")
     }
     return description
   }
@@ -312,7 +313,7 @@ public final class PeerConnection: Sendable {
 
   private func transceiver(_ call: PeerCall) async throws(PeerError) -> TransceiverInfo {
     guard case .transceiver(let info) = try await perform(call) else {
-      throw PeerError(name: "OperationError", message: "no transceiver was made")
+      throw PeerError(name: "OperationError", message: "no transceiver was created")
     }
     return info
   }

@@ -8,7 +8,7 @@ public import SDP
 public import Secure
 public import Wire
 
-/// A connection's event.
+/// Something that a connection reports, such as a state change or a candidate.
 public enum PeerConnectionEvent: Hashable, Sendable {
   /// W3C signalingstatechange.
   case signalingState(SignalingState)
@@ -59,8 +59,10 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case audioSubscribed(SpeakingTrack)
   /// A received track lost its slot.
   case audioUnsubscribed(SpeakingTrack)
-  /// The application enabled or disabled a track. With the notice in the configuration, also W3C
-  /// mute, unmute and ended of received tracks.
+  /// The application enabled or disabled a track.
+  ///
+  /// If the configuration asks for the notice, W3C mute, unmute and ended of received tracks are
+  /// reported too.
   case trackChanged(TrackChange)
   /// Signaled local candidates became invalid; a notice.
   case iceCandidatesRemoved([CandidateInit])
@@ -75,7 +77,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   /// A datagram or message from the network was refused and counted.
   case refused(layer: String, reason: String)
 
-  /// Converts a stack event; nil if it is only for the take.
+  /// Converts a stack event; nil if it is only for the take or concerns a data channel.
   init?(_ event: PeerEvent, states: PeerConnectionStates) {
     switch event {
     case .state(let transition):

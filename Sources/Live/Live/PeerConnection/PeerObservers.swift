@@ -10,7 +10,7 @@ import Wire
 /// The first listener is the registry of track objects, which calls the delegate; interfaces built
 /// on the connection add their own.
 ///
-/// The loop's thread writes, any thread reads. Both the driver and the connection hold it.
+/// The loop's thread writes, and any thread may read. Both the driver and the connection hold it.
 final class PeerObservers: Sendable {
   private struct State {
     var states = PeerConnectionStates()
@@ -29,7 +29,7 @@ final class PeerObservers: Sendable {
     var isFinished = false
   }
 
-  /// How many events wait for a slow reader at most; beyond that the oldest are dropped.
+  /// The maximum number of events buffered for a slow reader; beyond it, the oldest are dropped.
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
@@ -74,7 +74,10 @@ final class PeerObservers: Sendable {
 
   private func notify(_ event: PeerConnectionEvent) { notify { _ in .event(event) } }
 
-  /// Notifies streams and listeners if there is news; only called by the loop's thread.
+  /// Applies a change, then notifies streams and listeners of the resulting event or message, if
+  /// any.
+  ///
+  /// Only called on the loop's thread.
   private func notify(_ make: (inout State) -> PeerConnectionNews?) {
     // Yielding under the lock keeps a new stream's first value and later ones in order.
     let heard = state.withLock { state -> Heard? in
@@ -89,7 +92,7 @@ final class PeerObservers: Sendable {
     for listener in heard.listeners { listener(heard.news) }
   }
 
-  /// News and its listeners, for use outside the lock: listeners may read states.
+  /// An event or message with its listeners, for use outside the lock: listeners may read states.
   private struct Heard {
     var news: PeerConnectionNews
     var listeners: [@Sendable (PeerConnectionNews) -> Void]
@@ -194,8 +197,7 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// Calls a closure with all media on the loop's thread; returns the sink's number, which removes
-  /// it.
+  /// Calls a closure with all media on the loop's thread; returns the number to remove it with.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1
@@ -204,8 +206,9 @@ final class PeerObservers: Sendable {
     }
   }
 
-  /// Calls a closure with all news on the loop's thread; data channel messages no longer wait to be
-  /// read.
+  /// Calls a closure with every event and message on the loop's thread.
+  ///
+  /// Data channel messages no longer wait to be read.
   func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     state.withLock { state in
       guard !state.isFinished else { return }
@@ -217,11 +220,11 @@ final class PeerObservers: Sendable {
   func removeMediaSink(_ id: Int) { state.withLock { $0.media[id] = nil } }
 }
 
-/// Counts the peer's key frame requests per sending transceiver.
+/// Counts the key frames that the peer has requested from each transceiver's video.
 struct KeyframeDemand {
   private var streams: [(transceiver: UInt32, ssrc: UInt32, count: Int)] = []
 
-  /// Learns from a sent frame which stream belongs to which transceiver.
+  /// Records which stream a transceiver sends, as a sent frame shows.
   mutating func observe(_ frame: FrameRecord) {
     guard frame.kind == .video, !frame.isInbound else { return }
     guard let index = streams.firstIndex(where: { $0.transceiver == frame.transceiver }) else {
@@ -266,10 +269,10 @@ struct Readers<Element: Sendable>: Sendable {
 
   private var readers: [Reader] = []
 
-  /// The number of readers; a reader that has gone counts until the next event or reader.
+  /// The number of readers; a reader whose stream has ended counts until the next event or reader.
   var count: Int { readers.count }
 
-  /// Adds a reader.
+  /// Adds a reader, and removes those whose streams have ended.
   mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
     readers.removeAll { !$0.isHere }
     let reader = Reader(continuation)

@@ -34,7 +34,7 @@ struct TrackLevels {
   }
 
   private var meters: [Meter] = []
-  /// Tracks with an audio slot, in slot order.
+  /// Tracks with an audio slot, in the order in which they got it.
   private var occupants: [SpeakingTrack] = []
 
   private static let window = AudioBlock.sampleRate / 10
@@ -93,7 +93,7 @@ struct TrackLevels {
     meters[index].frameCount = 0
   }
 
-  /// How many tracks and voices are measured at most: a track's sender can always name new voices.
+  /// The maximum number of tracks and voices measured: a track's sender can always name new voices.
   private static let metersMaximum = 1024
 
   /// Removes a track that is no longer received, and its voices.

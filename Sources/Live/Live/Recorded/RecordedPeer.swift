@@ -15,7 +15,8 @@ package final class RecordedPeer: Sendable {
     /// The number of the peer's steps in the take, and how many were reached.
     package var recordedSteps = 0
     package var steps = 0
-    /// The number of datagrams sent exactly as in the recording, and of all others.
+    /// The number of datagrams sent exactly as in the recording, and the number of all others, sent
+    /// or missing.
     package var sentAsRecorded = 0
     package var sentOtherwise = 0
     /// One sentence for each call that differs from the recorded one.
@@ -134,7 +135,7 @@ struct RecordedScript: Sendable {
     guard !steps.isEmpty else {
       throw TapeError(
         path: path, place: "peer \(peer)",
-        reason: "the take has no such peer; it has "
+        reason: "the take has no such peer, only "
           + peers.map { "peer \($0)" }.joined(separator: ", "))
     }
   }

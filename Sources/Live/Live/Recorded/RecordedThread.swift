@@ -28,7 +28,7 @@ final class RecordedThread {
   private var next = 0
   private var now = Instant.zero
   private var waiting = Deque<Waiting>()
-  /// Requests still without a reply.
+  /// Requests that still wait for their replies.
   private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
   private var lastCallID: UInt32 = 1 << 31
   private var report = RecordedPeer.Report()
@@ -52,7 +52,7 @@ final class RecordedThread {
     try poller.add(mailbox.descriptor, tag: 0)
   }
 
-  /// Handles messages until it is stopped.
+  /// Handles messages until the thread is stopped.
   func run() {
     engine = makeEngine()
     while !isStopping {
@@ -69,12 +69,13 @@ final class RecordedThread {
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
-    // Capturer events come from the take, as captured media does.
+    // The application's capturer events are ignored: the take supplies them, as it does captured
+    // media.
     case .call(_, .noteCapture, let complete): complete(.done)
     case .call(_, let call, let complete): handle(.call(call), complete)
     case .send(_, let message, let complete): handle(.send(message), complete)
     case .captured(_, _, _, let budget):
-      // Captured media comes from the take.
+      // The application's captured media is ignored: the take supplies it.
       budget.release()
     case .followRecording(let complete): followers.append(complete)
     case .finishRecording(let complete):

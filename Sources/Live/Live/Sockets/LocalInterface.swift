@@ -8,7 +8,8 @@ public import Wire
 public enum BindPolicy: Hashable, Sendable {
   /// Every address except loopback and link-local ones, which are used only if there are no others.
   case automatic
-  /// Exactly these addresses, in this order; loopback is allowed.
+  /// Exactly these addresses, in this order; loopback is allowed, and an unspecified address or an
+  /// empty list means `automatic`.
   case addresses([IPAddress])
 }
 
@@ -19,7 +20,7 @@ package struct LocalInterface: Hashable, Sendable {
   /// The interface's index in the kernel.
   package var index: UInt32
   package var address: IPAddress
-  /// The network mask; nil if no link is shared.
+  /// The network mask; nil if the interface has none.
   package var mask: IPAddress?
 
   package init(name: String, index: UInt32, address: IPAddress, mask: IPAddress? = nil) {
@@ -29,7 +30,7 @@ package struct LocalInterface: Hashable, Sendable {
     self.address = address
   }
 
-  /// Lists the system's interfaces (getifaddrs).
+  /// Lists the addresses of the system's interfaces that are up (getifaddrs).
   package static func all() -> [LocalInterface] {
     var list: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&list) == 0 else { return [] }

@@ -62,8 +62,7 @@ final class SocketSet: DatagramPort {
   /// Adds a connection accepted by a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
-  /// Returns whether no other socket has a connection's local endpoint, which then identifies the
-  /// connection.
+  /// Returns whether no UDP socket has this local endpoint, so that it identifies a TCP connection.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }
@@ -91,7 +90,7 @@ final class SocketSet: DatagramPort {
     thread.closeStream(streams.remove(at: index).tag)
   }
 
-  /// Removes a connection that is gone.
+  /// Removes a connection that has ended.
   func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {
@@ -152,7 +151,7 @@ package protocol DatagramPort: AnyObject {
   func close(_ local: SocketAddress)
   /// Queues a datagram, which is sent immediately or with the next `flush`.
   func send(_ datagram: Datagram)
-  /// Sends queued datagrams, and returns the failures since the previous call, oldest first.
+  /// Sends queued datagrams, and returns the failures since the previous call.
   func flush() -> [SendFailure]
   /// Resolves a name; the answer is an input.
   func resolve(_ name: String, id: UInt32)
@@ -162,7 +161,7 @@ package protocol DatagramPort: AnyObject {
 
 /// A burst of inputs, during which datagrams wait briefly for more on the same path.
 struct DatagramBurst {
-  /// How long a datagram waits at most.
+  /// The longest time that a datagram waits.
   static let most = Interval.microseconds(300)
 
   private var begun: Instant?

@@ -34,12 +34,13 @@ final class StreamSocket {
   /// Bytes to send; over TLS, already encrypted.
   private var outgoing: [UInt8] = []
 
-  /// How many bytes are queued at most for a peer that does not read; further media would be late
+  /// The maximum number of bytes queued for a peer that does not read; further media would be late
   /// anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
-  /// How many reads one turn makes at most: the rest stays in the kernel, which slows a fast sender
-  /// down.
+  /// The maximum number of reads before other sockets have their turn.
+  ///
+  /// Unread bytes stay in the kernel, so TCP slows a fast sender down.
   private static let readsPerTurn = 4
 
   init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
@@ -233,7 +234,8 @@ final class ListenSocket {
     case useless
     /// No connection is waiting.
     case none
-    /// Waiting connections cannot be accepted now: the system has no descriptor or memory left.
+    /// Waiting connections cannot be accepted now, usually because the system has no descriptor or
+    /// memory left.
     case refused(Int32)
   }
 

@@ -59,7 +59,8 @@ final class UDPSocket {
     guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
     let code = -csockets_udp_send_segments(
       descriptor, &lastDestination, codePoint, bytes.baseAddress, bytes.count, segment)
-    // Do not try again if the kernel or the network card cannot do it.
+    // Send datagrams one by one from now on if the kernel or the network card cannot split the
+    // bytes.
     if code == EINVAL || code == EIO { sendsSegments = false }
     return code
   }
@@ -83,7 +84,7 @@ final class UDPSocket {
 extension csockets_address {
   /// Converts a local endpoint, with the interface of a link-local address.
   ///
-  /// A socket bound on an interface stays there, so nothing else needs to name it.
+  /// A socket bound to an interface keeps using it, so no other address has to name the interface.
   init(own address: SocketAddress) {
     self.init(address)
     guard !address.ip.isIPv4, address.ip.isLinkLocal else { return }
@@ -133,7 +134,7 @@ final class ReceiveBatch {
     var ecn: ECNMark
   }
 
-  /// How many datagrams one wake-up reads from a socket at most.
+  /// The maximum number of datagrams read from a socket at one wake-up.
   static let datagramsMaximum = 32
   /// Longer datagrams are truncated by the kernel and dropped here: no WebRTC packet is that long.
   static let bytesMaximum = 9216
@@ -221,7 +222,7 @@ final class SendBatch {
   }
 
   private func accepts(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
-    // A shorter last datagram shows in the total.
+    // After a shorter datagram the total is not a multiple of the segment, so nothing may follow.
     self.socket === socket && self.remote == remote && length <= segment && length > 0
       && bytes.count == count * segment && count < SendBatch.datagramsMaximum
       && bytes.count + length <= SendBatch.bytesMaximum

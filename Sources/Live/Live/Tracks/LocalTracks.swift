@@ -122,7 +122,7 @@ final class LocalTrackCore: Sendable {
     }
   }
 
-  /// Registers the track with its source.
+  /// Sets the source's hub, which is notified when connections start or stop sending the track.
   func belong(to hub: SourceHub) { self.hub.withLock { $0.hub = hub } }
 
   private var siblings: SourceHub? { hub.withLock { $0.hub } }
@@ -188,7 +188,7 @@ final class LocalTrackCore: Sendable {
     return isTaken
   }
 
-  /// Renders a frame with the track's renderers, a black frame while the track is disabled.
+  /// Renders a frame with the track's renderers, black while the track is disabled.
   private func show(_ media: SourceMedia) {
     guard !renderers.withLock({ $0.isEmpty }), let frame = frame(of: media) else { return }
     renderers.withLock { $0.next(frame) }.show(frame)
@@ -277,7 +277,7 @@ public final class VideoSource: Sendable {
     set { hub.contentHint = newValue }
   }
 
-  /// Sends a frame at its own time, converting it once for all tracks.
+  /// Sends a frame with its own timestamp, converting it once for all tracks.
   /// - Returns: false if a track has ended, or if a connection has ended or is too busy to accept
   ///   it.
   @discardableResult
@@ -299,7 +299,7 @@ public final class VideoSource: Sendable {
 /// Media from a source to its tracks.
 enum SourceMedia {
   case audio(AudioBlock)
-  /// An upright frame with its own time.
+  /// An upright frame with its own timestamp.
   case frame(VideoFrame)
   case videoFrame(I420Buffer)
   case encoded(EncodedVideoChunk)
@@ -353,7 +353,8 @@ final class SourceHub: Sendable {
     }
   }
 
-  /// Records that a connection now sends a track.
+  /// Passes the content hint and a running capture to a connection that now sends a track, and
+  /// notifies capture sessions.
   func began(_ connection: PeerConnection, _ transceiver: UInt32) {
     let (note, hint) = state.withLock { ($0.note, $0.contentHint) }
     if hint != .none { connection.post(.setContentHint(transceiver: transceiver, hint)) }

@@ -11,7 +11,7 @@ public enum MediaStreamTrackState: String, Hashable, Sendable {
   case ended
 }
 
-/// A track's event.
+/// An event of a track: enabled, disabled, muted, unmuted or ended.
 public enum MediaStreamTrackEvent: Hashable, Sendable {
   /// The application enabled or disabled the track.
   case enabled(Bool)
@@ -51,7 +51,7 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
 
 /// Receives a track's decoded audio.
 public protocol AudioTrackSink: AnyObject, Sendable {
-  /// Handles the next block, on the loop's thread; must return at once.
+  /// Handles the next block, on the loop's thread; must not block.
   ///
   /// A received track's blocks are contiguous; a disabled track's are silent.
   func audioTrack(_ id: String, didReceive block: AudioBlock)
@@ -59,9 +59,9 @@ public protocol AudioTrackSink: AnyObject, Sendable {
 
 /// Renders a track's frames (RTCVideoRenderer).
 public protocol VideoRenderer: AnyObject, Sendable {
-  /// Sets the frame size from the next frame on.
+  /// Receives the size of the frames that follow.
   func setSize(width: Int, height: Int)
-  /// Renders a frame, on the loop's or the capturer's thread; must return at once.
+  /// Renders a frame, on the loop's or the capturer's thread; must not block.
   ///
   /// Nil clears the display: the track has ended or capturing has stopped.
   func renderFrame(_ frame: VideoFrame?)
@@ -87,7 +87,7 @@ struct TrackCondition {
 
   init(isMuted: Bool = false) { self.isMuted = isMuted }
 
-  /// How many events wait for a slow reader at most; beyond that the oldest are dropped.
+  /// The maximum number of events buffered for a slow reader; beyond it, the oldest are dropped.
   private static let eventsMaximum = 256
 
   /// Returns a stream of events from now on, already finished if the track has ended.
@@ -144,7 +144,7 @@ struct RendererList {
     entries.removeAll { $0.renderer === renderer }
   }
 
-  /// Returns the next frame's renderers, each with whether its size has to be set first.
+  /// Returns the renderers of the next frame; `isResized` if a renderer's size has to be set first.
   mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
     let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in
@@ -191,7 +191,7 @@ public final class MediaStream: Sendable {
     var handlers = MediaStreamHandlers()
   }
 
-  /// The stream's identifier.
+  /// The identifier in descriptions (`msid`).
   public let id: String
   /// Whether the peer sends the stream.
   public let isRemote: Bool
@@ -209,12 +209,12 @@ public final class MediaStream: Sendable {
 
   /// All tracks in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
-  /// The stream's audio tracks.
+  /// The audio tracks in the order in which they were added.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
-  /// The stream's video tracks.
+  /// The video tracks in the order in which they were added.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }
 
-  /// Returns a track by its identifier (W3C getTrackById).
+  /// Returns a track by its identifier (W3C getTrackById); nil if the stream has no such track.
   public func track(id: String) -> (any MediaStreamTrack)? { tracks.first { $0.id == id } }
 
   /// Adds a track; connections that already send the stream are not affected.
@@ -261,7 +261,7 @@ public final class MediaStream: Sendable {
 
   /// Whether the audio is enabled; false without audio.
   ///
-  /// No effect if unchanged, or without a track.
+  /// Setting it has no effect if the value is unchanged or there is no audio track.
   public var audioEnabled: Bool {
     get { audioTracks.first?.isEnabled ?? false }
     set {
@@ -273,7 +273,7 @@ public final class MediaStream: Sendable {
 
   /// Whether the video is enabled; false without video.
   ///
-  /// No effect if unchanged, or without a track.
+  /// Setting it has no effect if the value is unchanged or there is no video track.
   public var videoEnabled: Bool {
     get { videoTracks.first?.isEnabled ?? false }
     set {

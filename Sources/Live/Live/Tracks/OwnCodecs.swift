@@ -2,7 +2,8 @@ public import Media
 import Peer
 package import RTP
 
-/// An error in an application's codec: an encoder's ends sending, a decoder's drops the frame.
+/// An error in an application's codec: in an encoder it ends sending, in a decoder it drops the
+/// frame.
 public struct VideoCodecError: Error, Hashable, Sendable {
   /// The reason in one sentence.
   public var reason: String
@@ -44,7 +45,7 @@ public struct EncodedVideoFrame: Hashable, Sendable {
 
 /// Encodes video (RTCVideoEncoder); called on the loop's thread.
 public protocol VideoEncoder: AnyObject {
-  /// Encodes a frame; nil drops it.
+  /// Encodes a frame; returns nil to drop it.
   /// - Parameters:
   ///   - mediaTime: the frame's time in the 90 kHz clock.
   ///   - needsKey: whether the result must be a key frame.
@@ -56,7 +57,7 @@ public protocol VideoEncoder: AnyObject {
 
 /// Decodes video (RTCVideoDecoder); called on the loop's thread.
 public protocol VideoDecoder: AnyObject {
-  /// Decodes a frame.
+  /// Decodes one complete frame of the codec's bitstream.
   func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer
 }
 
@@ -67,7 +68,7 @@ public protocol VideoDecoder: AnyObject {
 public protocol VideoEncoderFactory: Sendable {
   /// The encoders' name in takes.
   var implementationName: String { get }
-  /// The codecs that can be encoded, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs that frames can be encoded to, by lower-case encoding name: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
   /// Creates an encoder for one track.
   func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError) -> any VideoEncoder
@@ -77,7 +78,7 @@ public protocol VideoEncoderFactory: Sendable {
 public protocol VideoDecoderFactory: Sendable {
   /// The decoders' name in takes.
   var implementationName: String { get }
-  /// The codecs that can be decoded, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs that frames can be decoded from, by lower-case encoding name: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
   /// Creates a decoder for one track.
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder

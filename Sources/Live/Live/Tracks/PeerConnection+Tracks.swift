@@ -77,12 +77,15 @@ extension PeerConnection {
   /// Stops sending a sender's track (W3C removeTrack); needs negotiation.
   public func removeTrack(_ sender: RTPSender) async throws(PeerError) {
     guard sender.connection === self else {
-      throw PeerError(name: "InvalidAccessError", message: "the sender is another connection's")
+      throw PeerError(
+        name: "InvalidAccessError",
+        message: "the sender belongs to another connection")
     }
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders with a track, in the order in which their tracks were added.
+  /// The senders to which tracks were added, in that order; one whose track was replaced by nil
+  /// sends nothing.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }
@@ -96,18 +99,17 @@ extension PeerConnection {
 
   /// The local streams that are sent.
   public var localStreams: [MediaStream] { registry.localStreams }
-  /// The peer's streams.
+  /// The streams that the peer sends, including local ones that a server sends back.
   public var remoteStreams: [MediaStream] { registry.remoteStreams }
 
-  /// The remote participants' streams: a server may also send a local stream back under its own
-  /// identifier.
+  /// The streams of remote participants, without local streams that a server sends back.
   public var receiverStreams: [MediaStream] {
     let own = Set(localStreams.map(\.id))
     return remoteStreams.filter { !own.contains($0.id) }
   }
 
   /// Returns the stream with a connection's name, for servers that name streams after the
-  /// connections they come from.
+  /// connections they come from; nil if there is none.
   public func receiverStream(connectionID: String) -> MediaStream? {
     receiverStreams.first { $0.id == connectionID }
   }
@@ -121,7 +123,7 @@ extension PeerConnection {
     }
   }
 
-  /// Returns a received track by its identifier.
+  /// Returns a received track by its identifier; nil if there is none.
   public func remoteTrack(id: String) -> (any MediaStreamTrack)? {
     registry.receivedTracks.first { $0.id == id }
   }
@@ -149,7 +151,8 @@ extension PeerConnection {
   func sendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
     guard let sent = track as? any SentTrack else {
       throw PeerError(
-        name: "InvalidAccessError", message: "the track \(track.id) is received, not an own one")
+        name: "InvalidAccessError",
+        message: "the track \(track.id) is a received one, not a local one")
     }
     guard sent.core.isLive else {
       throw PeerError(name: "InvalidStateError", message: "the track \(track.id) has ended")
@@ -179,7 +182,7 @@ extension PeerConnection {
 
   private func addTransceiver(by call: PeerCall) async throws(PeerError) -> TransceiverInfo {
     guard case .transceiver(let info) = try await perform(call) else {
-      throw PeerError(name: "OperationError", message: "no transceiver was made")
+      throw PeerError(name: "OperationError", message: "no transceiver was created")
     }
     return info
   }
@@ -212,7 +215,7 @@ public struct RTPSender: Sendable {
 
   /// Sends another track, or nothing, without negotiation.
   /// - Throws: `TypeError` for a track of the other kind, `InvalidAccessError` for a received
-  ///   track, `InvalidStateError` if the transceiver is stopped.
+  ///   track, `InvalidStateError` if the transceiver is stopped or the track has ended.
   public func replaceTrack(_ track: (any MediaStreamTrack)?) async throws(PeerError) {
     guard let track else {
       try await connection.perform(.replaceSource(transceiver: transceiver, nil))
@@ -220,7 +223,9 @@ public struct RTPSender: Sendable {
     }
     let sent = try connection.sendable(track)
     if let before = self.track, before.kind != track.kind {
-      throw PeerError(name: "TypeError", message: "a track is replaced by one of the same kind")
+      throw PeerError(
+        name: "TypeError",
+        message: "a track can only be replaced by one of the same kind")
     }
     let initially = sent.core.initialState
     try await connection.perform(
@@ -260,9 +265,10 @@ public struct RTPTransceiver: Sendable {
   /// The transceiver's number in its connection.
   public let id: UInt32
 
-  /// The transceiver's sender.
+  /// The transceiver's sender, which exists even if the direction does not send (W3C
+  /// RTCRtpTransceiver).
   public var sender: RTPSender { RTPSender(connection: connection, transceiver: id) }
-  /// The transceiver's receiver.
+  /// The transceiver's receiver, which exists even if the direction does not receive.
   public var receiver: RTPReceiver { RTPReceiver(connection: connection, transceiver: id) }
 
   /// Returns the transceiver's current state; nil if it does not exist.

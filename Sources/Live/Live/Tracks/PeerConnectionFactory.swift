@@ -54,7 +54,7 @@ public final class PeerConnectionFactory: Sendable {
     }
   }
 
-  /// Creates an audio source that the audio device feeds, or else the application.
+  /// Creates an audio source fed by the audio device, or by the application if there is no device.
   public func audioSource() -> AudioSource {
     audioDeviceModule.map { AudioSource(device: $0) } ?? AudioSource()
   }
@@ -62,12 +62,12 @@ public final class PeerConnectionFactory: Sendable {
   /// Creates a video source that a capturer or the application feeds.
   public func videoSource() -> VideoSource { VideoSource() }
 
-  /// Creates an audio track.
+  /// Creates a local track that carries a source's audio.
   public func audioTrack(with source: AudioSource, trackID: String) -> LocalAudioTrack {
     LocalAudioTrack(source: source, id: trackID)
   }
 
-  /// Creates a video track.
+  /// Creates a local track that carries a source's video.
   public func videoTrack(with source: VideoSource, trackID: String) -> LocalVideoTrack {
     LocalVideoTrack(source: source, id: trackID)
   }
@@ -83,7 +83,7 @@ public final class PeerConnectionFactory: Sendable {
 // MARK: - PeerConnectionDelegate
 
 /// Receives a connection's events (RTCPeerConnectionDelegate) in order, on the loop's thread;
-/// methods must return at once.
+/// methods must not block.
 ///
 /// All methods are optional. Streams and tracks that the application itself adds or removes are not
 /// reported. Removed candidates, gathering errors, pair changes, speech into disabled tracks and

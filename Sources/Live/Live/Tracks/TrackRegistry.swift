@@ -5,12 +5,12 @@ import Wire
 
 /// A connection's track and stream objects, and its delegate.
 ///
-/// The loop's thread updates received tracks, any thread updates sent ones. The delegate is
-/// notified without holding a lock, so that it may call the connection.
+/// The loop's thread updates received tracks; any thread may update sent ones. No lock is held
+/// while the delegate is called, so it may call the connection.
 final class TrackRegistry: Sendable {
   fileprivate struct Sent {
     let transceiver: UInt32
-    /// Nil while the transceiver sends nothing.
+    /// The track that the transceiver sends; nil while it sends nothing.
     var track: (any SentTrack)?
     let streamIDs: [String]
   }
@@ -52,7 +52,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// The transceivers with tracks, in the order in which the tracks were added.
+  /// The transceivers to which tracks were added, in that order, even if one now sends nothing.
   var sendingTransceivers: [UInt32] { state.withLock { $0.sent.map(\.transceiver) } }
 
   func sentTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {

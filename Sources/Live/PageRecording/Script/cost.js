@@ -1,4 +1,5 @@
-// Measures how much of the page's time the recorder uses, at every entry into it.
+// Measures how much of the page's time the recorder uses, whenever the page or the browser calls
+// it.
 
 let depth = 0;
 let begun = 0;

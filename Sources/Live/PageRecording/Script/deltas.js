@@ -25,7 +25,7 @@ function isSame(one, other) {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Returns the time that most objects share: that of the local connection's object. */
+/** Returns the time that most objects share: the connection's, or else the latest local one. */
 /** @param {Statistics} objects */
 function sharedTime(objects) {
   let latest = 0;
@@ -82,7 +82,7 @@ function whole(now, timestamp) {
 }
 
 /**
- * Returns members with their object's time if it differs from the report's.
+ * Returns an object's members, with its time only if that differs from the report's.
  * @param {Record<string, any>} members
  * @param {Record<string, any>} object
  * @param {number} timestamp

@@ -1,8 +1,8 @@
 // Copies of the encoded frames that the page receives: from encoded streams in Chromium, whose
 // receiver transforms let nothing through (seen in Chromium 156), and elsewhere from a transform.
 //
-// A worker copies them, so that the page's thread only passes on what ten times a second has
-// become of them; where a page's content policy forbids the worker, that thread copies them too.
+// A worker copies them, so that the page's thread only forwards batches of copies, ten times a
+// second; where a page's content policy forbids the worker, the page's thread copies them, too.
 import { charge, measured } from "./cost.js";
 
 /** How long a worker may take to begin, in milliseconds. */
@@ -133,7 +133,7 @@ export function frames(use, later) {
   const nativeSenderStreams = scope.RTCRtpSender?.prototype.createEncodedStreams;
   /** @type {WeakSet<RTCRtpSender>} */
   const senders = new WeakSet();
-  /** Connections whose page asked for the streams itself. */
+  /** Connections for which the page itself requested the encoded streams. */
   const own = new WeakSet();
   let count = 0;
   /** The time that the worker has used, in milliseconds. */
@@ -143,7 +143,7 @@ export function frames(use, later) {
 
   const worker = hasStreams || hasTransforms ? begin() : null;
   let state = worker ? "beginning" : "absent";
-  /** What waits until it is known whether there is a worker. */
+  /** Work that waits until it is known whether there is a worker. */
   /** @type {(() => void)[]} */
   let waiting = [];
   const here = copier((batch) => {
@@ -153,7 +153,7 @@ export function frames(use, later) {
 
   /** @param {string} now */
   function settle(now) {
-    // A worker whose script is forbidden fails; one that fails later has the streams.
+    // Only a failure to start counts: a worker that fails later already has the streams.
     if (state !== "beginning") return;
     state = now;
     for (const each of waiting.splice(0)) each();
@@ -182,7 +182,7 @@ export function frames(use, later) {
     else wanted();
   }
 
-  /** What is the same for all frames of a receiver with a payload type. */
+  /** Properties shared by all frames of one receiver with the same payload type. */
   /** @type {Map<string, { mid: string, kind: string, mimeType: string }>} */
   const known = new Map();
 
@@ -249,7 +249,7 @@ export function frames(use, later) {
             { readable, writable, receiver }, /** @type {any[]} */ ([readable, writable]));
           return;
         } catch {
-          // A browser whose streams cannot be transferred.
+          // This browser cannot transfer streams to a worker, so this thread copies the frames.
         }
       }
       const source = receiver === null ? readable : readable.pipeThrough(here.stage(receiver));
@@ -288,7 +288,8 @@ export function frames(use, later) {
   /** @type {WeakMap<RTCRtpReceiver, number>} */
   const numbers = new WeakMap();
   if (hasStreams) {
-    // A page that asks for the streams itself gets them, by way of this function.
+    // A page that requests the encoded streams itself gets them from this replacement, which copies
+    // the frames on their way.
     scope.RTCRtpReceiver.prototype.createEncodedStreams = function () {
       const streams = nativeStreams.call(this);
       const number = numbers.get(this);
@@ -301,7 +302,7 @@ export function frames(use, later) {
 
   return {
     /**
-     * Returns the configuration with which to create a connection.
+     * Returns a connection's configuration with encoded streams enabled, if the browser has them.
      * @param {any} configuration
      */
     configure(configuration) {
@@ -310,8 +311,8 @@ export function frames(use, later) {
     },
 
     /**
-     * Starts observing a transceiver's receiver. A connection with encoded streams sends nothing
-     * either, unless its frames are passed on.
+     * Starts observing a transceiver's receiver, and passes on the frames of its sender: a
+     * connection with encoded streams sends nothing unless something pipes them.
      * @param {RTCPeerConnection} connection
      * @param {RTCRtpTransceiver} transceiver
      * @param {boolean} isOfPage whether the page asked for the streams itself

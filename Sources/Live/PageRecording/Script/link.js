@@ -12,9 +12,9 @@ const softLimit = 8 << 20;
 const hardLimit = 12 << 20;
 /** How many waiting bytes are stored for the page after a reload. */
 const storedLimit = 1 << 20;
-/** How many bytes the socket may hold: they are lost with it, and sent again. */
+/** How many bytes the socket may buffer: if it breaks, they are lost and must be sent again. */
 const socketLimit = 1 << 20;
-/** Larger batches of frames are left out: a frame alone is as large. */
+/** The largest batch of frames that is sent, in bytes; only one with a huge frame is larger. */
 const frameLimit = 2 << 20;
 const batchMilliseconds = 100;
 const batchBytes = 256 << 10;
@@ -91,7 +91,7 @@ export class Link {
   }
 
   /**
-   * Sends encoded frames: each one's connection with its facts, and the bytes of all.
+   * Sends encoded frames: the connection and the properties of each, and the bytes of all together.
    * @param {[string, EncodedFrame][]} frames
    * @param {Uint8Array} bytes
    */
@@ -208,7 +208,7 @@ export class Link {
     }
     if (message.received) this.acknowledge(message.received);
     if (message.isNew === undefined) return;
-    // The recorder's first message: everything it does not have is sent, from the start.
+    // The recorder's first message: send everything again that its `received` did not acknowledge.
     this.pause = firstPause;
     this.sentCount = 0;
     this.isReady = true;
@@ -232,7 +232,8 @@ export class Link {
     this.sentCount = Math.max(0, this.sentCount - isFromFront);
     this.unitBytes = this.units.reduce((sum, unit) => sum + unit.bytes, 0);
     for (const each of this.waiting.splice(0)) {
-      // Units from other loads have been reported again.
+      // Units of an earlier load were reported again in this one, so nothing waits for them any
+      // more.
       if (each.load !== this.load || each.number <= (received[each.load] ?? 0)) each.resolve();
       else this.waiting.push(each);
     }

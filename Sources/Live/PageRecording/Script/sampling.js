@@ -1,5 +1,5 @@
-// Samples a connection's statistics: each second, when a state changes, and more often while it
-// connects.
+// Samples a connection's statistics: at a regular interval, when a state changes, and more often
+// while it connects.
 import { measured } from "./cost.js";
 import { changes, objectsOf } from "./deltas.js";
 
@@ -46,7 +46,7 @@ export class Sampler {
     }), isConnecting() ? Math.min(connectingInterval, interval) : interval);
   }
 
-  /** Reads statistics; during a reading, requests another one after it. */
+  /** Reads statistics; if a read is in progress, schedules another to follow it. */
   sample() {
     if (this.isOver) return;
     if (this.surroundings.isFull()) {

@@ -33,7 +33,7 @@ interface EncodedFrame {
   kind: string;
   /** The number of its bytes. */
   size: number;
-  /** When it was copied, as Unix time in milliseconds. */
+  /** When the frame was copied, as Unix time in milliseconds. */
   time: number;
   ssrc: number;
   rtpTime: number;

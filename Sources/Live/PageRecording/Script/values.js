@@ -1,4 +1,4 @@
-// Converts the API's values to JSON: requests and results, without media.
+// Converts arguments and results of WebRTC calls to JSON, without media.
 
 const deepest = 8;
 const longestList = 1000;

@@ -84,7 +84,7 @@ final class HostedGuest: Sendable {
     gate.withLock { $0 = made }
   }
 
-  /// Sets the available voices, if they are selected.
+  /// Sets the voices to select from, if the participant receives only selected voices.
   func setVoices(_ voices: [(media: UInt32, isAlwaysOn: Bool)]) {
     gate.withLock { $0 }?.setVoices(voices)
   }
@@ -103,14 +103,14 @@ final class HostedGuest: Sendable {
       return true
     case .leftOut: return false
     case .isOver(let socket):
-      socket.post(close: .policyViolation, reason: "too much waits to be read")
+      socket.post(close: .policyViolation, reason: "the participant reads too slowly")
       return false
     }
   }
 
   private func sendAll() async {
     while let (socket, text) = state.withLock({ $0.outbox.next() }) {
-      // A closed socket ends by itself, and its server loop notices.
+      // Sending fails if the socket is closed; the loop that serves the socket notices its end.
       try? await socket.send(.text(text))
       state.withLock { $0.outbox.didSend(text, over: socket) }
     }
@@ -191,7 +191,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Closes the participant's connections and socket.
+  /// Closes the participant's connections; its socket is closed by whoever serves it.
   func end() async {
     let (up, down) = state.withLock { state in
       defer {
@@ -309,7 +309,8 @@ final class HostedGuest: Sendable {
 
   func restartDown() { state.withLock { $0.needsRestart = true } }
 
-  /// Offers the wanted media, if it has changed.
+  /// Offers the wanted media if it has changed or ICE has to restart, unless an offer is
+  /// unanswered.
   func offer(_ wanted: [RoomMedia]) async {
     let begins = state.withLock { state in
       state.wanted = wanted

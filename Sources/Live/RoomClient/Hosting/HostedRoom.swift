@@ -89,7 +89,7 @@ struct HostedRoom {
       return ([], RoomFault(.joinRefused, "the room is full"))
     }
     guard self[id] == nil else {
-      return ([], RoomFault(.joinRefused, "there is a participant \(id) already"))
+      return ([], RoomFault(.joinRefused, "a participant called \(id) is already in the room"))
     }
     guard hasRoom(for: join.metadata?.utf8.count ?? 0, of: id) else {
       return ([], RoomFault(.joinRefused, HostedRoom.tooMuch))
@@ -258,7 +258,7 @@ struct HostedRoom {
       .sorted { $0.media < $1.media }
   }
 
-  /// Returns whether media is currently forwarded to a participant.
+  /// Returns whether a participant is in the room and has not paused the media.
   func flows(_ number: UInt32, to id: String) -> Bool {
     self[id].map { !$0.paused.contains(number) } ?? false
   }
@@ -286,10 +286,11 @@ struct HostedRoom {
 
 // MARK: - GuestOutbox
 
-/// A participant's send queue, limited to what a client that reads could need.
+/// A participant's send queue, with a size limit.
 ///
-/// User messages to a slow reader are dropped, and their sender is informed. The room's own
-/// messages cannot be dropped, so a participant that reads nothing is disconnected.
+/// A client that keeps reading does not reach the limit. User messages to a slow reader are
+/// dropped, and their sender is informed. The room's own messages cannot be dropped, so a
+/// participant that reads nothing is disconnected.
 struct GuestOutbox {
   /// The result of queueing a text.
   enum Outcome {
@@ -343,7 +344,7 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// Returns the next text and its socket; nil if the queue is empty, and sending ends.
+  /// Returns the next text and its socket; if the queue is empty, returns nil and ends sending.
   mutating func next() -> (socket: WebSocket, text: String)? {
     guard let socket, sentCount < texts.count else {
       (texts, sentCount, isSending) = ([], 0, false)
@@ -361,9 +362,9 @@ struct GuestOutbox {
 
 /// Limits how fast a participant can make the room send to others.
 ///
-/// Whatever exceeds the limit waits, and so do all later messages.
+/// A message that exceeds the allowance waits, and so do all later messages.
 struct SpeechAllowance {
-  /// The default limit in bytes per second to each of the others.
+  /// The default limit, in bytes per second to each recipient.
   static let usualBytesPerSecond = 256 << 10
   /// The burst limit in bytes.
   static let burstBytes = 1 << 20

@@ -12,10 +12,12 @@ package actor RoomHost {
   private var rooms: [String: HostedRoom] = [:]
   /// Participants by their session identifiers.
   private var guests: [String: HostedGuest] = [:]
-  private var lastNumber: UInt32 = 0
+  /// The last number in the identifier of a participant who chose none, even one who was refused:
+  /// another may have chosen the same identifier.
+  private var lastNumber = 0
   private var lastMedia: UInt32 = 0
   /// How many participants have joined so far.
-  package var guestCount: UInt32 { lastNumber }
+  package private(set) var guestCount = 0
   /// Valid tokens with their expiry.
   private var tokens: [String: Instant] = [:]
 
@@ -40,7 +42,8 @@ package actor RoomHost {
   package func token(_ body: [UInt8]) -> HTTPResponse {
     guard let secret = options.secret else { return Self.response(token: drawToken()) }
     guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
-      let key = value["key"]?.text, let given = value["secret"]?.text, "\(key):\(given)" == secret
+      let key = value["key"]?.text, let given = value["secret"]?.text,
+      "\(key):\(given)".utf8.equalsInConstantTime(secret.utf8)
     else { return .refusal(403, "the key or the secret is wrong") }
     let now = session.clock.now
     tokens = tokens.filter { $0.value > now }
@@ -58,7 +61,7 @@ package actor RoomHost {
     HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(tokenSeconds)}")
   }
 
-  /// Closes all rooms.
+  /// Closes all rooms, after telling each participant that the server is shutting down.
   package func close() async {
     let all = Array(guests.values)
     guests = [:]
@@ -66,7 +69,7 @@ package actor RoomHost {
     for guest in all {
       guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
     }
-    // Concurrently, so that participants that do not read delay the end by one second in all.
+    // Flush concurrently, so that participants that do not read delay the end by one second in all.
     await withTaskGroup(of: Void.self) { group in
       for guest in all { group.addTask { await guest.flush() } }
     }
@@ -102,7 +105,7 @@ package actor RoomHost {
   private func talk(_ socket: WebSocket) async {
     guard case .text(let text)? = await firstMessage(socket),
       case .join(let join, let resumes)? = try? RoomRequest(parsing: text)
-    else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
+    else { return refuse(socket, RoomFault(.unreadableMessage, "the first message must be join")) }
     guard let guest = admit(join, resumes, socket) else { return }
     while let frame = await socket.receive() {
       // Ignore messages from participants who left, and on replaced sockets.
@@ -113,7 +116,7 @@ package actor RoomHost {
         let request = try RoomRequest(parsing: text)
         guard !request.isRecorded || admits(text, of: guest) else {
           refuse(
-            socket, RoomFault(.invalidState, "more was negotiated than one recording takes"))
+            socket, RoomFault(.invalidState, "more was negotiated than one recording can hold"))
           return await remove(guest, .left)
         }
         sent = await handle(request, guest)
@@ -170,15 +173,16 @@ package actor RoomHost {
       refuse(
         socket,
         RoomFault(
-          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are in use"))
+          .joinRefused, "all \(options.guestsMaximum) places that --guests allows are taken"))
       return nil
     }
-    guard Int(lastNumber) < options.entriesMaximum else {
+    guard guestCount < options.entriesMaximum else {
       refuse(
         socket,
         RoomFault(
           .joinRefused,
-          "\(options.entriesMaximum) have entered already, which is all that one recording takes"))
+          "\(options.entriesMaximum) participants have entered, which is all that one recording "
+            + "can hold"))
       return nil
     }
     lastNumber += 1
@@ -189,6 +193,7 @@ package actor RoomHost {
       refuse(socket, fault)
       return nil
     }
+    guestCount += 1
     rooms[join.room] = room
     let guest = HostedGuest(
       id: id, room: join.room, session: hexadecimal(drawSeed().prefix(16)), socket: socket,
@@ -243,8 +248,8 @@ package actor RoomHost {
     return sent.values.max() ?? 0
   }
 
-  /// Passes a message on; recipients with too much queued miss it, and the returned fault tells the
-  /// sender.
+  /// Passes a message on; returns a fault for the sender if recipients with too much queued miss
+  /// it.
   private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in
@@ -405,7 +410,7 @@ package actor RoomHost {
 // MARK: - Options
 
 extension RoomHost {
-  /// A room host's configuration.
+  /// A room host's limits, its secret and its connections' base configuration.
   package struct Options: Sendable {
     /// The connections' base configuration.
     package var connection = PeerConfiguration()
@@ -418,8 +423,7 @@ extension RoomHost {
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
     /// How many participants all rooms may have at once.
     package var guestsMaximum = 50
-    /// How many times participants may join in total: each leaves rows in the take even after
-    /// leaving.
+    /// How many times participants may join in total: each join leaves rows in the take.
     package var entriesMaximum = 10_000
     /// How many bytes of recorded descriptions and candidates are accepted, per participant and in
     /// total.

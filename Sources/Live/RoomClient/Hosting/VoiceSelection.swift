@@ -13,7 +13,7 @@ import Wire
 struct VoiceSelection {
   private struct Voice {
     var media: UInt32
-    /// The last block's level in dBov, and its instant.
+    /// The last block's level in dBov; `at` is its instant.
     var level: Double
     var loudness: Double
     var at: Instant
@@ -108,7 +108,7 @@ final class VoiceGate: Sendable {
   }
 
   private let state: Mutex<State>
-  /// Reports the selected voices; called under a lock, so it must return at once.
+  /// Reports the selected voices; called under a lock, so it must not block.
   private let report: @Sendable ([UInt32]) -> Void
 
   init(count: Int, report: @escaping @Sendable ([UInt32]) -> Void) {
@@ -146,12 +146,12 @@ final class VoiceGate: Sendable {
 
 /// Passes or blocks a voice, fading at each change.
 struct VoiceFader {
-  /// How much silence follows a blocked voice, in samples: more than the pause that a sender's
-  /// clock tolerates.
+  /// How much silence follows a blocked voice, in frames: more than the pause that a sender's clock
+  /// tolerates.
   private static let tail = AudioBlock.sampleRate * 2 / 5
 
   private var isOpen = false
-  /// How much silence is still to be sent, in samples.
+  /// How much silence is still to be sent, in frames.
   private var rest = 0
 
   mutating func pass(_ block: AudioBlock, isOpen next: Bool) -> AudioBlock? {

@@ -12,7 +12,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   case stopBroadcast = 1
   /// The participant left the room.
   case meetingFinished = 2
-  /// No room wants the frames.
+  /// No room accepts the frames.
   case broadcastFailed = 3
   /// The room is gone.
   case broadcastClosed = 4
@@ -28,7 +28,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   }
 }
 
-/// The process that shares a screen: it sends frames to a room in another process.
+/// The sending end of screen sharing: passes a screen's frames to a room in another process.
 public final class ScreenShare: Sendable {
   private struct State {
     var channel: ShareChannel?
@@ -47,7 +47,7 @@ public final class ScreenShare: Sendable {
   /// A shared screen's extra value.
   public static let extraValue = "screen"
 
-  /// Creates the sharing process's end.
+  /// Creates the sending end, in the process that captures the screen.
   /// - Parameter appGroup: the folder that both processes use; nil for the folder that the room put
   ///   into the environment.
   /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is no folder.
@@ -61,7 +61,7 @@ public final class ScreenShare: Sendable {
   static func socketPath(appGroup: String) -> String { appGroup + "/screen-share.sock" }
 
   /// Connects to the room, and returns once it accepts frames.
-  /// - Throws: `ExtensionErrorCode`: there is no room, or it does not accept frames.
+  /// - Throws: `ExtensionErrorCode` if there is no room or it does not accept frames.
   public func start() async throws(ExtensionErrorCode) {
     let channel: ShareChannel
     do {
@@ -111,9 +111,9 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Pauses sending frames.
+  /// Drops frames until `resume` is called, and notifies the room's process.
   public func pause() { setPaused(true) }
-  /// Resumes sending frames.
+  /// Sends frames again after `pause`, and notifies the room's process.
   public func resume() { setPaused(false) }
 
   private func setPaused(_ isPaused: Bool) {
@@ -125,8 +125,8 @@ public final class ScreenShare: Sendable {
   }
 
   /// Sends a frame; drops it while paused or if too much is queued.
-  /// - Throws: `ExtensionErrorCode`: sharing has ended or has not started, or a side of the frame
-  ///   is not in 2 to 4096.
+  /// - Throws: `ExtensionErrorCode` if sharing has ended or has not started, or if a side of the
+  ///   frame is not 2 to 4096 pixels long.
   public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
     let (channel, isPaused, ending) = state.withLock { state in
       (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)

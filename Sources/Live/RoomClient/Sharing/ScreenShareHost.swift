@@ -22,7 +22,7 @@ public struct ScreenShareProgram: Hashable, Sendable {
   }
 }
 
-/// The room's end of screen sharing.
+/// The receiving end of screen sharing: publishes another process's frames in the room.
 final class ScreenShareHost: ScreenSharing {
   private struct State {
     var listener: (any Channel)?
@@ -75,7 +75,7 @@ final class ScreenShareHost: ScreenSharing {
     let path = ScreenShare.socketPath(appGroup: folder)
     switch NewFile.makeFolder(folder) {
     case .success(let isNew): state.withLock { $0.madeFolder = isNew }
-    case .failure(let code): return report(.failed("\(folder): it cannot be made: \(code)"))
+    case .failure(let code): return report(.failed("\(folder): it cannot be created: \(code)"))
     }
     do {
       let listener = try await ShareChannel.listen(path: path) { [weak self] channel in

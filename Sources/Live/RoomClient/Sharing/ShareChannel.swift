@@ -7,15 +7,19 @@ import Wire
 /// A local socket between a room and the process that shares a screen.
 final class ShareChannel: Sendable {
   private let channel: any Channel
-  /// Received messages in order; ends with the connection, or at invalid bytes.
-  let messages: AsyncStream<ShareMessage>
+  private let received: ReceivedMessages
 
-  private init(_ channel: any Channel, _ messages: AsyncStream<ShareMessage>) {
+  private init(_ channel: any Channel, _ received: ReceivedMessages) {
     self.channel = channel
-    self.messages = messages
+    self.received = received
   }
 
-  /// Sends a message; returns false for a frame if too much is queued.
+  /// Received messages in order, without the frames that a slow reader misses; ends with the
+  /// connection, or at invalid bytes.
+  var messages: AsyncMapSequence<AsyncStream<ShareMessage>, ShareMessage> { received.messages }
+
+  /// Sends a message; returns false if the connection is closed, or for a frame if too much is
+  /// queued.
   @discardableResult
   func send(_ message: ShareMessage) -> Bool {
     guard channel.isActive, channel.isWritable || !message.isFrame else { return false }
@@ -32,16 +36,15 @@ final class ShareChannel: Sendable {
 
   /// Connects to a socket.
   static func connect(path: String) async throws -> ShareChannel {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: ShareMessage.self, bufferingPolicy: .bufferingNewest(ShareChannel.waitingMaximum))
+    let received = ReceivedMessages()
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(ShareReader(continuation))
+          try channel.pipeline.syncOperations.addHandler(ShareReader(received))
         }
       }
       .connect(unixDomainSocketPath: path).get()
-    return ShareChannel(channel, stream)
+    return ShareChannel(channel, received)
   }
 
   /// Listens at a path until the result is closed, and passes every connection to the closure.
@@ -51,31 +54,59 @@ final class ShareChannel: Sendable {
     try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          let (stream, continuation) = AsyncStream.makeStream(
-            of: ShareMessage.self,
-            bufferingPolicy: .bufferingNewest(ShareChannel.waitingMaximum))
-          try channel.pipeline.syncOperations.addHandler(ShareReader(continuation))
-          take(ShareChannel(channel, stream))
+          let received = ReceivedMessages()
+          try channel.pipeline.syncOperations.addHandler(ShareReader(received))
+          take(ShareChannel(channel, received))
         }
       }
       .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
   }
-
-  /// How many messages wait for a slow reader at most; beyond that the oldest are dropped.
-  private static let waitingMaximum = 8
 }
 
 extension ShareMessage {
   var isFrame: Bool { if case .frame = self { true } else { false } }
 }
 
+/// Received messages that wait for a reader: a slow one misses frames, but no other message.
+private final class ReceivedMessages: Sendable {
+  private let (stream, continuation) = AsyncStream.makeStream(
+    of: ShareMessage.self, bufferingPolicy: .bufferingOldest(ReceivedMessages.waitingMaximum))
+  private let frames = Mutex(0)
+
+  /// The maximum numbers of waiting frames, and of waiting messages in all.
+  private static let framesMaximum = 8
+  private static let waitingMaximum = 1_000
+
+  var messages: AsyncMapSequence<AsyncStream<ShareMessage>, ShareMessage> {
+    stream.map { message in
+      if message.isFrame { self.frames.withLock { $0 -= 1 } }
+      return message
+    }
+  }
+
+  /// Adds a message, or drops a frame; returns false if there are too many other messages.
+  func add(_ message: ShareMessage) -> Bool {
+    let isDropped = frames.withLock { frames in
+      guard message.isFrame else { return false }
+      guard frames < Self.framesMaximum else { return true }
+      frames += 1
+      return false
+    }
+    if isDropped { return true }
+    if case .dropped = continuation.yield(message) { return false }
+    return true
+  }
+
+  func finish() { continuation.finish() }
+}
+
 /// Splits bytes into messages.
 private final class ShareReader: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
-  private let continuation: AsyncStream<ShareMessage>.Continuation
+  private let received: ReceivedMessages
   private var waiting = ByteBuffer()
 
-  init(_ continuation: AsyncStream<ShareMessage>.Continuation) { self.continuation = continuation }
+  init(_ received: ReceivedMessages) { self.received = received }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var buffer = unwrapInboundIn(data)
@@ -85,15 +116,14 @@ private final class ShareReader: ChannelInboundHandler {
       guard waiting.readableBytes >= ShareMessage.headBytes + count else { break }
       waiting.moveReaderIndex(forwardBy: ShareMessage.headBytes)
       let body = waiting.readBytes(length: count) ?? []
-      guard let message = ShareMessage(kind: head[0], body: body) else {
+      guard let message = ShareMessage(kind: head[0], body: body), received.add(message) else {
         return context.close(promise: nil)
       }
-      continuation.yield(message)
     }
     waiting.discardReadBytes()
   }
 
-  func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+  func channelInactive(context: ChannelHandlerContext) { received.finish() }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

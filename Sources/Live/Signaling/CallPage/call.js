@@ -10,7 +10,10 @@ let current = null;
 
 const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
 
-/* The address's token becomes a cookie, which no script can read and no history keeps. */
+/*
+ * Exchange the token in the page's address for a cookie, which no script can read and no history
+ * keeps.
+ */
 const entered = !pass.Authorization ? Promise.resolve()
   : fetch('cookie', { method: 'POST', headers: { ...pass } }).then(response => {
     if (!response.ok) return;
@@ -68,8 +71,8 @@ function linkToPage(call) {
   link.id = 'take';
   link.href = 'page' + of(call.id);
   link.target = '_blank';
-  link.textContent = 'Look at the take';
-  /* A link carries no token, so the page is fetched if one is needed. */
+  link.textContent = 'Open the take';
+  /* A link carries no token, so if a token is needed the page is fetched. */
   if (pass.Authorization) link.onclick = event => {
     event.preventDefault();
     fetchPage(call.id).then(text => {
@@ -159,7 +162,7 @@ function addMessage(call, direction, data) {
 }
 
 async function begin(settings = {}) {
-  if (current) throw new Error('a call is under way');
+  if (current) throw new Error('a call is already in progress');
   const call = current = { pc: new RTCPeerConnection(settings.configuration || {}), id: null,
     stream: null, states: [], tracks: [], messages: [], channel: null, before: {}, timer: 0 };
   button('call').disabled = true;

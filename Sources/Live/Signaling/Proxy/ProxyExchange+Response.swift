@@ -9,13 +9,13 @@ extension ProxyExchange {
     if case .stream = way {
     } else if let encoding = ProxiedBody.encoding(head.headers) {
       return upstreamFailed(
-        "the server sends its answer as \(encoding.prefix(40)), which it was not asked for")
+        "the server encodes its answer as \(encoding.prefix(40)), which was not requested")
     }
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     if announced > route.limits.bodyBytes, case .whole = way {
       route.notice(
-        "\(place): a response of \(announced) bytes was forwarded unread; signaling is searched "
-          + "for in up to \(route.limits.bodyBytes)")
+        "\(place): a response of \(announced) bytes was forwarded without looking for signaling, "
+          + "because the limit is \(route.limits.bodyBytes)")
       way = .stream
     }
     var passed = HTTPResponseHead(version: .http1_1, status: head.status)
@@ -67,10 +67,10 @@ extension ProxyExchange {
       guard (response?.collected.readableBytes ?? 0) + part.readableBytes <= route.limits.bodyBytes
       else {
         return upstreamFailed(
-          "the server's answer is longer than the \(route.limits.bodyBytes) bytes of a relay")
+          "the server's answer exceeds the relay's limit of \(route.limits.bodyBytes) bytes")
       }
       guard reserve(part.readableBytes) else {
-        return upstreamFailed("the bodies of other answers take all the memory for them")
+        return upstreamFailed("the bodies of other answers use all the memory")
       }
       response?.collected.writeImmutableBuffer(part)
       if case .lines = way { passLines() }
@@ -194,7 +194,7 @@ extension ProxyExchange {
     context.eventLoop.scheduleTask(in: .seconds(1)) { bound.value.close(promise: nil) }
   }
 
-  /// Answers without the server a request that may have a body, which is dropped.
+  /// Answers a request without involving the server; a request body, if any, is dropped.
   func answer(_ whole: HTTPResponse) {
     response = Response(
       head: HTTPResponseHead(

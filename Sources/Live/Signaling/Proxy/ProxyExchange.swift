@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOWebSocket
+import Room
 
 /// One of a proxy's client connections, which forwards requests and responses.
 ///
@@ -111,8 +112,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
         return refuse(
           .refusal(
             415,
-            "the relay cannot search a body that is encoded as \(encoding.prefix(40)); send it "
-              + "as it is"))
+            "the relay cannot search a body encoded as \(encoding.prefix(40)); send it unencoded"))
       }
       state = .collecting(ByteBuffer())
       return expect(within: route.limits.bodySeconds)
@@ -136,7 +136,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case .collecting(var body):
       guard body.readableBytes + part.readableBytes <= route.limits.bodyBytes else {
         return refuse(
-          .refusal(413, "the body is longer than the \(route.limits.bodyBytes) bytes of a relay"))
+          .refusal(413, "the body exceeds the relay's limit of \(route.limits.bodyBytes) bytes"))
       }
       guard reserve(part.readableBytes) else { return refuse(ProxyExchange.isFull) }
       // Leave the buffer with one owner, so that it grows in place.
@@ -151,7 +151,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   static let isFull = HTTPResponse.refusal(
-    503, "the bodies of other requests take all the memory for them; try again")
+    503, "the bodies of other requests use all the memory; try again")
 
   func endRequest(_ trailers: HTTPHeaders?) {
     requestIsOver = true
@@ -248,9 +248,11 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
   ) {
     guard let context, let request else { return }
     let fields = isFromClient ? request.headers : response?.head.headers ?? HTTPHeaders()
-    let message = ProxiedMessage(
+    var message = ProxiedMessage(
       channel: number, isFromClient: isFromClient, transport: "http", place: place,
       type: fields.first(name: "content-type"), bytes: bytes)
+    message.path = request.uri
+    message.location = isFromClient ? nil : location
     limit?.cancel()
     let promise = context.eventLoop.makePromise(of: ProxiedOutcome.self)
     let (rewrite, number) = (route.rewrite, number)
@@ -262,6 +264,15 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
       guard exchange.context != nil, exchange.number == number else { return }
       use(exchange, outcome)
     }
+  }
+
+  /// The path and query in the response's `Location` field (RFC 9110 section 10.2.2).
+  private var location: String? {
+    guard let request, let field = response?.head.headers.first(name: "location") else {
+      return nil
+    }
+    let base = "http://\(request.headers.first(name: "host") ?? "relay")"
+    return URLReference(base + request.uri).resolving(field).map { $0.path + $0.query }
   }
 
   func reserve(_ count: Int) -> Bool {
@@ -291,7 +302,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The request then arrives like any other.
+    // A request that could not be upgraded arrives afterwards like any other.
     if error is NIOWebSocketUpgradeError { return }
     guard let error = error as? HTTPParserError else { return context.close(promise: nil) }
     switch state {

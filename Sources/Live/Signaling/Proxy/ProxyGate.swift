@@ -29,24 +29,24 @@ struct ProxyGate: Sendable {
   /// Returns the refusal of a request; nil if it is forwarded.
   func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     guard head.uri.hasPrefix("/"), head.method != .CONNECT, head.method != .TRACE else {
-      return .refusal(400, "the relay passes on requests for a path of its server only")
+      return .refusal(400, "the relay forwards only requests for a path on its server")
     }
     let hosts = head.headers["host"]
     guard hosts.count == 1, let host = hosts.first, let authority = Authority(host) else {
-      return .refusal(400, "the request needs one Host field")
+      return .refusal(400, "the request must have exactly one Host field")
     }
     guard authority.name.isLoopback || names.contains(authority.name) else {
       return .refusal(
         421,
-        "this relay is not called \(authority.name.text.prefix(100)); it is started with "
-          + "--allow-host to answer under that name")
+        "this relay does not answer to the name \(authority.name.text.prefix(100)); start it with "
+          + "--allow-host to allow that name")
     }
     if let origin = head.headers.first(name: "origin")?.lowercased() {
       guard origin == ownOrigin(host) || origin == upstreamOrigin || origins.contains(origin) else {
         return .refusal(
           403,
-          "pages of \(origin.prefix(100)) may not call this relay; it is started with "
-            + "--allow-origin to let them")
+          "pages of \(origin.prefix(100)) may not call this relay; start it with --allow-origin to "
+            + "allow them")
       }
       return nil
     }
@@ -108,7 +108,7 @@ struct ProxyGate: Sendable {
     var fields = HTTPHeaders()
     for (name, value) in ProxyGate.passed(head.headers) {
       switch name.lowercased() {
-      // The browser would remember it for every server on the proxy's host.
+      // A browser would apply this policy to every server on the proxy's host.
       case "strict-transport-security": continue
       case "location", "content-location":
         fields.add(name: name, value: relocated(value, host))
@@ -218,7 +218,7 @@ enum ProxiedBody {
     "application/cbor", "application/connect+proto", "application/proto",
   ]
 
-  /// Chooses by a message's header fields.
+  /// Determines how to forward a body from its Content-Type; a body without one is forwarded whole.
   init(_ fields: HTTPHeaders) {
     guard let field = fields.first(name: "content-type") else {
       self = .whole
@@ -254,6 +254,10 @@ package struct ProxiedMessage: Sendable {
   package var transport: String
   /// The message's request, such as `POST /whip`.
   package var place: String
+  /// The request's path and query.
+  package var path = ""
+  /// The path and query that the response's `Location` field names; nil if it names none.
+  package var location: String?
   /// The media type; nil if none is stated.
   package var type: String?
   package var bytes: [UInt8]

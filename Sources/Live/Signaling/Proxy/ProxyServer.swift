@@ -9,13 +9,13 @@ package import TLS
 /// A reverse proxy for one server: forwards HTTP/1.1 and WebSockets, and lets a closure replace
 /// signaling.
 ///
-/// Bodies that may contain signaling are collected, all others are streamed as fast as the other
-/// side reads. It connects to no other host, whatever requests, redirects or descriptions name.
+/// Bodies that may contain signaling are collected; all others are streamed as fast as the receiver
+/// reads. It connects to no other host, whatever requests, redirects or descriptions name.
 package final class ProxyServer: Sendable {
   /// Replaces the signaling in a message; runs outside the network threads.
   package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
 
-  /// Where the proxy listens, and the server before which it stands.
+  /// The address to listen on, the server to forward to, and who may call.
   package struct Settings: Sendable {
     package var host = "127.0.0.1"
     /// The port; 0 finds a free one.
@@ -26,7 +26,7 @@ package final class ProxyServer: Sendable {
     package var identity: TLSIdentity?
     /// A file with trusted certificates instead of the system's.
     package var authorities: String?
-    /// Names under which the proxy may be called, besides loopback and `host`.
+    /// Host names that requests may use, besides loopback and `host`.
     package var hosts: [String] = []
     /// Origins whose pages may call, besides the proxy's own and the server's.
     package var origins: [String] = []
@@ -51,7 +51,7 @@ package final class ProxyServer: Sendable {
     package var bodySeconds: Int64 = 30
     /// The time limit for the next request on a connection.
     package var idleSeconds: Int64 = 60
-    /// The time limit for a connection to the server, with its handshake.
+    /// The time limit for connecting to the server, including the TLS handshake.
     package var connectSeconds: Int64 = 10
     /// The time limit for a silent server before and during its response, and for a silent client
     /// while it sends or reads.
@@ -163,18 +163,8 @@ package final class ProxyServer: Sendable {
     try pipeline.addHandler(ProxyExchange(route, connections))
   }
 
-  /// Stops listening and closes all connections.
-  package func shutdown() async {
-    try? await channel.close().get()
-    for connection in connections.closeAll() {
-      let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
-        connection.close(promise: nil)
-      }
-      connection.triggerUserOutboundEvent(HTTPExchange.Farewell(), promise: nil)
-      try? await connection.closeFuture.get()
-      limit.cancel()
-    }
-  }
+  /// Stops listening and closes all connections; responses in progress have two seconds.
+  package func shutdown() async { await connections.shutdown(channel) }
 }
 
 /// The state that all of a proxy's connections share.
@@ -308,7 +298,7 @@ private final class ProxyOpened: Sendable {
   }
 }
 
-/// A client's WebSocket and the server's.
+/// Connects a client's WebSocket to the server's, and replaces signaling in their messages.
 private struct ProxyBridge: Sendable {
   let near: WebSocket
   let far: WebSocket
@@ -344,7 +334,7 @@ private struct ProxyBridge: Sendable {
             isText ? .text(String(decoding: new, as: UTF8.self)) : .binary(new))
         case .refused(let reason):
           route.notice("\(place): \(reason)")
-          // The reason of a close frame has 123 bytes (RFC 6455 section 5.5).
+          // The reason in a close frame has at most 123 bytes (RFC 6455 section 5.5).
           source.post(close: .policyViolation, reason: reason)
           sink.post(close: .policyViolation, reason: "refused by a relay")
           return

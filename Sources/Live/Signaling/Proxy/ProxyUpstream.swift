@@ -60,7 +60,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
   }
 
   /// Sends a part of the request.
-  /// - Returns: whether the client may send more at once.
+  /// - Returns: whether the client may send more immediately.
   func send(_ part: HTTPClientRequestPart) -> Bool {
     guard let context else {
       if case .body(.byteBuffer(let buffer)) = part { waitingBytes += buffer.readableBytes }
@@ -104,7 +104,9 @@ final class ProxyUpstream: ChannelDuplexHandler {
     switch unwrapInboundIn(data) {
     case .head(let head):
       guard head.status.code >= 200 else {
-        if head.status == .switchingProtocols { fail("the server changed the protocol unasked") }
+        if head.status == .switchingProtocols {
+          fail("the server switched protocols without being asked")
+        }
         return
       }
       exchange.respond(head)
@@ -145,7 +147,7 @@ final class ProxyUpstream: ChannelDuplexHandler {
   }
 
   private func listen(_ loop: any EventLoop) {
-    expect(within: limits.silenceSeconds, "the server was silent for too long", loop)
+    expect(within: limits.silenceSeconds, "the server sent nothing for too long", loop)
   }
 
   private func expect(within seconds: Int64, _ reason: String, _ loop: any EventLoop) {

@@ -4,12 +4,12 @@ import Synchronization
 
 /// A client's or server's open WebSocket (RFC 6455).
 ///
-/// Messages are complete and in order. Pings are answered, and sent when the peer is silent. A slow
-/// receiver limits how much is read from the socket.
+/// Messages are complete and in order. Pings are answered, and sent at intervals. A slow receiver
+/// limits how much is read from the socket.
 package final class WebSocket: Sendable {
   /// The negotiated subprotocol, if any.
   package let subprotocol: String?
-  /// The fields with which a server agreed; empty at the server.
+  /// The fields of the server's response that opened the WebSocket; empty at the server.
   let responseFields: [(name: String, value: String)]
   private let channel: any Channel
   private let inbox: WebSocketInbox
@@ -273,8 +273,8 @@ package struct WebSocketLimits: Hashable, Sendable {
   package var unsentBytes = 4 << 20
   /// The time limit for the handshake, in seconds.
   package var handshakeSeconds: Int64 = 10
-  /// How long the peer may be silent before a ping is sent, in seconds; after as long again the
-  /// connection ends.
+  /// The interval between pings, in seconds; the connection ends if nothing arrives between two of
+  /// them.
   package var pingSeconds: Int64 = 20
   /// How long the peer may take to agree to a close, in seconds.
   package var closeSeconds: Int64 = 5

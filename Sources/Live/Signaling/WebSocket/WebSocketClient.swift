@@ -123,11 +123,11 @@ private struct WebSocketOpening: Sendable {
     let chosen = head.headers["Sec-WebSocket-Protocol"]
     guard chosen.count <= 1, chosen.allSatisfy(subprotocols.contains) else {
       throw WebSocketError(
-        reason: "the server speaks \(chosen.joined(separator: ", ").prefix(100)), "
-          + "which it was not asked for")
+        reason: "the server chose the subprotocol \(chosen.joined(separator: ", ").prefix(100)), "
+          + "which was not offered")
     }
     guard !head.headers.contains(name: "Sec-WebSocket-Extensions") else {
-      throw WebSocketError(reason: "the server wants an extension that it was not asked for")
+      throw WebSocketError(reason: "the server chose an extension that was not offered")
     }
     let inbox = WebSocketInbox(limits)
     do {
@@ -182,7 +182,7 @@ private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHand
     let told = refusal.sentence.map { ": \($0)" } ?? ""
     let reason =
       (200..<300).contains(refusal.status)
-      ? "the server sent a page and no WebSocket"
+      ? "the server sent a page instead of opening a WebSocket"
       : "the server answered with status \(refusal.status)"
     fail(WebSocketError(reason: reason + told, status: refusal.status), context)
   }
@@ -191,7 +191,8 @@ private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHand
     if error is HTTPParserError {
       fail(WebSocketError(reason: "the answer is not HTTP"), context)
     } else if error is NIOHTTPClientUpgradeError {
-      fail(WebSocketError(reason: "the server agrees to something else than a WebSocket"), context)
+      fail(
+        WebSocketError(reason: "the server switched to a protocol other than WebSocket"), context)
     } else {
       fail(error, context)
     }
@@ -199,7 +200,7 @@ private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHand
 
   func channelInactive(context: ChannelHandlerContext) {
     if refusal != nil { refuse(context) }
-    promise.fail(WebSocketError(reason: "the connection was closed before there was an answer"))
+    promise.fail(WebSocketError(reason: "the connection was closed before the answer"))
     context.fireChannelInactive()
   }
 

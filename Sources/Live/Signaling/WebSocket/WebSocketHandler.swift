@@ -108,7 +108,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     let count = message.byteCount
     guard unsentBytes == 0 || unsentBytes + count <= limits.unsentBytes else {
       let error = WebSocketError(
-        reason: "the remote peer leaves more than \(limits.unsentBytes) bytes unread")
+        reason: "the remote peer left more than \(limits.unsentBytes) bytes unread")
       promise?.fail(error)
       end(WebSocketClosure(.abnormal, error.reason, isClean: false), context)
       return
@@ -255,7 +255,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     switch error as? NIOWebSocketError {
     case .invalidFrameLength?:
       refuse(.messageTooBig, "a frame is longer than \(limits.messageBytes) bytes", context)
-    case _?: refuse(.protocolError, "a control frame is too long or in parts", context)
+    case _?: refuse(.protocolError, "a control frame is too long or fragmented", context)
     case nil: end(WebSocketClosure(.abnormal, sentence(of: error), isClean: false), context)
     }
   }
@@ -265,7 +265,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
       _ = settle(closure)
     } else {
       _ = settle(
-        WebSocketClosure(.abnormal, "the connection was closed without a word", isClean: false))
+        WebSocketClosure(
+          .abnormal,
+          "the connection was closed without a close frame", isClean: false))
     }
     context.fireChannelInactive()
   }
@@ -327,7 +329,7 @@ struct WebSocketAssembler {
 
   mutating func receive(_ frame: WebSocketFrame) -> Outcome {
     guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
-      return .violation(.protocolError, "a frame has bits of an extension that was not agreed on")
+      return .violation(.protocolError, "a frame has bits of an extension that was not negotiated")
     }
     guard (frame.maskKey != nil) == expectsMask else {
       return .violation(
@@ -359,7 +361,7 @@ struct WebSocketAssembler {
 
   private mutating func proceed(_ data: ByteBuffer, isLast: Bool) -> Outcome {
     guard let kind else {
-      return .violation(.protocolError, "a message is continued that never began")
+      return .violation(.protocolError, "a continuation frame has no message to continue")
     }
     guard collected.readableBytes + data.readableBytes <= messageMaximum else {
       return .violation(.messageTooBig, "a message is longer than \(messageMaximum) bytes")
@@ -387,7 +389,7 @@ struct WebSocketAssembler {
     var data = data
     guard data.readableBytes > 0 else { return .close(.noStatus, "") }
     guard let number = data.readInteger(as: UInt16.self) else {
-      return .violation(.protocolError, "a close frame has half a code")
+      return .violation(.protocolError, "a close frame has an incomplete code")
     }
     let code = WebSocketCloseCode(rawValue: number)
     guard code.isSendable else {

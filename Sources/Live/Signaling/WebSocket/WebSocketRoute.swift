@@ -9,8 +9,8 @@ package struct WebSocketRoute: Sendable {
 
   /// The path, such as `/rooms`.
   package var path: String
-  /// Whether the route also serves longer paths with this prefix, unless they have a route of their
-  /// own.
+  /// Whether the route also serves longer paths with this prefix, unless an earlier route serves
+  /// them.
   package var isPrefix = false
   /// The supported subprotocols in order of preference.
   ///
@@ -44,7 +44,7 @@ package struct WebSocketRoute: Sendable {
     return nil
   }
 
-  /// Returns whether the route serves a request's path.
+  /// Returns whether the route serves a request; with a prefix, only if it asks for a WebSocket.
   func matches(_ request: HTTPRequest) -> Bool {
     guard isPrefix else { return path == request.path }
     return request.path.hasPrefix(path) && request.header("Upgrade")?.lowercased() == "websocket"
@@ -59,21 +59,21 @@ package struct WebSocketRoute: Sendable {
   /// way (RFC 6455 section 4.2.2).
   func refusal(of request: HTTPRequest) -> HTTPResponse {
     guard request.header("Upgrade")?.lowercased() == "websocket" else {
-      var response = HTTPResponse.refusal(426, "\(path) takes WebSockets only")
+      var response = HTTPResponse.refusal(426, "\(path) accepts only WebSockets")
       response.headers.append(("Upgrade", "websocket"))
       return response
     }
     if request.header("Sec-WebSocket-Version") != "13" {
-      var response = HTTPResponse.refusal(426, "this server speaks version 13 of WebSockets")
+      var response = HTTPResponse.refusal(426, "this server supports only WebSocket version 13")
       response.headers.append(("Upgrade", "websocket"))
       response.headers.append(("Sec-WebSocket-Version", "13"))
       return response
     }
     guard !speaks(with: request) else {
-      return .refusal(400, "the request for a WebSocket is not complete, or not the first one")
+      return .refusal(400, "the WebSocket request is incomplete, or not the first request")
     }
     let names = subprotocols.joined(separator: " or ")
-    return .refusal(400, "\(path) takes the subprotocol \(names); name it")
+    return .refusal(400, "\(path) needs the subprotocol \(names); offer it")
   }
 }
 

@@ -3,8 +3,8 @@ public import Foundation
 
 /// AVFoundation's names for the audio session, in place of its class.
 ///
-/// There is one shared object. Its settings are those of `RTCAudioSession`, whose lock it acquires
-/// for each call, since AVFoundation's class needs none.
+/// There is one shared object. It shares its settings with `RTCAudioSession` and acquires that
+/// object's lock for each call, since AVFoundation's class needs no lock.
 public final class AVAudioSession: Sendable {
   private static let shared = AVAudioSession()
 
@@ -24,9 +24,9 @@ public final class AVAudioSession: Sendable {
     public static let ambient = Category(rawValue: "AVAudioSessionCategoryAmbient")
     /// Plays alone, and is silenced by the ring switch.
     public static let soloAmbient = Category(rawValue: "AVAudioSessionCategorySoloAmbient")
-    /// Plays.
+    /// Plays even if the ring switch is silent.
     public static let playback = Category(rawValue: "AVAudioSessionCategoryPlayback")
-    /// Records.
+    /// Records, and silences playback.
     public static let record = Category(rawValue: "AVAudioSessionCategoryRecord")
     /// Plays and records, for calls.
     public static let playAndRecord = Category(rawValue: "AVAudioSessionCategoryPlayAndRecord")

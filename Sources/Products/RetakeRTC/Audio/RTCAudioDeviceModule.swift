@@ -4,7 +4,7 @@ import Media
 import Peer
 import Synchronization
 
-/// Speech into a disabled track, numbered as in the Objective-C header.
+/// The start or end of speech while its track is disabled, numbered as in the Objective-C header.
 public enum RTCSpeechActivityEvent: Int, Sendable {
   /// Speech started.
   case started
@@ -14,7 +14,7 @@ public enum RTCSpeechActivityEvent: Int, Sendable {
 
 /// Receives an audio device's events, on its factory's queue.
 public protocol RTCAudioDeviceModuleDelegate: AnyObject {
-  /// Reports that speech into a disabled track's microphone started or ended.
+  /// Reports that the user started or stopped speaking while the track is disabled.
   func audioDeviceModule(
     _ audioDeviceModule: RTCAudioDeviceModule,
     didReceiveSpeechActivityEvent speechActivityEvent: RTCSpeechActivityEvent)
@@ -62,7 +62,8 @@ public final class RTCAudioDeviceModule: Sendable {
   /// Creates a module that uses an audio session.
   public init(audioSession: AudioSession) { state = Mutex(State(session: audioSession)) }
 
-  /// The module's session; nil before its factory's first connection.
+  /// The module's session; unless the application passed one, nil before its factory's first
+  /// connection.
   public var audioSession: AudioSession? { state.withLock { $0.session } }
 
   /// Receives the device's events; held weakly.
@@ -164,7 +165,7 @@ final class AudioLines: Sendable {
   /// Starts the module with the first connection; creates a session if it has none.
   func begin(in session: Session) { module.begin(in: session) }
 
-  /// Reports that speech into a disabled track started or ended.
+  /// Reports that the user started or stopped speaking while the track is disabled.
   func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
   /// Sends the device's recording; the track is silent if the device or its user refuses.

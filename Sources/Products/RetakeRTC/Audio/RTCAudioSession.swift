@@ -3,7 +3,7 @@ public import Foundation
 public import Live
 import Synchronization
 
-/// The audio session's error domain.
+/// The domain of the errors that the audio session throws.
 public let kRTCAudioSessionErrorDomain = "org.webrtc.RTCAudioSession"
 /// The error code for changing a setting without holding the lock.
 public let kRTCAudioSessionErrorLockRequired = -1
@@ -33,8 +33,8 @@ public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
   }
 }
 
-/// The process's audio session: it applies to the sessions of all factories that use the machine's
-/// device, or to a session that the application set.
+/// The process's audio session, which controls the sessions of all factories that use the machine's
+/// device, or one session that the application set.
 ///
 /// Settings are stored, so they can be made before the first factory exists.
 public final class RTCAudioSession: Sendable {
@@ -101,7 +101,7 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  /// The sessions that calls apply to: those with factories that are not finished.
+  /// The sessions that calls apply to, without those that are finished.
   private var sessions: [AudioSession] {
     state.withLock { $0.sessions }.filter { !$0.isFinished }
   }
@@ -124,7 +124,7 @@ public final class RTCAudioSession: Sendable {
 
   /// Acquires the lock for changes; blocks while another thread holds it.
   ///
-  /// It belongs to the thread, as in libwebrtc: release it before the next `await`, after which a
+  /// As in libwebrtc, the thread owns the lock: release it before the next `await`, after which a
   /// task may run on another thread.
   public func lockForConfiguration() {
     lock.lock()
@@ -143,13 +143,14 @@ public final class RTCAudioSession: Sendable {
   public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
   /// Whether the session is active.
   public var isActive: Bool { snapshot?.isActive ?? false }
-  /// The category's AVFoundation name; before the first connection, of the one set so far.
+  /// The AVFoundation name of the category; before the first connection, of the category set so
+  /// far.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
-  /// The mode's AVFoundation name; before the first connection, of the one set so far.
+  /// The AVFoundation name of the mode; before the first connection, of the mode set so far.
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
@@ -216,18 +217,18 @@ public final class RTCAudioSession: Sendable {
   /// Whether secondary audio should be silenced; always false, since other applications' audio is
   /// not observed here.
   public var secondaryAudioShouldBeSilencedHint: Bool { false }
-  /// The microphone's data sources; nil, since none are observed here.
+  /// The microphone's data sources; always nil, because they are not known here.
   public var inputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
   /// The microphone's selected data source; always nil.
   public var inputDataSource: AVAudioSessionDataSourceDescription? { nil }
-  /// The output's data sources; nil, since none are observed here.
+  /// The output's data sources; always nil, because they are not known here.
   public var outputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
   /// The output's selected data source; always nil.
   public var outputDataSource: AVAudioSessionDataSourceDescription? { nil }
 
   /// Always throws: a microphone's gain cannot be set here.
   public func setInputGain(_ gain: Float) throws {
-    throw RTCAudioSessionError("the gain of the microphone is set by the system here")
+    throw RTCAudioSessionError("the system controls the microphone's gain here")
   }
 
   /// Requests permission for the microphone and prepares it, unless the audio session does so by
@@ -306,7 +307,7 @@ public final class RTCAudioSession: Sendable {
     try setActive(active)
   }
 
-  /// Applies a mode: sets category, mode, options and port at once.
+  /// Applies a mode, which sets category, mode, options and port together.
   /// - Throws: `RTCAudioSessionError` if the device rejects one of these settings; the settings
   ///   after it stay unchanged.
   package func apply(_ mode: AudioModeChoice, options: AVAudioSession.CategoryOptions) throws {
@@ -333,7 +334,7 @@ public final class RTCAudioSession: Sendable {
     delegates.withLock { $0.append(delegate) }
   }
 
-  /// Removes a delegate.
+  /// Removes a delegate; one that was not added is ignored.
   public func remove(_ delegate: any RTCAudioSessionDelegate) {
     let gone = WeakDelegate { [weak delegate] in delegate }
     delegates.withLock { delegates in

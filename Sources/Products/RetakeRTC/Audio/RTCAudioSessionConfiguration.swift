@@ -5,11 +5,11 @@ import Synchronization
 
 /// An audio session's configuration, read when it is applied.
 public final class RTCAudioSessionConfiguration {
-  /// An `AVAudioSession.Category`'s name.
+  /// The raw value of the `AVAudioSession.Category`.
   public var category = AVAudioSession.Category.playAndRecord.rawValue
   /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: AVAudioSession.CategoryOptions = .allowBluetooth
-  /// An `AVAudioSession.Mode`'s name.
+  /// The raw value of the `AVAudioSession.Mode`.
   public var mode = AVAudioSession.Mode.voiceChat.rawValue
   /// The preferred sample rate in Hz.
   public var sampleRate = 48_000.0
@@ -100,7 +100,7 @@ struct KeptAudioSettings: Sendable {
   private(set) var isManual = false
   private(set) var isEnabled = false
   private var activations = 0
-  /// The last call of each kind that needs no lock, and all calls that need it, in order.
+  /// The last call of each kind, in order; a complete configuration replaces all earlier ones.
   private var settings: [AudioSessionCall] = []
 
   /// Records a call for later sessions.
@@ -149,8 +149,7 @@ struct KeptAudioSettings: Sendable {
     settings.append(call)
   }
 
-  /// Applies the settings to a starting session; its device keeps settings for which it rejects the
-  /// change.
+  /// Applies the settings to a starting session; a setting that the device rejects stays unchanged.
   func apply(to session: AudioSession) {
     if isManual { try? session.call(.useManualAudio(true)) }
     if isEnabled { try? session.call(.setAudioEnabled(true)) }

@@ -55,7 +55,7 @@ public enum RTCTcpCandidatePolicy: Int, Sendable {
 public enum RTCContinualGatheringPolicy: Int, Sendable {
   /// Until all candidates are known.
   case gatherOnce
-  /// As long as the connection lives.
+  /// As long as the connection exists.
   ///
   /// Here both policies follow address changes and report `complete`.
   case gatherContinually
@@ -173,10 +173,11 @@ public final class RTCConfiguration {
     var iceCandidatePoolSize: Int32
     var enableDscp: Bool
 
-    /// Returns whether only the servers and the policy differ.
+    /// Returns whether only the servers and the transport policy differ.
     func changesServersAlone(from other: Values) -> Bool {
       bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
-        && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
+        && tcpCandidatePolicy == other.tcpCandidatePolicy
+        && continualGatheringPolicy == other.continualGatheringPolicy && keyType == other.keyType
         && sdpSemantics == other.sdpSemantics && disableIPV6 == other.disableIPV6
         && iceConnectionReceivingTimeout == other.iceConnectionReceivingTimeout
         && iceCandidatePoolSize == other.iceCandidatePoolSize && enableDscp == other.enableDscp
@@ -245,15 +246,15 @@ public final class RTCConfiguration {
 
 /// A certificate that identifies a connection.
 ///
-/// It is generated here and stored as the seed of its key, which a take records too: an imported
-/// certificate could not be replayed, so none is accepted.
+/// It is generated here and stored as the seed of its key, so that a take can record it. Imported
+/// certificates are not accepted, because they could not be replayed.
 public final class RTCCertificate: Sendable {
   let native: PeerCertificate
 
   init(_ native: PeerCertificate) { self.native = native }
 
-  /// Creates a certificate; nil for unsupported parameters.
-  /// - Parameter params: `name`, `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires`, the
+  /// Creates a certificate; returns nil for unsupported parameters.
+  /// - Parameter params: `name` is `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires` is the
   ///   lifetime in seconds, at most one year.
   public static func generate(withParams params: [AnyHashable: Any]) -> RTCCertificate? {
     let algorithm: CertificateAlgorithm

@@ -37,7 +37,7 @@ public final class RTCDataChannel: Sendable {
     }
   }
 
-  /// The channel's label.
+  /// The name that the channel was created with; not necessarily unique.
   public var label: String { channel.label }
   /// The subprotocol; empty for none.
   public var `protocol`: String { channel.protocol }
@@ -51,7 +51,7 @@ public final class RTCDataChannel: Sendable {
   public var isNegotiated: Bool { channel.negotiated }
   /// The stream identifier; -1 until the association is established.
   public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
-  /// The channel's state.
+  /// The state, from connecting to closed.
   public var readyState: RTCDataChannelState { RTCDataChannelState(channel.readyState) }
   /// The number of bytes passed to `sendData` and not sent yet.
   public var bufferedAmount: UInt64 { info?.bufferedAmount ?? 0 }
@@ -67,7 +67,7 @@ public final class RTCDataChannel: Sendable {
 
   /// Queues a message without waiting for the network.
   /// - Returns: false if the channel is not open, the peer does not accept messages of that size,
-  ///   or 16 MiB are already queued.
+  ///   or more than 16 MiB would be queued.
   @discardableResult
   public func sendData(_ data: RTCDataBuffer) -> Bool {
     let size = data.data.count
@@ -114,8 +114,8 @@ extension RTCDataChannel: Hashable {
 }
 
 extension RTCPeerConnection {
-  /// Creates a data channel; nil if the configuration contradicts itself, the stream is in use, or
-  /// the connection is closed.
+  /// Creates a data channel; returns nil if the configuration contradicts itself, the stream is in
+  /// use, or the connection is closed.
   public func dataChannel(
     forLabel label: String, configuration: RTCDataChannelConfiguration
   ) -> RTCDataChannel? {
@@ -143,7 +143,7 @@ extension RTCDataChannelConfiguration {
   }
 }
 
-/// A data channel's message.
+/// A text or binary message on a data channel.
 public final class RTCDataBuffer: Sendable {
   /// The message's bytes; for text, in UTF-8.
   public let data: Data

@@ -135,8 +135,7 @@ public enum RTCSourceState: Int, Sendable {
   case muted
 }
 
-/// The isolation of classes with subclasses, which makes them Sendable; all their members are
-/// nonisolated.
+/// A global actor that makes classes with subclasses Sendable; all their members are nonisolated.
 @globalActor public actor RTCMediaObjects {
   /// The shared actor.
   public static let shared = RTCMediaObjects()
@@ -236,7 +235,6 @@ public final class RTCAudioTrack: RTCMediaStreamTrack {
     super.init(TrackCore(id: trackId, kind: .audio, source: source.mediaSource ?? .application))
   }
 
-  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCAudioSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .audio, received: inlet))

@@ -8,8 +8,9 @@ import Wire
 extension RTCPeerConnection {
   /// Creates an offer.
   ///
-  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a receiving transceiver if there is none,
-  /// or stop receiving on all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
+  /// If true, `OfferToReceiveAudio` and `OfferToReceiveVideo` add a receiving transceiver unless
+  /// there is one; if false, they stop receiving on all (webrtc-pc section 4.4.3.2). `IceRestart`
+  /// restarts ICE.
   public func offer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -82,15 +83,14 @@ extension RTCPeerConnection {
 
   // MARK: Async
 
-  /// Creates an offer; awaits what the method with a completion handler reports.
+  /// Creates an offer, as the method with a completion handler does.
   public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       offer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
     }
   }
 
-  /// Creates an answer to the peer's offer; awaits what the method with a completion handler
-  /// reports.
+  /// Creates an answer to the peer's offer, as the method with a completion handler does.
   public func answer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
     try await withCheckedThrowingContinuation { continuation in
       answer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
@@ -179,8 +179,8 @@ extension RTCPeerConnection {
   }
 }
 
-// Records the application's signaling: the descriptions and candidates that the application
-// receives from here, and those that it passes in.
+// Records the application's signaling: the descriptions and candidates that it gets from the
+// connection, and the remote ones that it passes in.
 extension PeerConnection {
   fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }
@@ -199,7 +199,6 @@ extension PeerConnection {
 }
 
 extension PeerError {
-  /// The error for a missing description.
   fileprivate static let noDescription = PeerError(
-    name: "OperationError", message: "no description was made")
+    name: "OperationError", message: "no description was created")
 }

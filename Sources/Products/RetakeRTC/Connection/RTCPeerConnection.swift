@@ -65,15 +65,15 @@ public final class RTCPeerConnection: Sendable {
   public var iceGatheringState: RTCIceGatheringState {
     RTCIceGatheringState(connection.iceGatheringState)
   }
-  /// A copy of the configuration, with later changes.
+  /// A copy of the configuration, including later changes to it.
   public var configuration: RTCConfiguration {
     RTCConfiguration(copying: state.withLock { $0.values })
   }
 
-  /// Sets new servers and a new policy for the next gathering: after an ICE restart, or the first
-  /// one.
-  /// - Returns: false if something changed that can no longer change, or the configuration is not
-  ///   supported, or if the connection is closed.
+  /// Sets new servers and a new policy, which apply from the next gathering: the first one, or the
+  /// one after an ICE restart.
+  /// - Returns: false if any other setting differs from the current one, if the configuration is
+  ///   not supported, or if the connection is closed.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
     let (new, old) = (configuration.values, state.withLock { $0.values })
     guard new.changesServersAlone(from: old), let native = configuration.native else {
@@ -162,14 +162,15 @@ extension RTCPeerConnection {
   /// The transceivers' receivers.
   public var receivers: [RTCRtpReceiver] { transceivers.map(\.receiver) }
 
-  /// Adds a transceiver that sends a track and receives; nil if the connection is closed, or for a
-  /// remote track.
+  /// Adds a transceiver that sends a track and receives; returns nil if the connection is closed,
+  /// or for a remote track.
   @discardableResult
   public func addTransceiver(with track: RTCMediaStreamTrack) -> RTCRtpTransceiver? {
     addTransceiver(with: track, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver that sends a track; nil if the connection is closed, or for a remote track.
+  /// Adds a transceiver that sends a track; returns nil if the connection is closed, or for a
+  /// remote track.
   @discardableResult
   public func addTransceiver(
     with track: RTCMediaStreamTrack, init: RTCRtpTransceiverInit
@@ -180,15 +181,15 @@ extension RTCPeerConnection {
     return made
   }
 
-  /// Adds a transceiver without a track; nil if the connection is closed, or for a media type
-  /// without transceivers.
+  /// Adds a transceiver without a track; returns nil if the connection is closed, or for a media
+  /// type without transceivers.
   @discardableResult
   public func addTransceiver(of mediaType: RTCRtpMediaType) -> RTCRtpTransceiver? {
     addTransceiver(of: mediaType, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver without a track; nil if the connection is closed, or for a media type
-  /// without transceivers.
+  /// Adds a transceiver without a track; returns nil if the connection is closed, or for a media
+  /// type without transceivers.
   @discardableResult
   public func addTransceiver(
     of mediaType: RTCRtpMediaType, init: RTCRtpTransceiverInit
@@ -210,8 +211,8 @@ extension RTCPeerConnection {
 
   // MARK: Tracks
 
-  /// Sends a track, on an unused transceiver or a new one; nil if the track is already sent or is
-  /// remote, or the connection is closed.
+  /// Sends a track, on an unused transceiver or a new one; returns nil if the track is already sent
+  /// or is remote, or if the connection is closed.
   @discardableResult
   public func add(
     _ track: RTCMediaStreamTrack, streamIds: [String]
@@ -248,7 +249,7 @@ extension RTCPeerConnection {
 
   /// Sends all tracks of a stream, or none if one of them cannot be sent.
   ///
-  /// Tracks added to the stream later are sent as well, and removed ones no longer.
+  /// Tracks added to the stream later are sent too, and removed tracks are no longer sent.
   public func add(_ stream: RTCMediaStream) {
     let tracks = stream.localTracks
     let described = tracks.compactMap { track in
@@ -258,6 +259,8 @@ extension RTCPeerConnection {
           isEnabled: track.core.initiallyEnabled)
       }
     }
+    // A remote track has no source that could be sent.
+    guard described.count == tracks.count else { return }
     let call = PeerCall.addStream(MediaStreamInit(id: stream.streamId, tracks: described))
     if !tracks.isEmpty {
       guard case .streams(let streams) = try? connection.performAndWait(call),

@@ -13,7 +13,7 @@ import Synchronization
 /// libwebrtc calls them on its signaling thread. Methods may be called from any thread, that queue
 /// included.
 public final class RTCPeerConnectionFactory: Sendable {
-  /// The source of connections.
+  /// How the factory obtains its connections.
   fileprivate enum Origin {
     /// A session that the factory owns, started with the first connection.
     case own(Session?)
@@ -135,9 +135,10 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Connections
 
-  /// Creates a connection; nil if the configuration is not supported, or no thread can be created.
+  /// Creates a connection; returns nil if the configuration is not supported, if no thread can be
+  /// created, or if no given connection is left.
   ///
-  /// A connection's constraints no longer have an effect; an offer's do.
+  /// The constraints are ignored; only those passed with an offer have an effect.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints,
     delegate: (any RTCPeerConnectionDelegate)?

@@ -37,7 +37,7 @@ public enum RTCSdpType: Int, Sendable {
   }
 }
 
-/// A session description with its type.
+/// A session description: its SDP, and whether it is an offer or an answer.
 public final class RTCSessionDescription: Sendable, CustomStringConvertible {
   /// The type: offer, answer, ...
   public let type: RTCSdpType
@@ -74,7 +74,7 @@ public final class RTCSessionDescription: Sendable, CustomStringConvertible {
 public final class RTCIceCandidate: Sendable, CustomStringConvertible {
   /// The m-section's identifier; nil if only its index is known.
   public let sdpMid: String?
-  /// The m-section's index.
+  /// The m-section's index from 0; also 0 if only its identifier is known.
   public let sdpMLineIndex: Int32
   /// The candidate's text, `candidate:...` (RFC 8839 section 5.1).
   public let sdp: String
@@ -108,7 +108,7 @@ public final class RTCIceCandidateErrorEvent: Sendable {
   public let address: String
   /// The request's local port; 0 if none was sent.
   public let port: Int32
-  /// The server's URL.
+  /// The URL of the STUN or TURN server.
   public let url: String
   /// The STUN error code, or 701 if the server cannot be reached.
   public let errorCode: Int32
@@ -260,9 +260,9 @@ public enum RTCDataChannelState: Int, Sendable {
   }
 }
 
-/// The error domain for connections.
+/// The domain of `RTCPeerConnectionError`.
 public let kRTCPeerConnectionErrorDomain = "org.webrtc.RTCPeerConnection"
-/// The error code for descriptions.
+/// The code of every `RTCPeerConnectionError`.
 public let kRTCSessionDescriptionErrorCode: Int32 = -1
 
 /// An error from a call to a connection.

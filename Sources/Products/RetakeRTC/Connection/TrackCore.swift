@@ -50,10 +50,10 @@ final class TrackCore: Sendable {
 
   var readyState: RTCMediaStreamTrackState { state.withLock { $0.readyState } }
 
-  /// Calls a closure once, when the peer has stopped sending for good.
+  /// Calls a closure once, when the peer has permanently stopped sending.
   func atEnd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.atEnd = body } }
 
-  /// Ends the track after the peer has stopped sending for good.
+  /// Ends the track, because the peer has permanently stopped sending.
   func end() {
     let body = state.withLock { state in
       state.readyState = .ended
@@ -127,7 +127,7 @@ final class TrackCore: Sendable {
 
 /// A local or received video track.
 public final class RTCVideoTrack: RTCMediaStreamTrack {
-  /// The source that supplies the frames; a received track's stays empty.
+  /// The source that supplies a local track's frames; a received track's source supplies none.
   nonisolated public let source: RTCVideoSource
   nonisolated private let renderers = RendererList()
   nonisolated private let subscription = Mutex<MediaSubscription?>(nil)
@@ -139,7 +139,6 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
     core.onOutlets { [weak source] place, isSent in source?.outletChanged(place, isSent: isSent) }
   }
 
-  /// Creates a received track.
   nonisolated init(received trackId: String, at inlet: TrackCore.Place) {
     source = RTCVideoSource(received: inlet)
     super.init(TrackCore(id: trackId, kind: .video, received: inlet))

@@ -67,7 +67,7 @@ public enum RTCPriority: Int, Sendable {
   }
 }
 
-/// One encoding's parameters.
+/// The parameters of one encoding: a simulcast layer, or the only one.
 public final class RTCRtpEncodingParameters {
   /// Whether the encoding is sent.
   public var isActive = true
@@ -135,7 +135,7 @@ public final class RTCRtpCodecParameters {
 
 /// A negotiated header extension.
 public final class RTCRtpHeaderExtension {
-  /// The extension's URI.
+  /// The URI that identifies the extension (RFC 8285 section 5).
   public let uri: String
   /// The local identifier, 1 to 14.
   public let id: Int32
@@ -164,7 +164,7 @@ public final class RTCRtcpParameters {
 /// A sender's parameters as they were read; the encodings and the degradation preference can be
 /// changed.
 public final class RTCRtpParameters {
-  /// Identifies the reading that changes are based on.
+  /// Identifies the call that read the parameters, so that they can be set only once.
   public let transactionId: String
   /// The negotiated RTCP parameters.
   public let rtcp: RTCRtcpParameters
@@ -261,13 +261,13 @@ public final class RTCRtpCapabilities: Sendable {
 }
 
 extension RTCPeerConnectionFactory {
-  /// Returns the sender capabilities for a kind: `kRTCMediaStreamTrackKindAudio`, or its
-  /// counterpart for video.
+  /// Returns the sender capabilities for `kRTCMediaStreamTrackKindAudio` or
+  /// `kRTCMediaStreamTrackKindVideo`.
   public func rtpSenderCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     RTCRtpCapabilities(kind == kRTCMediaStreamTrackKindAudio ? .audio : .video)
   }
 
-  /// Returns the receiver capabilities for a kind, which are those of senders.
+  /// Returns the receiver capabilities for a kind, which equal the sender capabilities.
   public func rtpReceiverCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     rtpSenderCapabilities(forKind: kind)
   }

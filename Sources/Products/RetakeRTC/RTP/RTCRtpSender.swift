@@ -115,7 +115,7 @@ public final class RTCDtmfSender: Sendable {
     self.connection = connection
   }
 
-  /// Whether the peer accepts telephone events as well as the audio codec.
+  /// Whether the peer accepts telephone events at the clock rate of the audio codec.
   public var canInsertDtmf: Bool {
     let call = PeerCall.getParameters(transceiver: transceiver)
     guard case .parameters(let parameters) = try? connection.performAndWait(call) else {
@@ -170,13 +170,15 @@ public final class RTCRtpReceiver: Sendable {
   /// The receiver's identifier in its connection.
   public var receiverId: String { "receiver\(transceiver)" }
 
-  /// The received track: the same for the transceiver's lifetime, whether or not the peer sends.
+  /// The received track: the same object for the transceiver's lifetime, even if the peer sends
+  /// nothing.
   public var track: RTCMediaStreamTrack? { present }
 
-  /// Ends the track, because the receiver has stopped for good.
+  /// Ends the track, because the receiver has permanently stopped.
   func ended() { received.withLock { $0 }?.core.end() }
 
-  /// Returns the track, with the peer's identifier unless it already has one.
+  /// Returns the track, creating it if needed, with the peer's identifier unless it already has
+  /// one.
   func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
 
   private var present: RTCMediaStreamTrack {

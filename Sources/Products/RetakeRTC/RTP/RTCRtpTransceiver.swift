@@ -15,7 +15,7 @@ public enum RTCRtpTransceiverDirection: Int, Sendable {
   case recvOnly
   /// Neither sends nor receives.
   case inactive
-  /// Stopped for good.
+  /// Permanently stopped.
   case stopped
 
   init(_ direction: TransceiverDirection) {
@@ -102,7 +102,7 @@ public final class RTCRtpTransceiver: Sendable {
 
   /// The m-section's identifier; empty until it is assigned.
   public var mid: String { info?.mid ?? "" }
-  /// Whether the transceiver was stopped for good.
+  /// Whether the transceiver was permanently stopped.
   public var isStopped: Bool { info?.direction == .stopped }
   /// The preferred direction.
   public var direction: RTCRtpTransceiverDirection {
@@ -131,10 +131,10 @@ public final class RTCRtpTransceiver: Sendable {
     }
   }
 
-  /// Stops the transceiver for good; needs negotiation.
+  /// Permanently stops the transceiver; needs negotiation.
   public func stopInternal() { _ = try? connection.performAndWait(.stopTransceiver(number)) }
 
-  /// Ends the received track, because the connection was closed.
+  /// Detaches the sent track and ends the received one, because the connection was closed.
   func connectionEnded() {
     sender.detach()
     receiver.ended()

@@ -15,7 +15,7 @@ public final class AVCaptureDevice: Sendable {
     case front
   }
 
-  /// A camera's format.
+  /// A frame size that a camera supports, with its frame rates.
   public final class Format: Sendable {
     let native: VideoFormat
 
@@ -86,8 +86,10 @@ public final class AVCaptureDevice: Sendable {
     CaptureAccess.shared.isAllowed(mediaType)
   }
 
-  /// Forgets all permissions, and lets a closure answer for the user from now on; nil grants
-  /// everything, as on this system, where the device's file permissions decide.
+  /// Forgets all permissions, and lets a closure answer for the user from now on; nil grants every
+  /// request.
+  ///
+  /// Granting everything is the default, since the devices' file permissions decide on this system.
   /// - Parameter infoDictionary: the application's `Info.plist`; nil reads the main bundle's.
   public static func useAccess(
     infoDictionary: [String: String]? = nil,
@@ -98,8 +100,9 @@ public final class AVCaptureDevice: Sendable {
 
   // MARK: Devices
 
-  /// Returns the default camera, which is the front one; nil without a camera, and for audio, whose
-  /// device belongs to the audio session.
+  /// Returns the default camera, which is the front one or else the first; nil without a camera.
+  ///
+  /// For audio it also returns nil, since the audio session manages the microphone.
   public static func `default`(for mediaType: AVMediaType) -> AVCaptureDevice? {
     guard mediaType == .video else { return nil }
     return all.first { $0.position == .front } ?? all.first
@@ -117,7 +120,7 @@ public final class AVCaptureDevice: Sendable {
     return true
   }
 
-  /// Ends the camera's use by default, because the application uses it.
+  /// Stops using the camera as the default one, because the application uses it itself.
   func isClaimed() {
     Self.users.withLock { $0.removeValue(forKey: uniqueID)?.camera }?.stop()
   }

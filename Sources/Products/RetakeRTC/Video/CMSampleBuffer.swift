@@ -45,7 +45,7 @@ public struct CMTime: Hashable, Sendable {
   /// The number of units per second.
   public var timescale: Int32
 
-  /// Creates a time of `value` units, of which a second has `timescale`.
+  /// Creates a time of `value` units, with `timescale` units per second.
   public init(value: Int64, timescale: Int32) {
     self.value = value
     self.timescale = timescale

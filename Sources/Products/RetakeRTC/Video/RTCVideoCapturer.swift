@@ -15,7 +15,7 @@ public protocol RTCVideoCapturerDelegate: AnyObject {
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// Describes the capturer in takes; nil for no record.
+  /// Describes the capturer in takes; nil leaves it out of them.
   var note: CaptureNote?
   /// Whether this is the machine's default camera, which yields to every other capturer.
   var isOfMachine = false
@@ -26,7 +26,7 @@ open class RTCVideoCapturer {
     (delegate as? RTCVideoSource)?.isFilled()
   }
 
-  /// Creates an object that stands for a capturer in the stack when calling the delegate.
+  /// Creates the object that a delegate receives in place of the stack's capturer.
   init(of delegate: any RTCVideoCapturerDelegate, note: CaptureNote?, isOfMachine: Bool) {
     self.delegate = delegate
     self.note = note
@@ -55,7 +55,8 @@ final class CaptureRun: VideoConsumer {
   /// - Parameters:
   ///   - framesPerSecond: the maximum frame rate.
   ///   - note: describes the capturer in takes.
-  ///   - isOfMachine: whether the capturer yields to every other.
+  ///   - isOfMachine: whether this is the machine's default camera, which yields to other
+  ///     capturers.
   ///   - started: called once, with whether capturing started.
   init(
     _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max, note: CaptureNote?,
@@ -97,7 +98,7 @@ final class CaptureRun: VideoConsumer {
 
 // MARK: - RTCCameraVideoCapturer
 
-/// Captures a camera.
+/// Captures a camera in one of its formats, once the user has permitted it.
 public final class RTCCameraVideoCapturer: RTCVideoCapturer {
   private var device: AVCaptureDevice?
 
@@ -211,7 +212,6 @@ public struct CaptureFailure: LocalizedError, Hashable {
 final class DefaultCamera: Sendable {
   private struct State {
     weak var source: RTCVideoSource?
-    /// The running capturer.
     var capturer: (any VideoCapturer)?
     var isOver = false
   }
@@ -226,7 +226,7 @@ final class DefaultCamera: Sendable {
     if isSent { start() } else { end() }
   }
 
-  /// Stops for good, because the application feeds the source.
+  /// Permanently stops the camera, because the application feeds the source.
   func stop() {
     state.withLock { $0.isOver = true }
     end()

@@ -17,7 +17,7 @@ public final class RTCVideoCodecInfo: Sendable, Hashable {
   /// Creates an info without parameters.
   public convenience init(name: String) { self.init(name: name, parameters: nil) }
 
-  /// Creates an info with parameters.
+  /// Creates an info with fmtp parameters; nil for none.
   public init(name: String, parameters: [String: String]?) {
     self.name = name
     self.parameters = parameters ?? [:]
@@ -155,7 +155,7 @@ public protocol RTCVideoDecoder: AnyObject {
 public protocol RTCVideoEncoderFactory: AnyObject {
   /// Creates an encoder; nil leaves the codec to the library.
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
-  /// Returns the codecs that can be encoded.
+  /// Returns the codecs that frames can be encoded to.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
@@ -163,7 +163,7 @@ public protocol RTCVideoEncoderFactory: AnyObject {
 public protocol RTCVideoDecoderFactory: AnyObject {
   /// Creates a decoder; nil leaves the codec to the library.
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
-  /// Returns the codecs that can be decoded.
+  /// Returns the codecs that frames can be decoded from.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
@@ -234,7 +234,7 @@ final class EncoderFactory: VideoEncoderFactory {
   {
     guard let info = infos.first(where: { $0.codec == settings.codec })?.info,
       let encoder = factory.value.createEncoder(info)
-    else { throw VideoCodecError(reason: "the application makes no encoder of \(settings.codec)") }
+    else { throw VideoCodecError(reason: "the application has no encoder for \(settings.codec)") }
     return try ApplicationEncoder(encoder, settings)
   }
 }
@@ -262,7 +262,7 @@ private final class ApplicationEncoder: VideoEncoder {
       name: settings.codec.uppercased(), width: settings.width, height: settings.height,
       startBitrate: settings.bitrate, maxFramerate: settings.framesPerSecond)
     let code = encoder.startEncode(with: wanted, numberOfCores: 1)
-    guard code == 0 else { throw VideoCodecError(reason: "the encoder did not begin: \(code)") }
+    guard code == 0 else { throw VideoCodecError(reason: "the encoder did not start: \(code)") }
   }
 
   deinit { _ = encoder.release() }
@@ -313,7 +313,7 @@ final class DecoderFactory: VideoDecoderFactory {
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder {
     guard let info = infos.first(where: { $0.codec == codec })?.info,
       let decoder = factory.value.createDecoder(info)
-    else { throw VideoCodecError(reason: "the application makes no decoder of \(codec)") }
+    else { throw VideoCodecError(reason: "the application has no decoder for \(codec)") }
     return try ApplicationDecoder(decoder)
   }
 }
@@ -331,7 +331,7 @@ private final class ApplicationDecoder: VideoDecoder {
     self.decoder = decoder
     decoder.setCallback { [result] frame in result.frame = frame }
     let code = decoder.startDecode(withNumberOfCores: 1)
-    guard code == 0 else { throw VideoCodecError(reason: "the decoder did not begin: \(code)") }
+    guard code == 0 else { throw VideoCodecError(reason: "the decoder did not start: \(code)") }
   }
 
   deinit { _ = decoder.release() }

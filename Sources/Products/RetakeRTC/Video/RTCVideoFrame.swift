@@ -29,7 +29,7 @@ public enum RTCVideoRotation: Int, Sendable {
 public final class RTCVideoFrame: Sendable {
   /// The pixels before rotation.
   public let buffer: any RTCVideoFrameBuffer
-  /// The rotation for display.
+  /// The rotation to apply to `buffer` before displaying it.
   public let rotation: RTCVideoRotation
   /// When the frame was captured, in nanoseconds by its source's clock.
   public let timeStampNs: Int64
@@ -87,7 +87,7 @@ public final class RTCVideoFrame: Sendable {
 
 // MARK: - RTCVideoFrameBuffer
 
-/// A frame's pixels.
+/// A frame's pixels, in a format that can be converted to I420.
 public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
   /// The width in pixels.
   var width: Int32 { get }

@@ -189,7 +189,7 @@ package final class ShownFrames: VideoRenderer {
   /// Creates a renderer that displays frames on the thread that delivers them, one call at a time.
   package init(_ renderer: any RTCVideoRenderer) { self.renderer = Handed(renderer) }
 
-  /// Sets the frame size from the next frame on.
+  /// Receives the size of the frames that follow.
   package func setSize(width: Int, height: Int) {
     renderer.value.setSize(CGSize(width: width, height: height))
   }

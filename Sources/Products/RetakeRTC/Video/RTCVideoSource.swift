@@ -14,7 +14,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// Describes the capturer that feeds the source, in takes; nil for no record.
+    /// Describes the capturer that feeds the source in takes; nil leaves it out of them.
     var note: CaptureNote?
     var output: OutputFormat?
   }

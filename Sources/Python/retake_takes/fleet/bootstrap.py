@@ -64,7 +64,7 @@ class Spread:
     """A tenth of the values is less."""
     median: float
     high: float
-    """A tenth of the values is more."""
+    """A tenth of the values is greater."""
 
 
 def spread(values: Iterable[float]) -> Spread:

@@ -58,30 +58,32 @@ def _parser() -> argparse.ArgumentParser:
         one = verbs.add_parser(name, help=help, description=help)
         if is_work:
             one.add_argument("places", nargs="+", metavar="FOLDER", help=places)
-            one.add_argument("--shard", metavar="3/10", help="only every n-th of the list")
+            one.add_argument("--shard", metavar="3/10",
+                             help="only this part of the takes, such as the third of ten")
             one.add_argument("--jobs", type=_whole(1, 1024), metavar="N",
-                             help="processes at once; default: as many as there are cores")
+                             help="processes at once; default: one per core")
             one.add_argument("--ray", nargs="?", const="local", metavar="ADDRESS",
-                             help="run on Ray: auto for the cluster of this machine, its address, "
-                             "or nothing for one that starts here")
+                             help="run on Ray: auto for this machine's cluster, a cluster's "
+                             "address, or no value to start one here")
             one.add_argument("--batch-seconds", type=_seconds, default=5.0, metavar="S",
-                             help="about how long a task shall be; default: 5")
+                             help="about how long a task should take; default: 5")
             if name != "publish":
                 one.add_argument("--out", metavar="FILE", help="write the results as Parquet")
         one.add_argument("--retake", metavar="FILE",
-                         help="the executable; default: the variable RETAKE, or retake on PATH")
+                         help="the retake executable; default: the environment variable RETAKE, "
+                         "or retake on PATH")
         one.add_argument("--json", action="store_true", help="print JSON for programs")
         return one
 
-    one = verb("publish", "Write what people query of takes as tables.")
+    one = verb("publish", "Publish takes as tables for queries.")
     one.add_argument("--to", required=True, metavar="PLACE",
                      help="a folder, s3://BUCKET/FOLDER, or postgresql://...")
     one.add_argument("--catalogue", metavar="FILE|postgresql://...",
                      help="the catalogue of the lake; default: catalogue.sqlite in its folder")
     one.add_argument("--packets", action="store_true",
-                     help="also packets, frames, RTCP and levels: a row each")
+                     help="also publish packets, frames, RTCP and levels, a row for each")
     one.add_argument("--compact", action="store_true",
-                     help="join small files at the end, and remove what was replaced")
+                     help="join small files at the end, and remove replaced ones")
     one.add_argument("--remove-missing", action="store_true",
                      help="remove the takes of files that are no longer in the folders")
     one.add_argument("--commit-takes", type=_whole(1, 1_000_000), default=2000, metavar="N",
@@ -95,37 +97,38 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--severity", choices=["critical", "high", "medium", "low", "info"],
                      default="medium", help="this severity or worse; default: medium")
 
-    one = verb("import", "Make takes of captures and of what other stacks reported.",
+    one = verb("import", "Make takes from captures and from reports of other stacks.",
                "captures and dumps, and folders of them")
-    one.add_argument("--to", required=True, metavar="FOLDER", help="where the takes go")
+    one.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the takes")
     one.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE",
-                     help="a tag of all of them")
+                     help="a tag for all of them")
     one.add_argument("--keys", action="append", default=[], metavar="FILE", help="a key log")
     one.add_argument("--decode", action="store_true", help="decode what the ends receive")
 
-    one = verb("whatif", "Run takes under other settings and print what changes over all of them.")
+    one = verb("whatif", "Run takes with other settings and print the changes over all of them.")
     one.add_argument("--jitter-buffer", default="", metavar="MS,MS",
-                     help="the least target of all jitter buffers; each value is a setting")
+                     help="the minimum target of all jitter buffers; each value is a setting")
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE,VALUE",
                      help="a setting of the peers' configuration")
     for option in ("drop", "delay", "duplicate", "corrupt"):
         one.add_argument(f"--{option}", action="append", default=[], metavar="SELECTOR",
                          help="as in retake whatif")
     one.add_argument("--build", action="append", default=[], metavar="FILE",
-                     help="an executable; give two or more, the first is what is compared with")
+                     help="an executable; give two or more, the others are compared with the first")
     one.add_argument("--grep", metavar="CONDITION",
-                     help="only takes that meet it: SQL over the columns of take and its tags, "
+                     help="only takes that match: SQL over the columns of take and its tags, "
                      "as in 'relay or round_trip > 200' or \"tag_site = 'lima'\"")
     one.add_argument("--seed", type=_whole(0, 2**63 - 1), default=1, metavar="N",
-                     help="of the draws of selectors and intervals; default: 1")
+                     help="the random seed for selectors and intervals; default: 1")
 
-    one = verb("sql", "Ask a lake; every table can be named as in a take, with the column take.",
+    one = verb("sql", "Query a lake; its tables are those of a take, with an added column take.",
                is_work=False)
     one.add_argument("lake", metavar="LAKE",
                      help="where the takes were published: a folder, s3:// or postgresql://")
     one.add_argument("query", metavar="QUERY")
     one.add_argument("--catalogue", metavar="FILE|postgresql://...")
-    one.add_argument("--take", metavar="ID", help="only the rows of one take, as if it were that")
+    one.add_argument("--take", metavar="ID",
+                     help="only the rows of one take, as if querying that take")
     return parser
 
 
@@ -133,7 +136,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(word: str) -> int:
         if word.isdigit() and low <= int(word) <= high:
             return int(word)
-        raise argparse.ArgumentTypeError(f"{word}: it is a whole number from {low} to {high}")
+        raise argparse.ArgumentTypeError(f"{word}: it must be a whole number from {low} to {high}")
     return read
 
 
@@ -143,7 +146,7 @@ def _seconds(word: str) -> float:
     except ValueError:
         number = 0
     if not 0 < number <= 3600:
-        raise argparse.ArgumentTypeError(f"{word}: it is a time up to 3600 seconds")
+        raise argparse.ArgumentTypeError(f"{word}: it must be a time up to 3600 seconds")
     return number
 
 
@@ -164,7 +167,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         print(f"retake-fleet: {without_passwords(text)}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:
-        more = "; the same command goes on where it was" if options.verb in _RESUMED else ""
+        more = "; the same command continues where it stopped" if options.verb in _RESUMED else ""
         print(f"retake-fleet: it was interrupted{more}", file=sys.stderr)
         status = 130
     sys.exit(status)
@@ -187,12 +190,12 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _program(options: argparse.Namespace) -> str:
-    """Returns the executable, once it has said that it is Retake."""
+    """Returns the executable's path, after checking that it is Retake."""
     try:
         program = find_program(options.retake)
     except CommandError:
         raise FleetError(
-            f"{options.retake or os.environ.get('RETAKE', 'retake')}: the program is not there; "
+            f"{options.retake or os.environ.get('RETAKE', 'retake')}: there is no such program; "
             "put retake on PATH, name it in RETAKE, or give --retake FILE") from None
     work.check(program, ["info"])
     return program
@@ -202,7 +205,7 @@ def _program(options: argparse.Namespace) -> str:
 
 
 class Progress:
-    """A progress line on a terminal: how many are done, and how long the rest will need."""
+    """A progress line on a terminal: how many takes are done, and how long the rest will need."""
 
     def __init__(self, verb: str, count: int, place: str) -> None:
         self._verb, self._count = verb, count
@@ -234,9 +237,10 @@ class Progress:
 
 def _sources(options: argparse.Namespace, endings: Sequence[str] = (".take",)) -> list[Source]:
     places = options.places
-    sources = shard_of(listing(places, endings), options.shard)
+    # A pin is JSON like some dumps, but says what a take beside it must show.
+    sources = shard_of(listing(places, endings, without=(".pin.json",)), options.shard)
     if not sources and options.shard is None:
-        raise FleetError(f"{' '.join(places)}: there is nothing in it that ends in "
+        raise FleetError(f"{' '.join(places)}: it contains no file that ends in "
                          + " or ".join(endings))
     return sources
 
@@ -247,7 +251,8 @@ def _run(
 ) -> Iterator[tuple[Done[Any], Progress]]:
     if not sources:
         return
-    farm = make_farm(options.ray, options.jobs)
+    programs = [find_program(options.retake), *map(os.path.abspath, getattr(options, "build", []))]
+    farm = make_farm(options.ray, options.jobs, programs)
     progress = Progress(options.verb, len(sources), farm.name)
     failed = 0
     for done in farm.run(sources, task, options.batch_seconds):
@@ -342,7 +347,7 @@ def _publish(options: argparse.Namespace) -> int:
     program = _program(options)
     kind, to = place_of(options.to, "published takes", ("folder", "s3", "postgresql"))
     if options.remove_missing and options.shard:
-        raise FleetError("--remove-missing: a shard does not list all files")
+        raise FleetError("--remove-missing: a shard does not list all files, so leave out --shard")
     began = time.monotonic()
     sources = _sources(options)
     target: Lake | Postgres
@@ -393,10 +398,10 @@ def _publish(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        words = [f"{added} takes added", f"{result['present']} were there"]
+        words = [f"{added} takes added", f"{result['present']} already there"]
         words += [f"{completed} completed"] if completed else []
         words += [f"{removed} removed"] if removed else []
-        words += [f"{len(missing)} files are gone whose takes stay (--remove-missing)"] if (
+        words += [f"{len(missing)} files are gone, but their takes stay (--remove-missing)"] if (
             missing and not options.remove_missing) else []
         print(f"{result['to']}: {', '.join(words)}, {len(failures)} failed, "
               f"{result['elapsed_seconds']:.1f} s")
@@ -404,7 +409,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _absolute(places: Sequence[str]) -> list[str]:
-    """Returns folders and buckets as the names of files below them begin."""
+    """Returns folders and buckets in the form with which the names of their files begin."""
     kinds = [place_of(place, "takes", ("folder", "s3")) for place in places]
     return [place if kind == "s3" else os.path.abspath(place) for kind, place in kinds]
 
@@ -481,7 +486,7 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"results": total.rows, "failed": len(total.failures)}))
     else:
-        print(f"{options.to}: {made} takes made, {len(total.rows) - made} were there, "
+        print(f"{options.to}: {made} takes made, {len(total.rows) - made} already there, "
               f"{len(total.failures)} captures failed, {seconds:.1f} s")
     return 1 if total.failures else 0
 
@@ -541,7 +546,7 @@ def _whatif(options: argparse.Namespace) -> int:
         [[line.setting, line.measure, *(
             value for spread in (line.recorded_spread, line.changed_spread, line.spread)
             for value in (spread.low, spread.median, spread.high))] for line in found.lines]))
-    print("\nQuantiles over takes; those of the difference are again of each take with itself.")
+    print("\nQuantiles over takes; those of the difference are also paired by take.")
     for title, extremes in (("gain", found.gains), ("lose", found.losses)):
         if extremes:
             print(f"\nTakes that {title} most:")
@@ -553,8 +558,8 @@ def _whatif(options: argparse.Namespace) -> int:
         print("\nLeft out:")
         for reason, count in sorted(found.left_out.items()):
             print(f"  {count} takes: {reason}")
-    print("\nOpen loop: what came in is what was recorded; what the other side would have sent in "
-          f"answer is not known.\n{found.takes} takes, {len(found.failures)} failed, "
+    print("\nOpen loop: the inputs are the recorded ones; what the remote peer would have sent in "
+          f"response is unknown.\n{found.takes} takes, {len(found.failures)} failed, "
           f"{seconds:.1f} s")
     return 1 if found.failures else 0
 
@@ -568,7 +573,7 @@ def _chosen(
     chosen = [source for source in sources if source.name in names]
     if not chosen:
         _say_failures(total.failures)
-        raise FleetError(f"--grep {options.grep!r}: none of {len(sources)} takes meets it")
+        raise FleetError(f"--grep {options.grep!r}: none of {len(sources)} takes matches")
     return chosen, total.failures
 
 
@@ -620,7 +625,7 @@ def _ask_lake(options: argparse.Namespace) -> tuple[list[str], list[tuple[Any, .
         with duck_errors(options.lake):
             cursor = interruptible(duck, options.query)
             if cursor is None or cursor.description is None:
-                raise FleetError(f"{options.query!r}: it is no query with an answer")
+                raise FleetError(f"{options.query!r}: it is not a query that returns rows")
             return [column[0] for column in cursor.description], cursor.fetchall()
 
 

@@ -1,8 +1,8 @@
-"""Works on thousands of takes in batches, on this machine's cores or on several machines with Ray.
+"""Processes thousands of takes in batches, on this machine's cores or on several machines with Ray.
 
 A batch is a task of a few seconds. A task that is lost because a process or a machine died is run
-again, and only the one result that arrives counts. What fails as a batch is run again take by
-take, so that one take never takes others with it.
+again, and only the one result that arrives counts. A batch that fails is run again take by take, so
+that a bad take does not cost the others their results.
 """
 
 import multiprocessing
@@ -21,19 +21,23 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from .. import __version__
 from ..command import CommandError
 from ..views import NoTake
+from . import probe
 from .storage import FleetError, Source, workspace
 
 Result = TypeVar("Result")
 Work = Callable[[Sequence[Source]], Result]
 
 _TRIES = 3
-"""How often a task may lose its process before its takes are tried one by one, or given up."""
+"""How often a task may lose its process before its takes are tried one by one, or fail."""
 _LARGEST_BATCH = 500
 _REACH_SECONDS = 10
+_PROBE_SECONDS = 120
+"""How long a node may take to start its first process."""
 _LAST_SHARE = 10
-"""How many times shorter than wanted the last batches may be."""
+"""The factor by which the last batches may be shorter than wanted."""
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Batch:
 
 @dataclass
 class Done(Generic[Result]):
-    """A finished batch: its result, or the reason that there is none after several tries."""
+    """A finished batch: its result, or the reason for its failure after several tries."""
 
     sources: list[Source]
     result: Result | None
@@ -56,7 +60,7 @@ class Done(Generic[Result]):
 
 @dataclass(frozen=True)
 class Failed:
-    """What a task returns in place of its exception, which not every process could unpickle."""
+    """Returned by a task in place of its exception, which not every process could unpickle."""
 
     reason: str
 
@@ -140,7 +144,7 @@ def reason_of(error: Exception) -> str:
 def _begin_worker(folder: str) -> None:
     """Ends a worker, and the executable that it runs, when its parent dies.
 
-    Its temporary files are in the parent's folder, so that nothing of it is left.
+    Its temporary files are in the parent's folder and are removed along with it.
     """
     tempfile.tempdir = folder
     # In a group of its own, Ctrl-C reaches only the parent, which then ends the group.
@@ -156,7 +160,7 @@ def _follow(sentinel: int) -> None:
 
 
 class Worker:
-    """One process, which runs one batch at a time: what dies in it is that batch's alone."""
+    """One process, which runs one batch at a time, so that a crash affects only that batch."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -175,7 +179,7 @@ class Worker:
         try:
             return self._pool.submit(timed, work, sources)
         except BrokenProcessPool:
-            # It died between two batches.
+            # The worker's process died between two batches.
             self.restart()
             return self._pool.submit(timed, work, sources)
 
@@ -185,13 +189,13 @@ class Worker:
         self._pool = self._start()
 
     def end(self) -> None:
-        """Ends the process, also in the middle of a batch."""
+        """Ends the process, even in the middle of a batch."""
         for process in list((self._pool._processes or {}).values()):
             try:
                 if process.pid:
                     os.killpg(process.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                # It is gone, or has not begun yet.
+                # The process group has ended, or does not exist yet.
                 process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -243,7 +247,11 @@ class LocalFarm:
 class RayFarm:
     """Tasks on a Ray cluster; without an address, on a cluster started here."""
 
-    def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, jobs: int | None = None, programs: Sequence[str] = (),
+    ) -> None:
+        self._programs = list(programs)
+        self._checked: set[str] = set()
         try:
             import ray
         except ImportError:
@@ -257,7 +265,7 @@ class RayFarm:
         if address:
             settings["address"] = address
         else:
-            # By default Ray lets its workers wait for every other program (nice 15).
+            # By default, Ray's workers have a low priority (nice 15).
             os.environ.setdefault("RAY_worker_niceness", "0")
             if jobs:
                 settings["num_cpus"] = jobs
@@ -289,8 +297,9 @@ class RayFarm:
         running: dict[Any, Batch] = {}
         try:
             while True:
+                self._check_nodes()
                 queue.workers = self.workers
-                # Two tasks per core, so that none waits for its next.
+                # Two tasks per core, so that no core waits for its next task.
                 while len(running) < 2 * queue.workers and (batch := queue.next()):
                     running[task.options(name=f"batch {batch.number}").remote(
                         shared, batch.sources)] = batch
@@ -312,13 +321,40 @@ class RayFarm:
             sys.stdout = self._output
 
 
+    def _check_nodes(self) -> None:
+        """Raises if a node that was not checked yet lacks something that tasks need.
+
+        Without that, Ray reports each task that a node cannot even read as a failure of its own.
+        """
+        ray = self._ray
+        ray.cloudpickle.register_pickle_by_value(probe)
+        running: dict[Any, str] = {}
+        for node in ray.nodes():
+            id = node["NodeID"]
+            if not node["Alive"] or not node["Resources"].get("CPU") or id in self._checked:
+                continue
+            self._checked.add(id)
+            place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(id, soft=False)
+            task = ray.remote(num_cpus=0, scheduling_strategy=place)(probe.lack)
+            running[task.remote(__version__, self._programs)] = (
+                f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})")
+        for reference, name in running.items():
+            try:
+                lack = ray.get(reference, timeout=_PROBE_SECONDS)
+            except ray.exceptions.RayError:
+                # The node is gone, or too busy to answer; its tasks will tell.
+                continue
+            if lack:
+                raise FleetError(f"--ray: {probe.sentence(name, lack, __version__)}")
+
+
 def _reach(address: str) -> None:
     """Raises if nothing answers at an address; Ray itself tries for minutes."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator and address in ("auto", "local"):
         return
     if not port.isdigit():
-        raise FleetError(f"--ray {address}: it is auto, or HOST:PORT of a cluster")
+        raise FleetError(f"--ray {address}: it must be auto, or HOST:PORT of a cluster")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -330,8 +366,11 @@ def _reach(address: str) -> None:
 Farm = LocalFarm | RayFarm
 
 
-def make_farm(ray: str | None, jobs: int | None) -> Farm:
-    """Creates the requested farm: `ray` is `local`, `auto`, an address, or None for processes."""
+def make_farm(ray: str | None, jobs: int | None, programs: Sequence[str] = ()) -> Farm:
+    """Creates the requested farm: `ray` is `local`, `auto`, an address, or None for processes.
+
+    `programs` are the executables that tasks run, which every node must have.
+    """
     if ray is None:
         return LocalFarm(jobs)
-    return RayFarm(None if ray == "local" else ray, jobs)
+    return RayFarm(None if ray == "local" else ray, jobs, programs)

@@ -20,7 +20,7 @@ from .storage import FleetError, place_of, split_s3
 from .tables import SOURCE_FILE, TABLES, TAKE_FRONT, VERSION, Table, wanted_columns
 
 _TRIES = 5
-"""How often a transaction is tried that another writer's comes in the way of."""
+"""How often a transaction is tried when another writer's conflicts with it."""
 
 
 def database() -> Any:
@@ -43,7 +43,7 @@ def database() -> Any:
 
 @contextmanager
 def duck_errors(what: str) -> Iterator[None]:
-    """Turns DuckDB's errors into one sentence, and an interrupted query into Ctrl-C."""
+    """Turns DuckDB's errors into one sentence, and an interrupted query into KeyboardInterrupt."""
     import duckdb
 
     try:
@@ -51,7 +51,7 @@ def duck_errors(what: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        # The rest repeats the query, with a caret below it.
+        # The rest of the message repeats the query, with a caret below it.
         text = str(error).split("\nLINE ")[0]
         raise FleetError(f"{what}: " + " ".join(text.split())) from None
     except RuntimeError as error:
@@ -98,7 +98,7 @@ def allow_s3(duck: Any, bucket: str) -> None:
 
 
 class Lake:
-    """A lake's tables: for one writer at a time with `create`, else only to read."""
+    """A lake's tables: writable by one process at a time with `create`, otherwise read-only."""
 
     def __init__(self, place: str, catalogue: str | None = None, *, create: bool = False) -> None:
         kind, self.place = place_of(place, "a lake", ("folder", "s3"))
@@ -108,8 +108,8 @@ class Lake:
             self.place = self.place.rstrip("/")
             if catalogue is None:
                 raise FleetError(
-                    f"{place}: name the catalogue of the lake with --catalogue FILE or "
-                    "--catalogue postgresql://..., because S3 holds no database")
+                    f"{place}: name the lake's catalogue with --catalogue FILE or "
+                    "--catalogue postgresql://..., because S3 cannot hold a database")
             allow_s3(self.duck, split_s3(self.place)[0])
             data = self.place + "/"
         else:
@@ -124,9 +124,9 @@ class Lake:
         else:
             catalogue = os.path.abspath(catalogue)
             if not create and not os.path.isfile(catalogue):
-                raise FleetError(f"{place}: there is no lake; retake-fleet publish makes one")
+                raise FleetError(f"{place}: there is no lake; create one with retake-fleet publish")
             if os.path.isdir(catalogue):
-                raise FleetError(f"{catalogue}: it is a folder, and no catalogue of a lake")
+                raise FleetError(f"{catalogue}: it is a folder, not a lake's catalogue")
             self._lock = catalogue + ".lock"
             address = f"ducklake:sqlite:{catalogue}"
         if create and not data.startswith("s3://"):
@@ -136,13 +136,13 @@ class Lake:
 
     def _attach(self, place: str, address: str, data: str, create: bool) -> None:
         with duck_errors(f"{place}: its catalogue cannot be used"):
-            # The catalogue says where the files were when it was made, perhaps on another machine.
+            # The catalogue stores the files' path at its creation, perhaps on another machine.
             self.duck.execute(
                 f"ATTACH {literal(address)} AS lake (DATA_PATH {literal(data)}, "
                 "OVERRIDE_DATA_PATH true, DATA_INLINING_ROW_LIMIT 0"
                 f"{'' if create else ', READ_ONLY'})")
         if self.columns("take"):
-            with duck_errors(f"{place}: its catalogue describes files that are not there"):
+            with duck_errors(f"{place}: its catalogue lists files that do not exist"):
                 self.duck.execute("SELECT take FROM lake.take LIMIT 1").fetchall()
         if create:
             with duck_errors(place):
@@ -207,7 +207,7 @@ class Lake:
         version = self.version
         if version > VERSION:
             raise FleetError(
-                f"{self.place}: it has version {version} of the tables, and this package writes "
+                f"{self.place}: it has version {version} of the tables, but this package writes "
                 f"{VERSION}; install a newer retake-takes")
         with self._transaction():
             before = self.columns("take")
@@ -229,7 +229,7 @@ class Lake:
                             f"ALTER TABLE lake.{quoted(table.name)} "
                             f"ADD COLUMN {quoted(name)} {kind}")
             if before and is_altered:
-                # What was added is empty in the takes that are there: publish them again.
+                # The additions are empty for takes published before, so these are published again.
                 self.duck.execute("UPDATE lake.take SET tables_version = 0")
             if not self.columns("source_file"):
                 words = ", ".join(f"{name} {kind}" for name, kind in SOURCE_FILE)
@@ -256,7 +256,8 @@ class Lake:
     def append(self, path: str) -> Change:
         """Publishes the takes in a staging file in one transaction; returns what that changed.
 
-        A take that is published completely stays as it is, and one that no file has any more goes.
+        Completely published takes stay as they are; takes that no file contains any more are
+        removed.
         """
         made = staging_tables(path)
         with duck_errors(self.place):
@@ -267,7 +268,7 @@ class Lake:
                 self.duck.execute("DETACH read")
 
     def forget(self, names: Sequence[str]) -> Change:
-        """Drops files that are no longer there, and the takes that only they had."""
+        """Drops files that no longer exist, and the takes that only they contained."""
         def write() -> Change:
             change = self.held().change(forgotten=names)
             self._apply(change, frozenset(), ())
@@ -284,7 +285,7 @@ class Lake:
                 try:
                     return write()
                 except duckdb.TransactionException:
-                    # Someone writes to this lake without this package's lock.
+                    # Another program is writing to this lake without this package's lock.
                     if attempt == _TRIES - 1:
                         raise
         raise AssertionError
@@ -361,13 +362,13 @@ class Lake:
         return self.duck
 
     def one(self, take: str) -> Any:
-        """Returns a connection with one take's rows only, so that queries answer as on that take.
+        """Returns a connection with one take's rows only, for queries written for a take.
 
         `take` is the take's id.
         """
         self.duck.execute("USE memory")
         for table in TABLES:
-            # A lake of an older version lacks some tables and columns.
+            # A lake that an older version wrote lacks some tables and columns.
             present = self.columns(table.name)
             if not present:
                 continue

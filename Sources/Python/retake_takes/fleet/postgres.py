@@ -16,7 +16,7 @@ _LOCK = 0x52544B45
 
 
 def connect(address: str) -> Any:
-    """Connects to a database, or says in one sentence why it cannot."""
+    """Connects to a database, or raises an error with one sentence that says why it cannot."""
     try:
         import psycopg
     except ImportError:
@@ -40,7 +40,7 @@ def postgres_errors(address: str) -> Iterator[None]:
 
 @contextmanager
 def postgres_lock(address: str) -> Iterator[None]:
-    """Makes other writers of a lake wait whose catalogue is a database."""
+    """Makes other writers of a lake wait, if its catalogue is in a database."""
     base = connect(address)
     try:
         base.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
@@ -50,7 +50,7 @@ def postgres_lock(address: str) -> Iterator[None]:
 
 
 def ask(address: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Returns the columns and rows of a query over published tables, which cannot write."""
+    """Runs a query, which cannot write, over published tables; returns its columns and rows."""
     base = connect(address)
     try:
         with postgres_errors(address):
@@ -58,7 +58,7 @@ def ask(address: str, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
             base.execute("SET search_path = retake")
             cursor = base.execute(query)
             if cursor.description is None:
-                raise FleetError(f"{query!r}: it is no query with an answer")
+                raise FleetError(f"{query!r}: it is not a query that returns rows")
             return [column.name for column in cursor.description], cursor.fetchall()
     finally:
         base.close()
@@ -100,7 +100,7 @@ class Postgres:
         version = self.base.execute("SELECT max(version) FROM retake.lake_version").fetchone()[0]
         if (version or 0) > VERSION:
             raise FleetError(
-                f"the schema retake has version {version} of the tables, and this package writes "
+                f"the schema retake has version {version} of the tables, but this package writes "
                 f"{VERSION}; install a newer retake-takes")
         before = self.columns("take")
         is_altered = False
@@ -120,7 +120,7 @@ class Postgres:
                         f"ALTER TABLE retake.{quoted(table.name)} "
                         f"ADD COLUMN {quoted(name)} {_TYPES[kind]}")
         if before and is_altered:
-            # What was added is empty in the takes that are there: publish them again.
+            # The additions are empty for takes published before, so these are published again.
             self.base.execute("UPDATE retake.take SET tables_version = 0")
         if not self.columns("source_file"):
             words = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in SOURCE_FILE)
@@ -161,7 +161,7 @@ class Postgres:
             reading.close()
 
     def forget(self, names: Sequence[str]) -> Change:
-        """Drops files that are no longer there, and the takes that only they had."""
+        """Drops files that no longer exist, and the takes that only they contained."""
         with postgres_errors(self.address), self.base.transaction():
             self._lock()
             change = self.held().change(forgotten=names)

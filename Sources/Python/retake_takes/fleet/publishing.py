@@ -1,7 +1,7 @@
-"""Decides what a run of publishing changes, the same for a lake and for PostgreSQL.
+"""Decides what publishing changes, in the same way for lakes and for PostgreSQL.
 
 A target knows every file that it has seen, with its stamp and the take in it. A take stays for as
-long as one of these files has it, and is published again if its rows lack what this run writes.
+long as one of these files contains it, and is published again if its rows are incomplete.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class Rows:
     has_packets: bool
 
     def is_complete(self, packets: bool) -> bool:
-        """Returns whether nothing is missing of what a run writes."""
+        """Returns whether the rows have everything that a run with or without packets writes."""
         return self.version == VERSION and (self.has_packets or not packets)
 
 
@@ -41,13 +41,13 @@ class Change:
     insert: list[str] = field(default_factory=list)
     """Takes whose rows come from the staging file."""
     delete: list[str] = field(default_factory=list)
-    """Takes whose rows are removed first: no file has them any more, or their rows are replaced."""
+    """Takes whose rows are removed first: no file contains them any more, or new rows follow."""
     seen: list[tuple[str, str, str]] = field(default_factory=list)
     """Files with new stamps or other takes: name, stamp, take."""
     forgotten: list[str] = field(default_factory=list)
-    """Files that are no longer there."""
+    """Files that no longer exist."""
     moved: list[tuple[str, str, str]] = field(default_factory=list)
-    """Takes of which another file, or the same with another stamp, is the source now."""
+    """Takes whose source is now another file, or the same file with another stamp."""
     added: int = 0
     completed: int = 0
 
@@ -59,7 +59,7 @@ class Change:
 
 @dataclass
 class Held:
-    """What a target holds."""
+    """The files and takes that a target already has."""
 
     sources: dict[str, tuple[str, str]]
     """Each file's stamp and take."""
@@ -77,11 +77,11 @@ class Held:
         return frozenset(take for take, rows in self.takes.items() if rows.is_complete(packets))
 
     def with_packets(self) -> frozenset[str]:
-        """Returns the takes whose packets are published, and stay so."""
+        """Returns the takes whose packets are published, and remain published."""
         return frozenset(take for take, rows in self.takes.items() if rows.has_packets)
 
     def missing(self, places: Sequence[str], present: Iterable[Source]) -> list[str]:
-        """Returns the files below some places that are no longer there."""
+        """Returns the known files below `places` that no longer exist."""
         names = {source.name for source in present}
         fronts = tuple(place.rstrip("/") + "/" for place in places)
         return sorted(
@@ -92,11 +92,11 @@ class Held:
         self, staged: Iterable[Staged] = (), seen: Iterable[tuple[str, str, str]] = (),
         forgotten: Iterable[str] = (),
     ) -> Change:
-        """Returns what is to be changed, given staged takes, files seen, and files gone."""
+        """Returns the changes to make for staged takes, files seen and files gone."""
         change = Change()
         for one in staged:
             rows = self.takes.get(one.take)
-            # Another writer may have published it meanwhile.
+            # Another writer may have published the take meanwhile.
             if rows is None or not rows.is_complete(one.has_packets):
                 change.insert.append(one.take)
                 change.added += rows is None

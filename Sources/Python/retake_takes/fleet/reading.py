@@ -1,4 +1,4 @@
-"""Reads takes into one SQLite file, in the form in which they are published.
+"""Reads takes into one SQLite file, in the format in which they are published.
 
 This is one task's work: SQLite itself runs each take's views, and one call of `retake sql` for all
 takes returns findings and statistics.
@@ -48,7 +48,7 @@ class Reading:
     takes: dict[str, str] = field(default_factory=dict)
     """The sources' names by their takes' ids."""
     seen: list[tuple[str, str, str]] = field(default_factory=list)
-    """All readable files, also of takes that need not be read: name, stamp, take."""
+    """All readable files, including those of takes that need not be read: name, stamp, take."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
     """The size of all takes' files."""
@@ -56,12 +56,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Known:
-    """What the target of publishing holds already."""
+    """The takes that the target of publishing already has."""
 
     complete: frozenset[str] = frozenset()
     """The takes that need not be read."""
     with_packets: frozenset[str] = frozenset()
-    """The takes whose packets are published, and stay so."""
+    """The takes whose packets are published, and remain published."""
 
 
 def staging_columns(table: Table) -> str:
@@ -105,7 +105,7 @@ def read(
             for source, place in wanted:
                 name = os.path.basename(place)
                 if name not in said:
-                    reason = reasons.get(name, "retake sql says nothing of it")
+                    reason = reasons.get(name, "retake sql did not report it")
                     reading.failures.append((source.name, reason))
                     continue
                 try:
@@ -191,7 +191,7 @@ def join(path: str, other: str) -> None:
             "CREATE TEMP TABLE fresh AS SELECT take FROM other.published_take "
             "WHERE take NOT IN (SELECT take FROM main.published_take)")
         for name in names:
-            # Also copies are recorded, so that the next run does not read them.
+            # Copies are recorded too, so that the next run does not read them.
             which = "" if name == "published_source_file" else (
                 " WHERE take IN (SELECT take FROM fresh)")
             base.execute(
@@ -239,6 +239,6 @@ def _catalogue(
         if found:
             reasons.setdefault(found[1], found[2])
     if done.returncode not in (0, 65, 66, 74, 1) or (done.returncode and not said and not reasons):
-        text = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        text = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
         raise CommandError(text.removeprefix("retake: "), done.returncode)
     return said, reasons

@@ -30,7 +30,7 @@ def place_of(text: str, what: str, kinds: Sequence[str]) -> tuple[str, str]:
     kind = _KINDS.get(found[1].lower(), "") if found else "folder"
     if not text or kind not in kinds:
         raise FleetError(
-            f"{without_passwords(text) or repr(text)}: it is no address of {what}, which is "
+            f"{without_passwords(text) or repr(text)}: it is not an address of {what}, which is "
             + " or ".join(_SAID[one] for one in kinds))
     if found:
         text = found[1].lower() + text[found.end(1):]
@@ -65,7 +65,7 @@ def split_s3(address: str) -> tuple[str, str]:
     """Splits an address into bucket and key."""
     bucket, _, key = address.removeprefix("s3://").partition("/")
     if not bucket:
-        raise FleetError(f"{address}: it names no bucket; write s3://BUCKET/FOLDER")
+        raise FleetError(f"{address}: it has no bucket name; write s3://BUCKET/FOLDER")
     return bucket, key
 
 
@@ -91,16 +91,23 @@ def s3_errors() -> Iterator[None]:
         raise FleetError("S3: " + " ".join(str(error).split())) from None
 
 
-def listing(places: Sequence[str], endings: Sequence[str] = (".take",)) -> list[Source]:
-    """Lists all files below folders and buckets and all named files, each once, in order."""
+def listing(
+    places: Sequence[str], endings: Sequence[str] = (".take",), *, without: Sequence[str] = (),
+) -> list[Source]:
+    """Lists all files below folders and buckets and all named files, each once, in order.
+
+    Of the files below folders and buckets, those whose names end in one of `without` are left out.
+    """
     found: dict[str, Source] = {}
     for place in places:
-        for source in _below(place, tuple(endings)):
+        for source in _below(place, tuple(endings), tuple(without)):
             found.setdefault(source.name, source)
     return [found[name] for name in sorted(found)]
 
 
-def _below(place: str, endings: tuple[str, ...]) -> Iterator[Source]:
+def _below(
+    place: str, endings: tuple[str, ...], without: tuple[str, ...]
+) -> Iterator[Source]:
     kind, place = place_of(place, "takes", ("folder", "s3"))
     if kind == "s3":
         bucket, prefix = split_s3(place)
@@ -111,7 +118,8 @@ def _below(place: str, endings: tuple[str, ...]) -> Iterator[Source]:
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
             for page in pages:
                 for entry in page.get("Contents", []):
-                    if entry["Key"].endswith(endings):
+                    key = entry["Key"]
+                    if key.endswith(endings) and not key.endswith(without):
                         stamp = f"{entry['Size']} {entry['ETag'].strip(chr(34))}"
                         yield Source(f"s3://{bucket}/{entry['Key']}", stamp, entry["Size"])
         return
@@ -124,7 +132,7 @@ def _below(place: str, endings: tuple[str, ...]) -> Iterator[Source]:
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
-            if name.endswith(endings):
+            if name.endswith(endings) and not name.endswith(without):
                 yield _file(os.path.join(folder, name))
 
 
@@ -135,7 +143,8 @@ def _file(path: str) -> Source:
         # A dangling link is an unreadable take, and affects nothing else.
         return Source(path, "", 0)
     stamp = f"{status.st_size} {status.st_mtime_ns}"
-    # Count the log as well: a recorder may not have written it back yet.
+    # The stamp includes the write-ahead log, because a recorder may not have merged it into the
+    # file yet.
     try:
         log = os.stat(path + "-wal")
         stamp += f" {log.st_size} {log.st_mtime_ns}"
@@ -150,7 +159,7 @@ def shard_of(sources: Sequence[Source], shard: str | None) -> list[Source]:
         return list(sources)
     number, _, count = shard.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
-        raise FleetError(f"--shard {shard}: it is NUMBER/COUNT with a number from 1 to COUNT")
+        raise FleetError(f"--shard {shard}: it must be NUMBER/COUNT, with a number from 1 to COUNT")
     return [
         source for place, source in enumerate(sources) if place % int(count) == int(number) - 1]
 
@@ -162,7 +171,7 @@ _YOUNG_SECONDS = 10
 
 @contextmanager
 def workspace() -> Iterator[str]:
-    """Creates a temporary folder, which the next run removes if this process dies in it."""
+    """Creates a temporary folder, which the next run removes if this process dies first."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         descriptor = os.open(
             os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -174,12 +183,12 @@ def workspace() -> Iterator[str]:
 
 
 def remove_stale_workspaces() -> None:
-    """Removes the temporary folders of processes that died: nobody holds their locks."""
+    """Removes the temporary folders of processes that died: no process holds their locks."""
     for entry in os.scandir(tempfile.gettempdir()):
         if not entry.name.startswith(_PREFIX) or not entry.is_dir(follow_symlinks=False):
             continue
         try:
-            # A folder whose lock is not there yet has only begun.
+            # A folder without a lock has only just been created.
             descriptor = os.open(os.path.join(entry.path, _LOCK), os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             continue
@@ -188,20 +197,20 @@ def remove_stale_workspaces() -> None:
             if os.fstat(descriptor).st_uid == os.geteuid() and _is_old(entry):
                 shutil.rmtree(entry.path, ignore_errors=True)
         except OSError:
-            # It is in use.
+            # A running process holds the lock.
             pass
         finally:
             os.close(descriptor)
 
 
 def _is_old(entry: os.DirEntry[str]) -> bool:
-    """Returns whether a folder's owner had the time to lock it."""
+    """Returns whether a folder is so old that its owner must have locked it by now."""
     return time.time() - entry.stat().st_mtime > _YOUNG_SECONDS
 
 
 @contextmanager
 def local(sources: Sequence[Source], suffix: str = ".take") -> Iterator[tuple[str, list[str]]]:
-    """Creates a temporary folder with all files under numbers: links, or copies of remote files.
+    """Creates a temporary folder with all files, named by number: links, or copies of remote files.
 
     Nothing is written beside the takes, so they may be on a read-only file system.
     """

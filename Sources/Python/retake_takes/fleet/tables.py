@@ -1,13 +1,13 @@
 """The published tables: a take's own tables under the same names, and verbs' results for it.
 
 Each table starts with the columns `take` (the take's id) and `day` (the UTC day on which it began).
-Columns are only ever added. `VERSION` counts the changes, also those, so that takes published
-before a change are published again.
+Columns are only ever added. `VERSION` is raised with every change, including these, so that takes
+published before it are published again.
 """
 
 from dataclasses import dataclass
 
-VERSION = 2
+VERSION = 3
 """The version of these tables, which lakes store."""
 
 
@@ -48,7 +48,7 @@ TAKE_FRONT = (
     ("source", "VARCHAR"), ("stamp", "VARCHAR"), ("tags", "VARCHAR"), ("tables_version", "BIGINT"),
     ("has_packets", "BIGINT"),
 )
-"""The further columns in front of the table `take`: how and from which file it was published."""
+"""Columns that precede those of the table `take`: how and from which file it was published."""
 SOURCE_FILE = (("source", "VARCHAR"), ("stamp", "VARCHAR"), ("take", "VARCHAR"))
 """The columns of `source_file`, the files that were seen and the take in each."""
 
@@ -61,20 +61,23 @@ TABLES: tuple[Table, ...] = (
         "packets BIGINT, codecs VARCHAR, relay BIGINT, state VARCHAR, connected_ns BIGINT, "
         "round_trip_ms DOUBLE, bits_per_second DOUBLE, loss_share DOUBLE, packets_lost BIGINT, "
         "jitter_ms DOUBLE, frozen_ns BIGINT, freezes BIGINT, concealed_share DOUBLE, "
-        "findings BIGINT, severity VARCHAR, finding VARCHAR, finding_text VARCHAR",
+        "findings BIGINT, severity VARCHAR, finding VARCHAR, finding_text VARCHAR, "
+        "packets_refused BIGINT, side VARCHAR, confidence VARCHAR",
         of_catalogue=True),
     _of("finding",
         "number BIGINT, parent BIGINT, depth BIGINT, id VARCHAR, severity VARCHAR, "
         "title VARCHAR, subject VARCHAR, text VARCHAR, peer BIGINT, kind VARCHAR, ssrc BIGINT, "
         "track BIGINT, direction VARCHAR, from_ns BIGINT, to_ns BIGINT, duration_ns BIGINT, "
         "count BIGINT, frozen_ns BIGINT, concealed_ns BIGINT, without_media_ns BIGINT, "
-        "delay_ns BIGINT, share DOUBLE",
+        "delay_ns BIGINT, share DOUBLE, side VARCHAR, side_name VARCHAR, confidence VARCHAR, "
+        "reservation VARCHAR",
         of_catalogue=True),
     _of("quality",
         "peer BIGINT, name VARCHAR, direction VARCHAR, kind VARCHAR, codec VARCHAR, ssrc BIGINT, "
         "track BIGINT, width BIGINT, height BIGINT, frames_per_second DOUBLE, "
         "bits_per_second DOUBLE, packets_lost BIGINT, loss_share DOUBLE, jitter_ms DOUBLE, "
-        "frozen_ns BIGINT, freezes BIGINT, concealed_share DOUBLE, level_dbov DOUBLE",
+        "frozen_ns BIGINT, freezes BIGINT, concealed_share DOUBLE, level_dbov DOUBLE, "
+        "packets BIGINT, packets_refused BIGINT",
         of_catalogue=True),
     _of("connection",
         "peer BIGINT, name VARCHAR, other VARCHAR, observed BIGINT, state VARCHAR, "
@@ -123,10 +126,11 @@ TABLES: tuple[Table, ...] = (
         "clock_rate BIGINT, transport_sequence_id BIGINT"),
     _of("stream",
         "peer BIGINT, direction VARCHAR, ssrc BIGINT, payload_type BIGINT, packets BIGINT, "
-        "bytes BIGINT, first_ns BIGINT, last_ns BIGINT, bits_per_second DOUBLE"),
+        "bytes BIGINT, first_ns BIGINT, last_ns BIGINT, bits_per_second DOUBLE, "
+        "packets_lost BIGINT, loss_share DOUBLE, packets_refused BIGINT"),
     _of("loss",
         "peer BIGINT, direction VARCHAR, ssrc BIGINT, expected BIGINT, received BIGINT, "
-        "lost BIGINT"),
+        "lost BIGINT, refused BIGINT, reported_expected BIGINT, reported_lost BIGINT"),
     _of("round_trip",
         "step BIGINT, peer BIGINT, at_ns BIGINT, local VARCHAR, remote VARCHAR, checks BIGINT, "
         "round_trip_ms DOUBLE"),
@@ -177,7 +181,8 @@ TABLES: tuple[Table, ...] = (
         "peer BIGINT, label VARCHAR, direction VARCHAR, ssrc BIGINT, track BIGINT, "
         "mid VARCHAR, kind VARCHAR, codec VARCHAR, payload_type BIGINT, participant VARCHAR, "
         "first_ns BIGINT, last_ns BIGINT, seconds DOUBLE, packets BIGINT, bytes BIGINT, "
-        "bits_per_second DOUBLE, lost BIGINT, lost_percent DOUBLE"),
+        "bits_per_second DOUBLE, lost BIGINT, lost_percent DOUBLE, packets_lost BIGINT, "
+        "loss_share DOUBLE, packets_refused BIGINT"),
     _of("speaker",
         "peer BIGINT, participant VARCHAR, track BIGINT, direction VARCHAR, "
         "contributor BIGINT, from_ns BIGINT, to_ns BIGINT, seconds DOUBLE, dbov DOUBLE"),

@@ -28,20 +28,20 @@ class Setting:
 
     @property
     def is_of_senders(self) -> bool:
-        """Whether it changes what is sent or agreed, to which the remote peer would react.
+        """Whether the setting changes what is sent or agreed, to which the remote peer would react.
 
-        What the take received is then no answer: it is what came without the change.
+        What the take received then shows nothing, because it was sent without the change.
         """
         return self.words[0] == "--set" and (
             self.words[1].partition("=")[0] not in _RECEIVING)
 
     def answers(self, measure: "Measure") -> bool:
-        """Returns whether the open loop shows a measure's change."""
+        """Returns whether running the take alone, in open loop, shows the change in a measure."""
         return measure.is_sent or not self.is_of_senders
 
     @property
     def is_of_receivers(self) -> bool:
-        """Whether calls that were only observed can answer it."""
+        """Whether the setting's effect can be computed for calls that were only observed."""
         return self.words[0] in ("--jitter-buffer", "--build") or (
             self.words[1].startswith("jitterBufferMinimum="))
 
@@ -87,7 +87,7 @@ class Measure:
     is_mean: bool = False
     """Whether the number is a mean over streams rather than a sum."""
     is_sent: bool = False
-    """Whether it describes sent media, to which the remote peer would have reacted."""
+    """Whether the measure describes sent media, to which the remote peer would have reacted."""
     better: int = -1
     """Whether less (-1) or more (1) is better."""
 
@@ -140,9 +140,9 @@ class TakeRun:
     left_out: list[str] = field(default_factory=list)
     """Machines that were not run."""
     not_counted: int = 0
-    """Freezes that are gone only because fewer frames are shown."""
+    """Freezes that disappear only because fewer frames are shown."""
     unanswered: dict[str, list[str]] = field(default_factory=dict)
-    """By setting, the measures of what the remote peer would have sent in answer."""
+    """By setting, the measures that depend on how the remote peer would have reacted."""
     failure: str = ""
 
 
@@ -164,23 +164,23 @@ def run(
                         row[0] for row in
                         take.rows("SELECT kind FROM actor WHERE kind <> 'endpoint'")
                     }
-                # Of a call between others, the stack runs what its ends received.
+                # For an observed call, the stack runs on what its ends received.
                 answered = [
                     setting for setting in settings
                     if endpoints or ("observer" in kinds and setting.is_of_receivers)]
                 if len(answered) < len(settings):
                     one.left_out = [
-                        f"no endpoint is in it, whose stack would run: {kind}"
+                        f"only endpoints are run, and the take is only of: {kind}"
                         for kind in sorted(kinds) or ["nothing"]]
                 for setting in answered:
                     try:
                         result = whatif_of(
                             ["whatif", path, *setting.words], setting.program or executable)
                     except CommandError as error:
-                        # In what was observed there may be no call.
+                        # The observer may have seen no call.
                         if endpoints or error.status != UNMET:
                             raise
-                        one.left_out = ["no endpoint is in it, whose stack would run: observer"]
+                        one.left_out = ["only endpoints are run, and the take is only of: observer"]
                         continue
                     found = measures_of(result)
                     one.measures[setting.name] = {
@@ -191,7 +191,7 @@ def run(
                         one.unanswered[setting.name] = unanswered
                     if result.left_out:
                         one.left_out = [
-                            f"a machine beside the endpoints is not run: {kind}"
+                            f"only endpoints are run, but not the take's {kind}"
                             for kind in sorted(kinds)]
                     one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
             except Exception as error:
@@ -217,7 +217,7 @@ class Line:
     recorded_spread: Spread
     changed_spread: Spread
     spread: Spread
-    """Of the differences."""
+    """The distribution of the differences."""
     better: int
     """The number of takes in which the measure is better."""
     worse: int
@@ -258,8 +258,8 @@ def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> R
             _count(found.left_out, reason)
         for setting_name, names in one.unanswered.items():
             for name in names:
-                _count(found.left_out, f"{name} under {setting_name}, because what the remote peer "
-                       "would have sent in answer is unknown")
+                _count(found.left_out, f"{name} under {setting_name}, because nobody knows what the "
+                       "remote peer would then have sent")
         if one.not_counted:
             _count(found.left_out, "freezes gone only because fewer frames are shown")
     bootstrap = Bootstrap(seed)

@@ -17,21 +17,21 @@ _ABSENT = "/nonexistent/retake.take"
 
 
 def check(program: str, verb: Sequence[str], options: Sequence[str] = ()) -> None:
-    """Refuses options that the executable refuses for every take, and programs that are not it."""
+    """Refuses options that the executable refuses for every take, and any other program."""
     try:
         run([*verb, _ABSENT, *options], executable=program)
     except CommandError as error:
         if error.status == NO_INPUT:
             return
         if error.status == USAGE:
-            # Its help is another program's.
+            # Drops the reference to the executable's help, which is not this command's.
             text = str(error).split(" (see retake ")[0]
             raise FleetError(text) from None
         if error.status == ABSENT_PROGRAM:
-            raise FleetError(f"{program}: the program is not there") from None
+            raise FleetError(f"{program}: there is no such program") from None
     except OSError as error:
         raise FleetError(f"{program}: it cannot be run: {error.strerror}") from None
-    raise FleetError(f"{program}: it is another program than retake")
+    raise FleetError(f"{program}: it is not retake")
 
 
 @dataclass
@@ -82,7 +82,8 @@ def rows_of(table: str, executable: str | None, sources: Sequence[Source]) -> Ou
         for source, path in zip(sources, paths):
             name = os.path.basename(path)
             if name not in said:
-                outcome.failures.append((source.name, reasons.get(name, "nothing is said of it")))
+                reason = reasons.get(name, "retake sql did not report it")
+                outcome.failures.append((source.name, reason))
                 continue
             for row in said[name].get(table, []):
                 outcome.rows.append({"take": source.name, **dict(zip(wanted.names, row))})
@@ -98,7 +99,8 @@ def heads(executable: str | None, sources: Sequence[Source]) -> Outcome:
         for source, path in zip(sources, paths):
             name = os.path.basename(path)
             if name not in said:
-                outcome.failures.append((source.name, reasons.get(name, "nothing is said of it")))
+                reason = reasons.get(name, "retake sql did not report it")
+                outcome.failures.append((source.name, reason))
                 continue
             tags = {f"tag_{key}": value for key, value in said[name].get("tag", [])}
             for row in said[name]["take"]:

@@ -2,7 +2,7 @@ import DequeModule
 package import RTP
 package import Wire
 
-/// Raises the bit rate step by step while the path is clean, and cuts it when delay or loss grow.
+/// Raises the bit rate gradually while the path is clean, and cuts it when delay or loss grow.
 ///
 /// With transport-wide feedback it follows the trends of delay and loss. Without it, it stays below
 /// the peer's own estimate (REMB) and reacts to loss in receiver reports.
@@ -26,11 +26,16 @@ package struct AdaptiveBitrate: CongestionController {
   /// The rate at which packets arrived recently, in bits per second; nil until enough have arrived.
   var arrivalRate: Double? { arrivals.bitrate }
 
-  /// Returns the path's capacity in bits per second if the path was recently full; nil if it is not
-  /// known to limit the rate.
+  /// Returns the path's capacity in bits per second; nil unless the path is known to limit the
+  /// rate.
   ///
-  /// Video that arrives encoded and cannot be reduced must stay below it. The encoders' target is
-  /// unsuitable for that: it starts low and is capped whatever the path carries.
+  /// Once the path was full, it counts as the limit for at least 10 seconds, and until the estimate
+  /// is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB) also
+  /// counts.
+  ///
+  /// Video that arrives already encoded cannot be reduced, so it must stay below this capacity. The
+  /// encoders' target would be too strict: it starts low and is capped even if the path carries
+  /// more.
   package func pathLimit(at now: Instant) -> UInt64? {
     guard let carried = capacity.carriedAtCut else {
       return bounds.isLimitedByPeer && !hasFeedback ? target : nil
@@ -89,7 +94,7 @@ package struct AdaptiveBitrate: CongestionController {
     if hasFeedback, trend.signal == .growing {
       if mayCut { cut(to: PathCapacity.drainingShare * (arrivalRate ?? estimate), at: now) }
     } else if fraction > 0.1 {
-      // Drops at a full queue are no reason to go below the rate that arrives.
+      // Packets dropped at a full queue are no reason to send less than the path delivers.
       let through = min(arrivalRate.map { PathCapacity.drainingShare * $0 } ?? 0, estimate)
       if mayCut { cut(to: max(estimate * (1 - 0.5 * fraction), through), at: now) }
     } else if fraction < 0.02, trend.signal == .steady {
@@ -111,19 +116,17 @@ package struct AdaptiveBitrate: CongestionController {
       return
     }
     let grown = estimate * (1 + growth * elapsed) + 1000 * elapsed
-    // Capacity that is not used is not proven.
+    // The estimate stays close to the arrival rate: capacity that is not used is not proven.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
     estimate = max(estimate, min(grown, proven))
   }
 }
 
 /// Estimates a path's capacity from the peer's reports.
-///
-/// Implementations are interchangeable.
 package protocol CongestionController: Sendable {
   /// The total rate that may be sent, in bits per second.
   var target: UInt64 { get }
-  /// Whether the target is based on the peer's reports rather than on the start value alone.
+  /// Whether the peer has sent transport-wide feedback or an estimate (REMB).
   var isEstimated: Bool { get }
 
   /// Sets the start, maximum and minimum rates in bits per second; the default minimum is the
@@ -133,7 +136,7 @@ package protocol CongestionController: Sendable {
   mutating func setEstimate(_ bitrate: UInt64)
   /// Records a packet sent with a transport-wide sequence number (extended to 64 bits).
   mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant)
-  /// Handles the peer's arrival times.
+  /// Handles feedback in which the peer reports when packets arrived.
   mutating func receive(_ feedback: TransportFeedback, at now: Instant)
   /// Handles the peer's own estimate (REMB), in bits per second.
   mutating func receive(maximumBitrate: UInt64, at now: Instant)
@@ -149,7 +152,7 @@ struct BitrateBounds: Sendable {
   private static let usefulMinimum = 50_000.0
   /// The lowest minimum an application can set: the pacer needs some rate.
   private static let leastMinimum = 5_000.0
-  /// A limit far above any real rate that prevents overflow in sums.
+  /// A limit far above any real rate, which prevents overflow in sums.
   private static let most: UInt64 = 1 << 40
 
   private(set) var minimum = BitrateBounds.usefulMinimum
@@ -172,7 +175,7 @@ struct BitrateBounds: Sendable {
 
   func clamp(_ rate: Double) -> Double { min(max(rate, minimum), maximum) }
 
-  /// Clamps a rate to the peer's limit.
+  /// Clamps a rate to the peer's limit, if there is one.
   func clampToPeer(_ rate: Double) -> Double { remoteMaximum.map { min(rate, $0) } ?? rate }
 
   /// Returns whether a rate is at the minimum, the maximum or the peer's limit.
@@ -180,11 +183,11 @@ struct BitrateBounds: Sendable {
     rate <= minimum || rate >= maximum || rate == remoteMaximum
   }
 
-  /// Converts a requested rate, limited to the largest supported one.
+  /// Converts a requested rate, limiting it to the largest supported one.
   static func bounded(_ rate: UInt64) -> Double { Double(min(rate, most)) }
 }
 
-/// The rate at which packets recently arrived at the peer, by its clock.
+/// The rate at which packets recently arrived at the peer, by the peer's clock.
 struct ArrivalRate: Sendable {
   /// The window over which the rate is measured, in units of 250 µs.
   private static let windowTicks: Int64 = 2000
@@ -216,7 +219,7 @@ struct ArrivalRate: Sendable {
 
 /// The fraction of packets recently lost on the path.
 struct LossFraction: Sendable {
-  /// The fewest packets from which the fraction is computed.
+  /// The minimum number of packets from which the fraction is computed.
   private static let fewest = 20
 
   /// The fraction, 0 to 1.
@@ -242,18 +245,19 @@ struct LossFraction: Sendable {
 
 /// The rate a path carried when it was last full, in bits per second.
 struct PathCapacity: Sendable {
-  /// The shortest time between cuts: before it passes, the last cut's effect is not visible.
+  /// The shortest time between cuts; the effect of a cut does not show any sooner.
   private static let cutSpacing = Interval.milliseconds(250)
   /// The time for which a path that was full is assumed to stay near its capacity.
   private static let memory = Interval.seconds(10)
   /// The fraction of the arrival rate to send at so that the queue can drain.
   static let drainingShare = 0.85
 
-  /// When the path was last full; nil if it never was.
+  /// When the path was last found full and the rate was cut; nil if that never happened.
   private(set) var cutAt: Instant?
-  /// The estimated rate when it was last full.
+  /// The estimated rate when the path was last full.
   private(set) var fullAt: Double?
-  /// The rate that arrived then, less what the queue needs to drain.
+  /// The rate at which packets arrived when the path was last full, reduced so that the queue can
+  /// drain.
   private(set) var carriedAtCut: Double?
 
   /// Returns whether the effect of the last cut is visible, so that another one may follow.
@@ -264,14 +268,14 @@ struct PathCapacity: Sendable {
   /// Records that the path is full.
   /// - Parameters:
   ///   - estimate: the assumed capacity.
-  ///   - arrivalRate: the rate that arrives, if known.
+  ///   - arrivalRate: the rate at which packets arrive at the peer; nil if unknown.
   mutating func cut(from estimate: Double, arrivalRate: Double?, at now: Instant) {
     fullAt = min(arrivalRate ?? estimate, estimate)
     carriedAtCut = PathCapacity.drainingShare * (arrivalRate ?? estimate)
     cutAt = now
   }
 
-  /// Returns whether the path was full recently enough for its rate to count; true if it never was
+  /// Returns whether the path was full recently enough for its rate to count; true if it was never
   /// full.
   func isRecent(at now: Instant) -> Bool { now - (cutAt ?? now) < PathCapacity.memory }
 

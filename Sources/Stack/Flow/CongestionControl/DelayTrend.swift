@@ -20,7 +20,7 @@ struct DelayTrend: Sendable {
 
   private static let groupLength = Interval.milliseconds(5)
   private static let window = 20
-  /// The fewest points that make a trend at the start of a stream.
+  /// The minimum number of points from which a trend is computed at the start of a stream.
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
@@ -41,7 +41,7 @@ struct DelayTrend: Sendable {
   private var overuseCount = 0
   private var lastThresholdUpdate: Double?
 
-  /// Handles a packet that arrived, in sending order.
+  /// Handles a packet that the peer received, unless it was sent before the current group.
   mutating func receive(_ packet: SentLog.Acknowledged) {
     guard var group = current else {
       current = Group(
@@ -144,7 +144,8 @@ struct DelayTrend: Sendable {
 
 // MARK: - SentLog
 
-/// Packets sent with transport-wide sequence numbers that the peer has not reported yet.
+/// The last packets sent with transport-wide sequence numbers, for matching with the peer's
+/// feedback.
 struct SentLog: Sendable {
   /// A packet that the peer received.
   struct Acknowledged {
@@ -181,7 +182,7 @@ struct SentLog: Sendable {
     newest = max(newest, sequence)
   }
 
-  /// Returns the new information in a feedback message, without packets already reported.
+  /// Returns what a feedback message newly reports, without packets reported before.
   mutating func news(in feedback: TransportFeedback) -> News {
     var news = News()
     guard newest >= 0 else { return news }

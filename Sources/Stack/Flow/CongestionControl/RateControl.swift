@@ -28,7 +28,8 @@ struct RateControl {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
 
-  /// Returns the target for encoders if it changed by more than a twentieth or reached a bound.
+  /// Returns the target for encoders if it is the first, or if it changed by more than a twentieth
+  /// or reached a bound and the last one is old enough; otherwise nil.
   mutating func announce(at now: Instant) -> UInt64? {
     let target = encoderTarget(at: now)
     if let announced {
@@ -42,9 +43,10 @@ struct RateControl {
     return target
   }
 
-  /// Returns the target minus the rate of recent retransmissions, in bits per second.
+  /// Returns the target minus the rate of recent retransmissions, in bits per second, but at least
+  /// half of the target and at least the minimum.
   ///
-  /// Inlined, because passing the estimate along would copy it.
+  /// Inlined, because a call would copy the controller's state.
   @inline(__always)
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)
@@ -69,8 +71,10 @@ struct ResendBudget {
   /// Credits the budget with a packet sent for the first time.
   mutating func earn(bytes: Int) { credit += Double(bytes) * 6 }
 
-  /// Returns whether a retransmission may be sent; up to half a second at the target bit rate can
-  /// be saved.
+  /// Returns whether a retransmission may be sent.
+  ///
+  /// Unused budget accumulates up to half a second's worth of the target bit rate, or 128 kbit if
+  /// that is more.
   mutating func mayResend(at now: Instant, targetBitrate: UInt64) -> Bool {
     credit += ResendBudget.baseRate * (now - creditedAt).seconds
     credit = min(credit, max(Double(targetBitrate) / 2, ResendBudget.smallestLimit))
@@ -78,7 +82,7 @@ struct ResendBudget {
     return credit > 0
   }
 
-  /// Deducts a retransmission.
+  /// Deducts a retransmission from the budget.
   mutating func spend(bytes: Int, at now: Instant) {
     credit -= Double(bytes) * 8
     spent = rate(at: now) + Double(bytes) * 8
@@ -97,9 +101,9 @@ struct ResendBudget {
 struct PayloadPart {
   var frame: [UInt8]
   var range: Range<Int>
-  /// The payload descriptor.
+  /// The codec's payload descriptor, which precedes the frame's bytes in the packet.
   var prefix: PayloadPrefix
-  /// The codec's payload types when the frame was encoded; they may have been renegotiated since.
+  /// The codec's payload types when the frame was split; they may have been renegotiated since.
   var payloadType: UInt8
   var rtxPayloadType: UInt8?
   var timestamp: UInt32
@@ -115,7 +119,6 @@ struct PayloadPart {
 /// Spreads video packets over time so that large frames do not fill queues on the path: a leaky
 /// bucket drained at a multiple of the target bit rate.
 struct Pacer {
-  /// A queued packet.
   enum Item {
     case part(ssrc: UInt32, PayloadPart)
     /// A packet to retransmit, by the sequence number in its stream.
@@ -126,7 +129,7 @@ struct Pacer {
   static let burst = Interval.milliseconds(5)
   /// The maximum delay that a late wake-up makes up for.
   static let arrears = Interval.milliseconds(40)
-  /// The longest time to empty the queue, even if the encoder overshoots its target.
+  /// The longest time that emptying the queue may take, even if the encoder overshoots its target.
   static let longestQueueMilliseconds: UInt64 = 500
   /// The maximum number of queued retransmissions.
   static let resendLimit = 1024
@@ -138,7 +141,7 @@ struct Pacer {
   private var emptyAt = Instant.zero
   private var lastBurst = Instant.zero
 
-  /// Queued packets and queued retransmissions.
+  /// The numbers of queued packets and of queued retransmissions.
   var partCount: Int { parts.count }
   var resendCount: Int { resends.count }
 
@@ -161,7 +164,7 @@ struct Pacer {
     return true
   }
 
-  /// Returns the next packet if it may be sent now.
+  /// Returns the next packet if it may be sent now; otherwise nil.
   mutating func next(at now: Instant) -> Item? {
     guard emptyAt <= now else { return nil }
     if let resend = resends.popFirst() {
@@ -186,7 +189,8 @@ struct Pacer {
     queuedBytes = 0
   }
 
-  /// Whether the byte count matches the queue; asserted after each step in debug builds.
+  /// Whether the byte count matches the queue and the resend limit holds; asserted after each step
+  /// in debug builds.
   var isConsistent: Bool {
     queuedBytes == parts.reduce(0) { $0 + UInt64($1.part.range.count) }
       && resends.count <= Pacer.resendLimit

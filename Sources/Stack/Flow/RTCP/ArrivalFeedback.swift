@@ -9,7 +9,8 @@ struct ArrivalFeedback {
   /// The SSRC of the newest packet with a transport-wide sequence number.
   private var newestSSRC: UInt32 = 0
 
-  /// When arrivals are reported if a step happens anyway, and when that needs a step of its own.
+  /// When arrivals are due to be reported: a step that happens anyway reports them from then on,
+  /// and `deadline` requests one if none has.
   var due: Instant? { log.due }
   var deadline: Instant? { log.deadline }
 
@@ -34,7 +35,8 @@ struct ArrivalFeedback {
     log.report(senderSSRC: senderSSRC, mediaSSRC: newestSSRC)
   }
 
-  /// Returns a REMB message for these sources; nil if there are none or nothing arrived.
+  /// Returns a REMB message for these sources; nil if there are none, if nothing has arrived yet,
+  /// or if it is too early for an estimate.
   mutating func estimate(senderSSRC: UInt32, of ssrcs: [UInt32], at now: Instant)
     -> MaximumBitrate?
   {
@@ -58,7 +60,7 @@ struct ArrivalLog {
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 
-  /// When arrivals are reported if a step happens anyway.
+  /// When a step that happens anyway reports the arrivals; nil if none are waiting.
   private(set) var due: Instant?
   private var times: [(sequence: Int64, ticks: Int64)] = []
   private var unwrapper = SequenceUnwrapper()
@@ -69,7 +71,7 @@ struct ArrivalLog {
   private var isBusy = false
   private var number: UInt8 = 0
 
-  /// When reporting arrivals needs a step of its own.
+  /// When a step must be made to report arrivals.
   var deadline: Instant? { due.map { $0 + ArrivalLog.slack } }
 
   mutating func receive(_ wireSequence: UInt16, arrival: Instant, at now: Instant) {
@@ -149,7 +151,8 @@ struct ArrivalLog {
 
 /// Estimates the receive rate for peers that rely on REMB.
 ///
-/// It does not limit the peer while packets get through, and follows the loss when they do not.
+/// The estimate stays above the receive rate while packets arrive, and falls below it when many are
+/// lost.
 struct IncomingBitrate {
   private static let initial = 1_000_000.0
   private static let minimum = 50_000.0

@@ -2,12 +2,12 @@ import RTP
 import Wire
 
 /// Composes RTCP packets: reports with canonical names (RFC 3550 section 6.1), and feedback
-/// preceded by an empty report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
+/// preceded by a report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
 struct RTCPComposer {
-  /// The maximum number of sources in a compound's reports and in its BYE.
+  /// The maximum number of report blocks in a compound, and of sources in its BYE.
   static let sourcesMaximum = 31
 
-  /// The canonical name (RFC 7022).
+  /// The canonical name in source descriptions (RFC 7022).
   private let cname: String
   /// Whether a PLI or FIR is preceded by a report on its source.
   let reportsWithDemands: Bool
@@ -17,11 +17,11 @@ struct RTCPComposer {
     self.reportsWithDemands = reportsWithDemands
   }
 
-  /// Composes sender reports, or a receiver report if nothing is sent, with canonical names and an
-  /// extended report.
+  /// Composes sender reports, or a receiver report if there are none, with canonical names and, if
+  /// needed, an extended report.
   /// - Parameters:
   ///   - blocks: the report blocks, all in the first report.
-  ///   - reference: the NTP time for the peer to answer.
+  ///   - reference: the current NTP time, which the peer refers to in its answer.
   func reports(
     _ senders: [SenderReport], _ blocks: [ReportBlock], localSSRC: UInt32,
     receives: Bool, reference: UInt64, _ answers: [ExtendedReport.DelayBlock]
@@ -36,8 +36,8 @@ struct RTCPComposer {
       packets.append(.receiverReport(ReceiverReport(ssrc: localSSRC, blocks: blocks)))
     }
     packets.append(names(senders.isEmpty ? [localSSRC] : senders.map(\.ssrc)))
-    // Report blocks measure the round trip only for senders; a receiver asks for its own (RFC 3611
-    // section 4.4).
+    // Report blocks let only senders measure the round trip; a receiver has to ask for an answer
+    // (RFC 3611 section 4.4).
     let asks = senders.isEmpty || receives
     if asks || !answers.isEmpty {
       packets.append(
@@ -86,10 +86,11 @@ struct ReportSchedule {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// When a report needs a step of its own.
+  /// When a step must be made to send a report.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
-  /// Schedules the first report once media is sent or received.
+  /// Schedules a report because media was sent or received, unless one is scheduled; the first one
+  /// comes earlier.
   mutating func begin(at now: Instant) {
     guard due == nil else { return }
     let random = Int64(entropy.integer(below: 1_000_000_000))
@@ -126,8 +127,8 @@ struct RoundTripMeter {
   private(set) var newest: Interval?
   private var references: [ReferenceTime] = []
 
-  /// Measures a round trip without the delay at the peer (RFC 3550 section 6.4.1); nil if there is
-  /// no report to answer or the result is implausible.
+  /// Measures a round trip without the delay at the peer (RFC 3550 section 6.4.1); nil if the peer
+  /// had no report to answer or the result is implausible.
   /// - Parameter arrival: the middle 32 bits of the NTP time when the answer arrived.
   mutating func measure(lastReport: UInt32, delay: UInt32, arrival: UInt32) -> Interval? {
     guard lastReport != 0 else { return nil }
@@ -171,7 +172,7 @@ struct RoundTripMeter {
   }
 }
 
-// Times in RTCP units.
+// Conversions between instants or intervals and RTCP's units of time.
 
 extension Interval {
   /// The length in units of 1/65536 s; 0 if negative.
@@ -189,7 +190,7 @@ extension Interval {
 }
 
 extension WallClock {
-  /// Returns the instant as in abs-send-time: seconds as a 6.18 fixed point number.
+  /// Converts an instant to the format of abs-send-time: seconds as a 6.18 fixed-point number.
   func absoluteSendTime(at now: Instant) -> UInt32 {
     UInt32(truncatingIfNeeded: ntp(at: now) >> 14) & 0xff_ffff
   }

@@ -5,8 +5,8 @@ import Wire
 package struct RTCPRecord: Hashable, Sendable {
   /// Whether the block was received rather than sent.
   package var isInbound: Bool
-  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or the numbers
-  /// of packet type and format as `pt-fmt`.
+  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or, for any
+  /// other packet, its type and format numbers as `pt-fmt`.
   package var type: String
   /// The media SSRC that the block concerns, or else the sender's.
   package var ssrc: UInt32

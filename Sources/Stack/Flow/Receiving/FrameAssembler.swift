@@ -8,14 +8,14 @@ import Wire
 /// adjacent if no sequence number or picture ID lies between them. The range of sequence numbers
 /// and the bytes held are bounded.
 struct FrameAssembler {
-  /// A packet and what the assembly needs to know about it.
+  /// A packet with the properties that assembly needs.
   struct Packet {
     var sequence: Int64
     var timestamp: UInt32
     var marker: Bool
     var arrival: Instant
-    /// The packet, and the range of the codec's data; empty if the packet only fills a sequence
-    /// number.
+    /// The packet's bytes, with the range of the codec's data in them; both are empty if the packet
+    /// only fills a gap in the sequence numbers.
     var bytes: [UInt8] = []
     var payload = 0..<0
     var beginning = VideoPacket.Beginning.no
@@ -44,7 +44,7 @@ struct FrameAssembler {
   /// A stored packet; always accessed in place, because a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
-    /// The frame's first packet, once all packets from there to this one are present.
+    /// The frame's first packet; nil until all packets from there to this one are present.
     var start: Int64?
   }
 
@@ -52,10 +52,10 @@ struct FrameAssembler {
   static let capacity: Int64 = 2048
   /// The maximum number of bytes held at once.
   static let maximumBytes = 16 << 20
-  /// The number of packets by which the stream may have started before the first one received.
+  /// The number of packets before the first received one that may still arrive.
   private static let lead: Int64 = 64
 
-  /// Everything up to this number has been delivered or given up.
+  /// Everything up to this number has been delivered or given up; nil before the first packet.
   private(set) var floor: Int64?
   /// Whether the packet at the floor is known to end a frame.
   private var floorEndsFrame = false
@@ -70,16 +70,19 @@ struct FrameAssembler {
   private var delivered = DeliveredFrames()
   private var newestKeyStart: Int64?
   private var newest: Int64?
-  /// Whether an undecodable frame arrived while a key frame was needed.
+  /// Whether packets were given up, or an undecodable frame arrived, since a key frame became
+  /// necessary.
   private var missedSomething = false
 
-  /// Whether a key frame is needed and none is arriving.
+  /// Whether a key frame should be requested: frames were missed for lack of one, and none is
+  /// arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
   /// The number of complete frames waiting for earlier ones.
   var readyCount: Int { ready.count }
 
-  /// First packet of the oldest complete frame that waits for earlier ones.
+  /// The sequence number of the first packet of the oldest complete frame that waits for earlier
+  /// ones; nil if none is waiting.
   var blocked: Int64? { ready.first?.first }
 
   func isLate(_ sequence: Int64) -> Bool {
@@ -96,8 +99,8 @@ struct FrameAssembler {
   private var hasBegun = false
   /// The maximum number of frames that wait for the first key frame.
   ///
-  /// If packets of that key frame are lost, they may arrive only after later frames, in
-  /// retransmissions that probe the path: before the first key frame, no NACK requests them.
+  /// Lost packets of that key frame may arrive only after later frames, in retransmissions that
+  /// probe the path, because no NACK requests them before the first key frame.
   private static let beginningMaximum = 32
 
   init(passesGaps: Bool = false, awaitsBeginning: Bool = false) {
@@ -105,7 +108,8 @@ struct FrameAssembler {
     self.awaitsBeginning = awaitsBeginning
   }
 
-  /// Whether nothing was delivered yet and the complete frames wait for a key frame.
+  /// Whether the first frames still wait for a key frame: none is complete yet, and not too many
+  /// frames are waiting.
   var isBeginning: Bool {
     awaitsBeginning && !hasBegun && ready.count <= FrameAssembler.beginningMaximum
       && !ready.contains { $0.isKey }
@@ -149,7 +153,7 @@ struct FrameAssembler {
   /// Whether a key frame is arriving.
   var awaitsKey: Bool { awaitsKey(before: .max) }
 
-  /// Returns the next frame in decoding order with its bytes, or nil.
+  /// Returns the next frame in decoding order with its bytes; nil if none can be delivered yet.
   ///
   /// A complete key frame waits at most `patience` for earlier frames.
   mutating func next(
@@ -191,7 +195,7 @@ struct FrameAssembler {
 
   // MARK: - Assembly
 
-  /// Connects packets from `first` on to their frame's start; returns the frames that this
+  /// Links each packet from `first` on to the start of its frame; returns the frames that this
   /// completes.
   private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
     var videoFrames: [AssembledFrame] = []
@@ -214,7 +218,7 @@ struct FrameAssembler {
     return videoFrames
   }
 
-  /// Returns the first packet of the frame that a packet belongs to, if known.
+  /// Returns the sequence number at which a packet's frame starts; nil if that is not known.
   private func start(ofPacketAt place: Int) -> Int64? {
     let sequence = slots[place].packet.sequence
     let beginning = slots[place].packet.beginning
@@ -291,7 +295,7 @@ struct FrameAssembler {
     }
   }
 
-  /// Releases all packets up to a number and drops frames that start there.
+  /// Releases all packets up to a number, and drops complete frames that start at or before it.
   private mutating func release(through sequence: Int64) {
     guard let old = floor, sequence > old else { return }
     var freed = old + 1
@@ -310,7 +314,8 @@ struct FrameAssembler {
     }
   }
 
-  /// Drops everything because a packet is too far ahead or too many bytes are held.
+  /// Drops everything because a packet is too far ahead, too many packets are missing, or too many
+  /// bytes are held.
   mutating func restart(before sequence: Int64) {
     droppedCount += UInt64(ready.count)
     ready.removeAll()
@@ -324,7 +329,7 @@ struct FrameAssembler {
     newestKeyStart = nil
   }
 
-  /// Returns the slot of a packet that is held.
+  /// Returns the slot of a packet; nil if the packet is not held.
   private func held(_ sequence: Int64) -> Int? {
     guard !slots.isEmpty else { return nil }
     let place = place(sequence)
@@ -338,7 +343,7 @@ struct FrameAssembler {
 
 /// Delivered frames, as far back as later frames may refer to them.
 struct DeliveredFrames {
-  /// The farthest VP9 refers back (RFC 9628 section 4.2).
+  /// The number of pictures kept: VP9 references reach back at most 127 (RFC 9628 section 4.2).
   private static let most = 128
 
   /// TL0PICIDX of the last base layer frame.
@@ -356,8 +361,8 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Returns whether all frames on which a frame depends were delivered; false if it does not name
-  /// them.
+  /// Returns whether all frames on which a frame depends were delivered; false if the frame does
+  /// not name its references.
   ///
   /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {

@@ -8,23 +8,25 @@ struct FrameReception {
 
   /// The maximum number of complete frames that wait before a gap is skipped.
   ///
-  /// A receiver missing these packets would have requested a key frame by then: at usual rates this
-  /// is longer than any receiver waits (libwebrtc: 3 s).
+  /// By then, a receiver that lacks these packets would have requested a key frame: at usual frame
+  /// rates, so many frames last longer than any receiver waits (libwebrtc: 3 s).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether the real receiver is observed: its requests show what it gives up, so nothing is given
-  /// up by time.
+  /// Whether a real receiver is being observed: its requests show what it gives up, so that no time
+  /// limit is needed.
   private let isWatched: Bool
 
+  /// Creates a reception that has no packets yet.
+  ///
   /// - Parameter awaitsBeginning: whether the first frames wait for a key frame that precedes them.
   init(isWatched: Bool = false, awaitsBeginning: Bool = false) {
     self.isWatched = isWatched
     assembler = FrameAssembler(passesGaps: isWatched, awaitsBeginning: awaitsBeginning)
   }
 
-  /// Whether NACK was negotiated.
+  /// Whether NACK was negotiated, so that missing packets can be requested.
   var canRequest: Bool {
     get { missing.canRequest }
     set { missing.canRequest = newValue }
@@ -42,7 +44,7 @@ struct FrameReception {
     return assembler.insert(packet, at: now)
   }
 
-  /// Returns the next frame in decoding order with its bytes, or nil.
+  /// Returns the next frame in decoding order with its bytes; nil if none can be delivered yet.
   mutating func next(at now: Instant, joining join: @autoclosure () -> PayloadFormat.Join? = nil)
     -> (FrameAssembler.AssembledFrame, [UInt8])?
   {
@@ -67,7 +69,8 @@ struct FrameReception {
     }
   }
 
-  /// Returns the packets to request now, or nil; gives up frames that depend on hopeless packets.
+  /// Returns the packets to request now, or nil if none is due; gives up frames that depend on
+  /// hopeless packets.
   mutating func demand(at now: Instant, spacing: Interval) -> [UInt16]? {
     guard let due = missing.due, due <= now else { return nil }
     let demand = missing.demand(at: now, spacing: spacing)
@@ -77,8 +80,8 @@ struct FrameReception {
 
   /// Gives up the missing packets because the receiver requested a key frame.
   ///
-  /// A key frame that is already arriving is still awaited, since it is what the receiver
-  /// requested; before the first key frame, nothing is given up.
+  /// A key frame that is already arriving is still awaited, because it answers the request. While
+  /// only a key frame can be delivered anyway, nothing is given up.
   mutating func abandonMissing() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
       return
@@ -87,7 +90,7 @@ struct FrameReception {
     missing.settle(through: last)
   }
 
-  /// Records that the stream ended.
+  /// Stops waiting for missing packets because the stream ended.
   mutating func end() { missing.removeAll() }
 }
 
@@ -139,20 +142,21 @@ struct MissingPackets {
   static let limit = 1000
   /// The number of requests for a packet before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries, a key frame is the better way forward.
+  /// After this time and a few tries, a key frame is requested instead.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
-  /// The number of newer packets, or the time, that distinguishes loss from reordering.
+  /// A missing packet counts as lost rather than reordered after this many newer packets, or after
+  /// this time.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
   /// The time that a gap may stay open if packets cannot be requested.
   static let patience = Interval.milliseconds(100)
-  /// Requests this close in time are combined.
+  /// Requests that are due within this time of each other are combined.
   static let coalescing = Interval.milliseconds(3)
 
-  /// Whether NACK was negotiated.
+  /// Whether NACK was negotiated, so that missing packets can be requested.
   var canRequest = false
-  /// When the next action is due.
+  /// When missing packets are next requested or given up; nil if there is nothing to do.
   private(set) var due: Instant?
   private var entries: [Entry] = []
   private var newest: Int64?
@@ -185,7 +189,7 @@ struct MissingPackets {
     return true
   }
 
-  /// Drops missing packets up to this one.
+  /// Stops waiting for missing packets up to this one.
   mutating func settle(through sequence: Int64) {
     guard let first = entries.first, first.sequence <= sequence else { return }
     let kept = entries.firstIndex { $0.sequence > sequence } ?? entries.count
@@ -198,7 +202,7 @@ struct MissingPackets {
     due = nil
   }
 
-  /// Returns what is due now; requested packets are due again after `spacing`.
+  /// Returns the packets to request or give up now; requested ones are due again after `spacing`.
   mutating func demand(at now: Instant, spacing: Interval) -> Demand {
     var demand = Demand()
     guard let due, due <= now else { return demand }
@@ -270,7 +274,7 @@ struct KeyframeRequests {
   /// Records that a decoder needs a key frame.
   mutating func want() { isWanted = true }
 
-  /// Records that a key frame arrived or that none can.
+  /// Records that a key frame arrived, or that none can arrive because the stream ended.
   mutating func settle() { isWanted = false }
 
   /// Returns the negotiated request, PLI (RFC 4585 section 6.3.1) or else FIR (RFC 5104

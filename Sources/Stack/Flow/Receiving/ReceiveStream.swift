@@ -21,14 +21,14 @@ struct ReceiveStream {
   private(set) var counters: InboundStreamCounters
   /// Packets on the RTX SSRC that contain only padding.
   private(set) var probesReceived: UInt64 = 0
-  /// The last packet's codec.
+  /// The codec of the last packet that was not a telephone event.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
   /// Whether another stream has replaced this one in the section.
   private(set) var isReplaced = false
   /// Video packets and their frames; unused for audio.
   private(set) var videoFrames: FrameReception
-  /// Whether the real receiver is observed.
+  /// Whether the stream belongs to an observed call; see `FrameReception`.
   private let isWatched: Bool
   private let awaitsBeginning: Bool
 
@@ -75,13 +75,13 @@ struct ReceiveStream {
     reports.acceptJump()
   }
 
-  /// Restarts the sequence numbers at the previous packet.
+  /// Restarts the sequence numbers at the previous packet, which was counted as late.
   mutating func beginAnew(with sequence: UInt16) {
     window = SequenceWindow()
     reports.beginAnew(with: sequence)
   }
 
-  /// Records that the source stopped.
+  /// Records that the stream ended: its missing packets and key frames are no longer awaited.
   mutating func end() {
     hasEnded = true
     videoFrames.end()
@@ -147,12 +147,13 @@ struct ReceiveStream {
       packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
   }
 
-  /// Counts an RTX packet with an unusable payload.
+  /// Counts an RTX packet by its header alone, because its payload is unusable or the stream has
+  /// not started yet.
   mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     count(header, arrival: arrival)
   }
 
-  /// Counts the ECN mark of a packet, media or RTX.
+  /// Counts the ECN mark of a media or RTX packet.
   mutating func count(_ ecn: ECNMark?) { counters.ecn.count(ecn) }
 
   /// Counts a padding packet on the RTX SSRC that arrived before any retransmission.
@@ -182,8 +183,8 @@ struct ReceiveStream {
       at: now)
   }
 
-  /// Counts a packet that cannot be decrypted; returns its extended number unless it is a
-  /// duplicate.
+  /// Counts a packet that cannot be decrypted or has an unusable payload type; returns its extended
+  /// number, or nil if it is a duplicate, too old, or jumps implausibly.
   @discardableResult
   mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     self.clockRate = clockRate
@@ -308,7 +309,8 @@ struct ReceiveStream {
 
   // MARK: - Feedback
 
-  /// Returns the packets to request now; gives up frames that depend on hopeless packets.
+  /// Returns the packets to request now; gives up frames whose missing packets are no longer
+  /// requested.
   mutating func demand(
     _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<MediaFlow.Output>
@@ -320,10 +322,11 @@ struct ReceiveStream {
 
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Whether a decoder is waiting for a key frame and none is arriving.
+  /// Whether to request a key frame: a decoder asked for one, or frames were missed for lack of one
+  /// and none is arriving.
   var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
 
-  /// Returns a PLI or FIR if one is needed and the last one is old enough.
+  /// Returns a PLI or FIR if one is needed and the last one is old enough; otherwise nil.
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
@@ -337,12 +340,12 @@ struct ReceiveStream {
 
   // MARK: - Reports
 
-  /// Returns the report blocks for the time since the last ones.
+  /// Returns report blocks that cover the time since the last ones.
   mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     reports.makeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
-  /// Returns an extra report block on the media SSRC.
+  /// Returns an extra report block on the media SSRC; nil before its first packet.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
   mutating func receive(_ report: SenderReport, at arrival: Instant) {

@@ -19,7 +19,7 @@ struct ReceiveStreams {
     let isRetransmission: Bool
   }
 
-  /// The maximum number of SSRCs at once; more are refused.
+  /// The maximum number of SSRCs assigned to streams; more are refused.
   static let routesMaximum = 128
   /// The maximum number of simulcast layers received in a section; more are refused.
   static let layersMaximum = 4
@@ -46,7 +46,7 @@ struct ReceiveStreams {
   /// When missing packets are next requested or given up.
   var deadline: Instant? {
     var deadline: Instant?
-    // By index: iterating over elements would copy each stream.
+    // The loop uses indices, because iterating over the elements would copy each stream.
     for index in all.indices where !all[index].hasEnded {
       deadline = earliest(deadline, all[index].videoFrames.missing.due)
     }
@@ -87,9 +87,10 @@ struct ReceiveStreams {
 
   // MARK: - Routing
 
-  /// Finds a packet's stream: by MID, by a known or announced SSRC, or by payload type.
+  /// Finds a packet's stream: by MID, by a known or announced SSRC, or by payload type; nil if
+  /// there is none.
   ///
-  /// A packet of a new stream starts it.
+  /// The first packet of a stream starts it.
   mutating func route(
     _ header: RTPHeader, _ name: Name, _ agreement: FlowAgreement, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -173,7 +174,8 @@ struct ReceiveStreams {
     return Place(index: index, isRetransmission: isRetransmission)
   }
 
-  /// Restarts a stream that ended by BYE or was replaced; returns false if the packet is only late.
+  /// Restarts a stream that ended by BYE or was replaced; returns false if the packet is merely a
+  /// late one, a retransmission, or padding.
   private mutating func revive(
     _ place: Place, _ header: RTPHeader, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Bool {
@@ -210,8 +212,8 @@ struct ReceiveStreams {
 
   mutating func count(_ ecn: ECNMark?, _ place: Place) { all[place.index].count(ecn) }
 
-  /// Counts padding on an announced RTX SSRC, even before the stream's first packet, as libwebrtc
-  /// does: it probes the path.
+  /// Counts padding that probes the path on an announced RTX SSRC, even before the stream's first
+  /// packet, as libwebrtc does.
   mutating func countProbe(
     _ header: RTPHeader, arrival: Instant, ecn: ECNMark?, _ agreement: FlowAgreement
   ) {
@@ -243,8 +245,8 @@ struct ReceiveStreams {
     all[place.index].receiveUnusable(header, arrival: arrival, at: now)
   }
 
-  /// Returns a stream's due NACKs and counts them; delivers frames whose missing packets are given
-  /// up.
+  /// Returns a stream's due NACKs and counts them; delivers frames that waited for packets now
+  /// given up.
   mutating func demands(
     _ index: Int, senderSSRC: UInt32, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<Output>
@@ -269,7 +271,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Returns a PLI or FIR for a stream if one is needed and allowed now.
+  /// Returns a PLI or FIR for a stream if one is needed and allowed now; otherwise nil.
   mutating func keyframeRequest(
     _ index: Int, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
@@ -294,7 +296,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Handles a BYE.
+  /// Ends the streams that a BYE names, and reports their ends.
   mutating func end(_ ssrcs: [UInt32], into outbox: inout Outbox<Output>) {
     for index in all.indices where !all[index].hasEnded && ssrcs.contains(all[index].ssrc) {
       all[index].end()
@@ -302,7 +304,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Returns the report blocks for the time since the last ones.
+  /// Returns report blocks that cover the time since the last ones.
   mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     for index in all.indices where !all[index].hasEnded {
@@ -319,7 +321,7 @@ extension ReceiveStream {
     return own != rid
   }
 
-  /// Returns whether retransmissions that name this layer, or none, may be this stream's.
+  /// Returns whether retransmissions that name this layer, or no layer, may repair this stream.
   fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
     guard let own = self.rid, let rid else { return true }
     return rid.elementsEqual(own.utf8)

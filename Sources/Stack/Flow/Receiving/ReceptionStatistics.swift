@@ -1,5 +1,5 @@
-import RTP
-import Wire
+package import RTP
+package import Wire
 
 /// Counts packets on one SSRC as in RFC 3550 appendices A.1, A.3 and A.8.
 struct ReceptionStatistics {
@@ -19,13 +19,13 @@ struct ReceptionStatistics {
   private var transit: UInt32?
   private var jitterSixteenths: Int64 = 0
 
-  /// The total number of missing packets, negative after duplicates.
+  /// The total number of missing packets; negative if there were more duplicates than losses.
   var lost: Int64 { lostBefore + (isStarted ? highest - first + 1 - received : 0) }
 
   /// The jitter in RTP timestamp units.
   var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
 
-  /// Extends a sequence number close to the newest one.
+  /// Extends a 16-bit sequence number that is close to the newest one.
   func extended(_ sequence: UInt16) -> Int64 {
     highest + Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
   }
@@ -75,7 +75,7 @@ struct ReceptionStatistics {
     return highest
   }
 
-  /// Restarts the sequence numbers at the previous packet, which had counted as late.
+  /// Restarts the sequence numbers at the previous packet, which was counted as late.
   mutating func beginAnew(with sequence: UInt16) {
     guard isStarted else { return }
     received -= 1
@@ -107,7 +107,7 @@ struct ReceptionStatistics {
     let now = transitTime(timestamp, clockRate, arrival)
     if let transit {
       let difference = Int64(Int32(bitPattern: now &- transit).magnitude)
-      // A larger jump is a new timestamp base, not jitter.
+      // A difference of 5 seconds or more is a new timestamp base, not jitter.
       if difference < 5 * Int64(clockRate) {
         jitterSixteenths += difference - ((jitterSixteenths + 8) >> 4)
       }
@@ -125,7 +125,7 @@ struct ReceptionStatistics {
 
 /// Remembers which recent sequence numbers have arrived.
 struct SequenceWindow {
-  /// The position of a number relative to the window.
+  /// The result of inserting a number.
   enum Verdict {
     case new
     case duplicate
@@ -174,18 +174,22 @@ struct SequenceWindow {
 
 // MARK: - ReceptionReports
 
-/// Reception statistics for reports on a stream: its sequence numbers, those of its RTX, and the
-/// last sender report (RFC 3550 section 6.4.1).
-struct ReceptionReports {
+/// Makes report blocks on a received stream from statistics on its packets and its RTX packets, and
+/// from the last sender report (RFC 3550 section 6.4.1).
+package struct ReceptionReports {
   private(set) var media = ReceptionStatistics()
   private var retransmissions = ReceptionStatistics()
   private var hasNews = false
   private var hasRTXNews = false
   private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
+  package init() {}
+
   /// Handles a packet on the media SSRC; returns its extended number, or nil for an implausible
   /// jump.
-  mutating func receive(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
+  package mutating func receive(
+    _ header: RTPHeader, clockRate: UInt32, arrival: Instant
+  ) -> Int64? {
     hasNews = true
     return media.receive(
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
@@ -198,22 +202,23 @@ struct ReceptionReports {
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  mutating func receive(_ report: SenderReport, at arrival: Instant) {
+  package mutating func receive(_ report: SenderReport, at arrival: Instant) {
     lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
   }
 
   /// Accepts any sequence number as the next one.
   mutating func acceptJump() { media.acceptJump() }
 
-  /// Restarts the sequence numbers at the previous packet.
+  /// Restarts the media sequence numbers at the previous packet, which was counted as late.
   mutating func beginAnew(with sequence: UInt16) { media.beginAnew(with: sequence) }
 
-  /// Extends a lost packet's sequence number.
+  /// Extends a lost packet's sequence number; nil before the first packet.
   func extended(_ sequence: UInt16) -> Int64? {
     media.isStarted ? media.extended(sequence) : nil
   }
 
-  /// Returns an extra report block on the media SSRC without affecting the regular ones.
+  /// Returns an extra report block on the media SSRC without affecting the regular ones; nil before
+  /// the first packet.
   func block(on ssrc: UInt32, at now: Instant) -> ReportBlock? {
     guard media.isStarted else { return nil }
     var copy = self
@@ -221,8 +226,10 @@ struct ReceptionReports {
     return copy.makeBlocks(ssrc, rtxSSRC: nil, at: now).first
   }
 
-  /// Returns the report blocks for the time since the last ones.
-  mutating func makeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
+  /// Returns report blocks that cover the time since the last ones.
+  package mutating func makeBlocks(
+    _ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant
+  ) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     if hasNews {
       var last: UInt32 = 0

@@ -6,8 +6,8 @@ package import Wire
 /// It sends nothing: the requests and reports an endpoint would send are dropped, and those
 /// captured are counted instead. A frame is awaited as long as the real receiver may be waiting for
 /// it: until it is complete, until the receiver requests a key frame, or until the sender continues
-/// with one. The caller finds the packets of the stream and its RTX, because an observer identifies
-/// streams by other means than descriptions.
+/// with one. The caller decides which packets are on the stream and its RTX, because an observer
+/// identifies streams by means other than session descriptions.
 package struct StreamReception {
   /// A packet as received, and its content without RED.
   package struct Packet {
@@ -18,7 +18,7 @@ package struct StreamReception {
     package var codec: FlowSection.Codec
     /// Whether the packet was wrapped in RED, so that FEC may protect it.
     package var isInRED: Bool
-    /// The FEC payload, if the packet has no media.
+    /// The FEC payload, if the packet carries FEC instead of media.
     package var correction: [UInt8]?
 
     package init(
@@ -47,11 +47,11 @@ package struct StreamReception {
   private var fecSSRC: UInt32?
   /// Whether a FlexFEC source exists, so that the stream's packets are kept for recovery.
   private var isProtected = false
-  /// The codecs that recovered packets may have; empty for the codec of the packet that completes
-  /// the recovery.
+  /// The codecs that recovered packets may have; if empty, they have the codec of the packet that
+  /// completes the recovery.
   package var codecs: [FlowSection.Codec] = []
-  /// Whether recovery ignores header extensions filled in on sending, and the first frames wait for
-  /// a retransmitted key frame; false in older takes.
+  /// Whether recovery ignores header extensions that are filled in when a packet is sent, and the
+  /// first frames wait for a retransmitted key frame; false in older takes.
   private let repairsFully: Bool
   /// Packets on the RTX SSRC that contain only padding; receivers count them as retransmissions.
   private var probes: UInt64 = 0
@@ -67,7 +67,7 @@ package struct StreamReception {
   private var lastSequence: UInt16 = 0
   private var clockRate: UInt32 = 0
 
-  /// Starts with a stream's first packet.
+  /// Creates the reception of a stream whose first packet has arrived.
   package init(
     mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true,
     followsRestarts: Bool = true, at now: Instant
@@ -120,7 +120,7 @@ package struct StreamReception {
   }
 
   /// Handles a decrypted packet; returns the frames now complete.
-  /// - Parameter isRetransmission: whether it was on the stream's RTX SSRC.
+  /// - Parameter isRetransmission: whether the packet arrived on the stream's RTX SSRC.
   package mutating func receive(
     _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
     at now: Instant
@@ -146,7 +146,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Keeps the stream's packets from now on, for a FlexFEC source that protects it.
+  /// Keeps the stream's packets from now on, because a FlexFEC source protects them.
   ///
   /// - Parameter source: the SSRC of that source, if known.
   package mutating func protect(by source: UInt32?) {
@@ -156,7 +156,8 @@ package struct StreamReception {
 
   /// Handles a FlexFEC packet that protects this stream; returns the frames it completes.
   ///
-  /// - Parameter correction: nil if it cannot be parsed; it is counted anyway.
+  /// - Parameter correction: the parsed FEC payload; if it cannot be parsed, this is nil and the
+  ///   packet is only counted.
   package mutating func receiveCorrection(
     _ header: RTPHeader, _ correction: ErrorCorrection?, _ extensions: HeaderExtensionMap,
     arrival: Instant, at now: Instant
@@ -183,7 +184,7 @@ package struct StreamReception {
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Restarts the sequence numbers at the previous packet if this one confirms the suspicion.
+  /// Restarts the sequence numbers at the previous packet if this packet confirms a restart there.
   private mutating func findRestart(_ header: RTPHeader) {
     guard let mayBegin = nearRestarts?.mayBegin(header.sequence, header.timestamp) else { return }
     let step = Int(Int16(bitPattern: header.sequence &- lastSequence))
@@ -270,7 +271,7 @@ package struct StreamReception {
     stream.receive(report, at: arrival)
   }
 
-  /// Handles a BYE.
+  /// Ends the stream after a BYE; another packet resumes it.
   package mutating func end() { stream.end() }
 
   /// Counts a NACK from the real receiver.
@@ -292,8 +293,8 @@ package struct StreamReception {
 }
 
 extension StreamReception.Packet {
-  /// The packet as FEC protected it, with its inner payload type; nil if it had padding, which FEC
-  /// included.
+  /// The packet as FEC protected it, with its inner payload type; nil if it had padding, because
+  /// FEC protected the padding too.
   fileprivate var protected: [UInt8]? {
     guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
     var bytes = bytes
@@ -344,7 +345,7 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Starts with new sequence numbers: the distance from the old ones is not jitter.
+  /// Forgets the last packet after a restart: the distance to it is not jitter.
   mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter the receiver reported, in timestamp units.
@@ -364,8 +365,8 @@ struct PacketRecovery {
   private var order: [UInt16] = []
   private var corrections: [ErrorCorrection] = []
 
-  /// Adds a media packet in the form in which FEC protected it, without RED header; returns the
-  /// lost packets this recovers.
+  /// Adds a media packet without its RED header, as FEC protected it; returns the lost packets that
+  /// can be recovered with it.
   mutating func receive(_ packet: [UInt8], sequence: UInt16, ssrc: UInt32) -> [[UInt8]] {
     guard add(packet, sequence) else { return [] }
     return recover(ssrc)
@@ -386,7 +387,7 @@ struct PacketRecovery {
     return true
   }
 
-  /// Repeats as long as a recovered packet makes another one recoverable.
+  /// Recovers packets repeatedly, until no recovered packet makes another one recoverable.
   private mutating func recover(_ ssrc: UInt32) -> [[UInt8]] {
     var recovered: [[UInt8]] = []
     var hasNews = true

@@ -58,7 +58,7 @@ struct SendStream {
   var rtxSSRC: UInt32? { agreement.rtxSSRC }
   var codec: FlowSection.Codec { agreement.codec }
 
-  /// Whether the counters add up.
+  /// Whether the counters add up; asserted after each step in debug builds.
   var isConsistent: Bool { tally.counters.isConsistent }
 
   var snapshot: OutboundStreamCounters {
@@ -70,7 +70,7 @@ struct SendStream {
 
   // MARK: - Frames
 
-  /// Packetizes a frame.
+  /// Splits a frame into payloads that fit into packets.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     guard frame.codec.carriesMedia else { return event(frame, at: now) }
     let codec = agreement.codec
@@ -98,7 +98,7 @@ struct SendStream {
     }
   }
 
-  /// Returns a telephone event's packet.
+  /// Returns the payload of a telephone event, which fits into one packet.
   ///
   /// Its timestamp is the event's start, and the event's first packet has the marker (RFC 4733
   /// section 2.5.1.2).
@@ -113,7 +113,7 @@ struct SendStream {
     ]
   }
 
-  /// Records a frame that cannot be sent.
+  /// Counts a frame that cannot be sent, and records that later frames may depend on it.
   mutating func discardFrame() {
     tally.countDiscardedFrame()
     lostFrames = true
@@ -130,7 +130,7 @@ struct SendStream {
 
   // MARK: - Packets
 
-  /// Builds a packet to send now.
+  /// Builds a packet, using up the next sequence number.
   mutating func packet(
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
@@ -155,7 +155,8 @@ struct SendStream {
     return packet
   }
 
-  /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte.
+  /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte; nil if the packet is
+  /// no longer stored.
   ///
   /// A repeated packet must not differ from the first: both have the same SRTP index, and with
   /// AES-GCM two different packets under one nonce would reveal the key.
@@ -182,7 +183,7 @@ struct SendStream {
     return (bytes, false)
   }
 
-  /// Returns whether to retransmit a packet that the peer is missing.
+  /// Returns whether to retransmit a packet that the peer is missing: at most once per `spacing`.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     history.mayResend(sequence, at: now, spacing: spacing)
   }
@@ -235,7 +236,7 @@ struct SendStream {
 /// They survive renegotiation, because SRTP would reject a restart as a replay (RFC 3711
 /// section 3.3.2).
 struct SendNumbers {
-  /// The initial sequence number.
+  /// The first packet's sequence number, drawn at random.
   let first: UInt16
   /// The random offset of RTP timestamps (RFC 3550 section 5.1).
   let timestampOffset: UInt32
@@ -267,7 +268,7 @@ struct SendNumbers {
     return rtxSequence
   }
 
-  /// Records the start of a base layer frame.
+  /// Advances TL0PICIDX for a new base layer frame.
   mutating func beginBase() { baseIndex &+= 1 }
 
   /// Advances the picture ID after a frame.
@@ -305,7 +306,7 @@ struct SectionNaming {
   /// Applies a renegotiated layer.
   mutating func rename(rid: [UInt8]?) { self.rid = rid }
 
-  /// Records that the RTX SSRC changed.
+  /// Makes RTX packets name the MID and layer again because the RTX SSRC changed.
   mutating func forgetRTX() { isRTXKnown = false }
 }
 
@@ -342,7 +343,6 @@ struct KeyframeDemands {
 
 /// A stream's newest packets, kept for retransmission (RFC 4588).
 struct PacketHistory {
-  /// A sent packet.
   struct Entry {
     var sequence: UInt16
     var part: PayloadPart
@@ -355,7 +355,7 @@ struct PacketHistory {
   static let capacity = 2048
   private var entries: [Entry?] = []
 
-  /// Adds a packet, overwriting the one `capacity` before it.
+  /// Adds a packet, overwriting the packet that was sent `capacity` packets earlier.
   mutating func append(_ entry: Entry) {
     if entries.isEmpty { entries = [Entry?](repeating: nil, count: PacketHistory.capacity) }
     entries[place(entry.sequence)] = entry
@@ -367,8 +367,8 @@ struct PacketHistory {
     return entry
   }
 
-  /// Returns whether a packet may be retransmitted now: it is known, and was not retransmitted
-  /// recently.
+  /// Returns whether a packet may be retransmitted now, because it is stored and was not
+  /// retransmitted recently; if so, records the time.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     guard let entry = entry(sequence) else { return false }
     if let resentAt = entry.resentAt, now - resentAt < spacing { return false }

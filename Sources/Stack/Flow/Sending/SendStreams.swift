@@ -12,7 +12,7 @@ struct StreamName: Hashable {
   }
 }
 
-/// All streams sent on a transport so far.
+/// The streams sent on a transport, including those whose sections currently do not send.
 struct SendStreams {
   private(set) var all: [SendStream] = []
   private let entropy: EntropyStream
@@ -35,18 +35,19 @@ struct SendStreams {
     return ssrcs
   }
 
-  /// Returns the index of the stream that a section is sending.
+  /// Returns the index of the stream that a section or layer is sending; nil if there is none.
   func index(of name: StreamName) -> Int? { all.firstIndex { $0.name == name && $0.isActive } }
 
-  /// Returns the index of a stream that is being sent.
+  /// Returns the index of the stream that is being sent with an SSRC; nil if there is none.
   func index(of ssrc: UInt32) -> Int? { all.firstIndex { $0.ssrc == ssrc && $0.isActive } }
 
-  /// Returns the index of the stream that a report block concerns.
+  /// Returns the index of the stream that a report block concerns; nil if there is none.
   func index(of block: ReportBlock) -> Int? {
     all.firstIndex { $0.ssrc == block.ssrc || $0.rtxSSRC == block.ssrc }
   }
 
-  /// Applies a negotiation.
+  /// Applies a negotiation: adds new streams, removes those that they replace, and pauses those
+  /// that no longer send.
   mutating func configure(_ sections: [SectionState]) {
     // A paused stream is kept: its numbering must continue, or SRTP would reject its packets as a
     // replay (RFC 3711 section 3.3.2).
@@ -81,7 +82,8 @@ struct SendStreams {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
 
-  /// Returns, once, the video streams that lost frames which later ones may depend on.
+  /// Returns the video streams that lost frames since the last call; later frames may depend on
+  /// those.
   mutating func consumeLosses() -> [StreamName] {
     var names: [StreamName] = []
     for index in all.indices where all[index].consumeLoss() {
@@ -90,7 +92,7 @@ struct SendStreams {
     return names
   }
 
-  /// Builds a packet to send now.
+  /// Builds a packet, using up its stream's next sequence number.
   mutating func packet(
     for part: PayloadPart, _ index: Int, transportSequence: UInt16, sendTime: UInt32,
     at now: Instant
@@ -99,7 +101,8 @@ struct SendStreams {
       for: part, transportSequence: transportSequence, sendTime: sendTime, at: now)
   }
 
-  /// Builds a retransmission, or repeats the packet byte for byte.
+  /// Builds a retransmission, or repeats the packet byte for byte; nil if the packet is no longer
+  /// stored.
   mutating func retransmission(
     of lost: UInt16, _ index: Int, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -117,7 +120,8 @@ struct SendStreams {
     all[index].mayResend(sequence, at: now, spacing: spacing)
   }
 
-  /// Handles a key frame request; returns the stream whose encoder should produce one.
+  /// Handles a key frame request; returns the stream whose encoder should produce a key frame, or
+  /// nil if none should.
   mutating func acceptDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
       all[index].acceptDemand(number, at: now)
@@ -146,7 +150,7 @@ struct SendStreams {
 
 /// A sent stream's negotiated parameters; immutable until the next negotiation.
 struct SendAgreement {
-  /// The largest packet after encryption, small enough for all common paths.
+  /// The largest packet in bytes after encryption, small enough for all common paths.
   private static let largestPacket = 1200
   /// The maximum number of bytes that SRTP adds: the AES-GCM tag (RFC 7714) is longer than the tag
   /// in RFC 3711.
@@ -155,7 +159,7 @@ struct SendAgreement {
   let codec: FlowSection.Codec
   let events: FlowSection.Codec?
   let rtxSSRC: UInt32?
-  /// The layer's name in packets.
+  /// The layer's RID as packets carry it; nil for the section's only stream.
   let ridBytes: [UInt8]?
   let map: HeaderExtensionMap
   /// Whether packets carry transport-wide sequence numbers.
@@ -184,7 +188,8 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Returns whether a codec's frames can be sent: the negotiated codec, and its telephone events.
+  /// Returns whether frames of a codec can be sent: it must be the negotiated one, or telephone
+  /// events if those were negotiated.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil
   }

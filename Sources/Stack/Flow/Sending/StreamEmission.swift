@@ -23,7 +23,7 @@ package struct StreamEmission {
   private var firstSequence: Int64?
   private var lastTime: UInt32?
   private var lastKeyTime: UInt32?
-  /// Frame size in the last key frame.
+  /// The frame size in the last key frame, in pixels.
   package private(set) var size: (width: Int, height: Int)?
   /// Requested packets not retransmitted yet, oldest first.
   private var requested: [UInt16] = []
@@ -54,13 +54,13 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// A packet's content, as far as it can be observed.
+  /// What an observer can tell about a packet's content.
   package struct Content {
     package var codec: FlowSection.Codec
-    /// False for FEC and padding, which belong to no frame.
+    /// Whether the packet carries media; false for FEC and padding, which belong to no frame.
     package var isMedia: Bool
     package var isKey = false
-    /// The size in a key frame.
+    /// The frame size that a key frame states, in pixels; nil if the packet states none.
     package var size: (width: Int, height: Int)?
 
     package init(codec: FlowSection.Codec, isMedia: Bool) {
@@ -70,7 +70,7 @@ package struct StreamEmission {
   }
 
   /// Counts a packet of the stream.
-  /// - Parameter content: nil if the content is not visible.
+  /// - Parameter content: the packet's content; nil if it is not visible.
   package mutating func send(_ header: RTPHeader, _ content: Content?) {
     count(header)
     sent.payloadType = content?.codec.payloadType ?? header.payloadType
@@ -133,7 +133,7 @@ package struct StreamEmission {
   /// The round trip is measured from the capture point to the receiver and back (RFC 3550
   /// section 6.4.1), since the sender's clock is unknown here.
   ///
-  /// - Returns: the round trip, if the block shows one.
+  /// - Returns: the round trip; nil if the block does not show one.
   @discardableResult
   package mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
     var roundTrip: Interval?
@@ -169,7 +169,8 @@ package struct StreamEmission {
     if !requested.contains(sequence) { request(sequence) }
   }
 
-  /// Counts a retransmission that is requested only now; returns false if there was none.
+  /// Counts the retransmission of a packet that is requested only now; returns false if there was
+  /// none.
   private mutating func wasRepeated(_ sequence: UInt16) -> Bool {
     guard let index = early.firstIndex(where: { $0.sequence == sequence }) else { return false }
     let bytes = early.remove(at: index).bytes

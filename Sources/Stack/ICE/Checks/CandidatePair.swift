@@ -3,12 +3,12 @@ import Wire
 /// A local base and a remote address that are checked together (RFC 8445 section 6.1.2).
 struct CandidatePair {
   let id: UInt32
-  /// The number of the ICE generation whose credentials its checks use.
+  /// The number of the ICE generation whose credentials the pair's checks use.
   let generation: UInt32
   /// The local address; its port is 0 as long as an active TCP pair has no connection.
   private(set) var base: SocketAddress
   let target: SocketAddress
-  /// Pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
+  /// The foundation; pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
   let foundation: String
   /// The PRIORITY value in checks (RFC 8445 section 7.1.1).
   let reflexivePriority: UInt32
@@ -21,7 +21,7 @@ struct CandidatePair {
   var round = CheckRound()
   var nomination = PairNomination()
   var traffic = PairTraffic()
-  /// Whether anything reported has changed in this step.
+  /// Whether the pair has changed since it was last reported.
   private(set) var hasChanges = true
 
   init(
@@ -53,7 +53,7 @@ struct CandidatePair {
   /// Whether the pair's connection must be opened before the pair can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower type preference of the two ends; decides whether another pair is much better.
+  /// The lower of the two candidates' type preferences; a pair with a higher one is much better.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State
@@ -70,7 +70,7 @@ struct CandidatePair {
     change(to: .waiting)
   }
 
-  /// Ends checking without success.
+  /// Ends the pair's checks without success.
   mutating func fail() {
     round.fail()
     nomination.end()
@@ -85,7 +85,7 @@ struct CandidatePair {
     hasChanges = true
   }
 
-  /// Sets the local candidate to the one the peer saw.
+  /// Sets the local candidate to the one whose address the peer saw.
   mutating func rename(local new: ICECandidate) { local = new }
 
   /// Marks the pair for reporting after its selection changed.
@@ -120,7 +120,7 @@ struct CandidatePair {
 
   /// Records a send that the system refused: three in a row without success end the checks.
   ///
-  /// A pair that has worked is judged by silence instead: a full queue or a flapping interface may
+  /// A pair that has worked fails only after silence: a full queue or a flapping interface may
   /// recover.
   mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
@@ -181,7 +181,8 @@ struct PairNomination {
   private(set) var isNominating = false
   /// Whether the peer nominated the pair before a check on it succeeded.
   private var wasChosenEarly = false
-  /// When the peer last sent USE-CANDIDATE on this pair, and how often since it did so on another.
+  /// When the peer last sent USE-CANDIDATE on this pair, and how often since it last nominated
+  /// another pair.
   private(set) var chosenAt: Instant?
   private(set) var timesChosen = 0
 
@@ -205,7 +206,7 @@ struct PairNomination {
   /// Records that the peer nominated another pair.
   mutating func chooseOther() { timesChosen = 0 }
 
-  /// Returns whether the peer nominated the pair before it worked, and clears that.
+  /// Returns whether the peer nominated the pair before it worked, and clears that mark.
   mutating func removeEarlyChoice() -> Bool {
     defer { wasChosenEarly = false }
     return wasChosenEarly
@@ -242,7 +243,7 @@ struct PairTraffic {
 
   mutating func countConsentRequest() { consentRequestsSent += 1 }
 
-  /// Records a response to a request sent at `sentAt`.
+  /// Counts a response, and measures the round trip from `sentAt`.
   mutating func receiveResponse(to sentAt: Instant, at now: Instant) {
     responsesReceived += 1
     receivedAt = now
@@ -294,13 +295,14 @@ struct CheckRound {
     let role: ICERole
   }
 
-  /// How many unanswered requests are remembered; a response to an older one is dropped.
+  /// The maximum number of unanswered requests kept; a response to an older one is dropped.
   ///
-  /// Each request of the peer causes another, so both send up to 30 a second.
+  /// Each request from the peer triggers another one here, so both peers may send up to 30 a
+  /// second.
   static let checksMaximum = 128
-  /// The maximum in takes whose agents do not await slow paths.
+  /// The maximum number of unanswered requests kept if `awaitsSlowPaths` is false.
   static let fewChecksMaximum = 16
-  /// How many sends in a row the system may refuse.
+  /// The number of refused sends in a row that ends the checks of a pair that never worked.
   private static let refusalsMaximum = 3
 
   /// Unanswered requests, oldest first.
@@ -309,18 +311,18 @@ struct CheckRound {
   private(set) var attempts = 0
   /// When the round sends its next request or fails.
   private(set) var nextAttempt: Instant?
-  /// The request id of the connection being opened.
+  /// The request id of the connection being opened; nil if none is being opened.
   private(set) var connectionID: UInt32?
   /// Refused sends since the last response.
   private var refusals = 0
 
-  /// Remembers a request that went out.
+  /// Remembers a sent request until its response, dropping the oldest if there are too many.
   mutating func remember(_ check: Check, atMost maximum: Int) {
     if checks.count >= maximum { checks.removeFirst() }
     checks.append(check)
   }
 
-  /// Removes the request a response answers.
+  /// Removes the request that a response answers, and returns it.
   mutating func remove(_ place: Int) -> Check { checks.remove(at: place) }
 
   /// Counts a request; the next one is due at `next`.
@@ -351,10 +353,10 @@ struct CheckRound {
     connectionID = nil
   }
 
-  /// Stops sending requests.
+  /// Stops sending requests; those already sent may still be answered.
   mutating func stop() { nextAttempt = nil }
 
-  /// Waits for a connection until `end`.
+  /// Starts waiting for the pair's TCP connection; the round fails at `end`.
   mutating func connect(_ id: UInt32, until end: Instant) {
     connectionID = id
     attempts = 1
@@ -373,6 +375,5 @@ struct CheckRound {
     return refusals >= Self.refusalsMaximum
   }
 
-  /// Clears the count of refused sends.
   mutating func forgetRefusals() { refusals = 0 }
 }

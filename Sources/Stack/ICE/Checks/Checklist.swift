@@ -35,7 +35,7 @@ struct Checklist {
     body(&pairs[index])
   }
 
-  // MARK: Finding
+  // MARK: Lookup
 
   func index(id: UInt32?) -> Int? {
     guard let id else { return nil }
@@ -49,10 +49,11 @@ struct Checklist {
     return nil
   }
 
-  /// Returns the pair that is waiting for a connection.
+  /// Returns the index of the pair that is waiting for the connection with this request id; nil if
+  /// there is none.
   func index(connection id: UInt32) -> Int? { pairs.firstIndex { $0.round.connectionID == id } }
 
-  /// Finds the check that a response answers, by its transaction.
+  /// Finds the check that a response answers, by the transaction id; nil if no check has it.
   func check(_ transaction: STUNTransactionID) -> (pair: Int, place: Int)? {
     for index in pairs.indices {
       for place in pairs[index].round.checks.indices
@@ -69,8 +70,8 @@ struct Checklist {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
 
-  /// Returns the current generation's matching pair with the highest priority; the oldest among
-  /// equals.
+  /// Returns the matching pair of the current generation with the highest priority, the oldest if
+  /// several are equal; nil if no pair matches.
   func best(where isWanted: (CandidatePair) -> Bool) -> Int? {
     var found: Int?
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
@@ -80,7 +81,7 @@ struct Checklist {
     return found
   }
 
-  // MARK: Forming
+  // MARK: Forming pairs
 
   /// Adds the pair of a local base and a remote candidate.
   ///
@@ -104,14 +105,15 @@ struct Checklist {
     return .added
   }
 
-  /// Returns whether the pair already exists; an active TCP pair is identified by its local
-  /// address, because each connection has its own port.
+  /// Returns whether the pair already exists; active TCP pairs are compared without the local port,
+  /// because each connection has its own.
   private func has(_ base: SocketAddress, _ local: ICECandidate, _ target: SocketAddress) -> Bool {
     guard local.tcpType == .active else { return index(base, target) != nil }
     return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }
   }
 
-  /// Makes room by removing a failed pair or one of lower priority; returns false if there is none.
+  /// Makes room by removing a failed pair or one of lower priority; returns false if there is no
+  /// such pair.
   private mutating func makeRoom(for pair: CandidatePair, keeping kept: UInt32?) -> Bool {
     guard pairs.count >= Self.maximum else { return true }
     var worst: Int?
@@ -149,8 +151,8 @@ struct Checklist {
     }
   }
 
-  /// Replaces a peer-reflexive candidate in its pairs with the one signaled since; states and
-  /// counters stay.
+  /// Replaces a peer-reflexive candidate in its pairs with the same candidate as signaled later;
+  /// states and counters stay.
   mutating func rename(
     to candidate: ICECandidate, _ role: ICERole, _ local: (CandidatePair) -> UInt32
   ) {
@@ -191,8 +193,8 @@ struct Checklist {
 // MARK: - Check order
 
 extension Checklist {
-  /// Returns the next pair to check: a triggered one, else the best waiting one, else one that
-  /// thaws (RFC 8445 section 6.1.4.2).
+  /// Returns the next pair to check: a triggered one, else the best waiting one, else a frozen one
+  /// that may thaw (RFC 8445 section 6.1.4.2); nil if no pair is waiting.
   mutating func next() -> Int? {
     while !triggered.isEmpty {
       let id = triggered.removeFirst()
@@ -202,7 +204,7 @@ extension Checklist {
   }
 
   /// Returns the best frozen pair whose foundation has no check under way, or only checks whose
-  /// first request went unanswered.
+  /// first request went unanswered; nil if there is none.
   ///
   /// RFC 8445 makes such pairs wait until the others with that foundation have failed, which takes
   /// seconds; here the wait ends after the first unanswered request.
@@ -216,7 +218,8 @@ extension Checklist {
     }
   }
 
-  /// Returns whether a new check may be sent now (Ta, RFC 8445 section 14.2), and uses the turn.
+  /// Returns whether a new check may be sent now (Ta, RFC 8445 section 14.2); if so, the next one
+  /// has to wait.
   mutating func useTurn(at now: Instant) -> Bool {
     guard nextPacedAt <= now, hasUnchecked else { return false }
     let isSmall = pairs.count <= ICETiming.smallChecklist
@@ -236,8 +239,10 @@ extension Checklist {
     return next
   }
 
-  /// Returns how long to wait after this many requests; longer while many pairs are being checked,
-  /// so that all together they keep to the pace (RFC 8445 section 14.3).
+  /// Returns how long to wait for a response after this many requests in a round.
+  ///
+  /// The wait is longer while many pairs are being checked, so that their requests together keep to
+  /// the pace (RFC 8445 section 14.3).
   func wait(after attempts: Int) -> Interval {
     let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
     let busy = pairs.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }
@@ -251,7 +256,7 @@ extension Checklist {
     if !triggered.contains(id) { triggered.append(id) }
   }
 
-  /// Marks a pair as succeeded.
+  /// Marks a pair as succeeded, and cancels its queued check.
   mutating func succeed(_ index: Int) {
     pairs[index].change(to: .succeeded)
     let id = pairs[index].id
@@ -266,7 +271,7 @@ extension Checklist {
     }
   }
 
-  /// Checks pairs again because the selected one is silent or gone.
+  /// Queues the matching pairs for new checks because the selected one is silent or gone.
   mutating func recheck(where isWanted: (CandidatePair) -> Bool) {
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
       pairs[index].restartChecks()

@@ -22,7 +22,7 @@ struct CheckProgress {
   /// The id of the selected pair reported last.
   private var reportedPath: UInt32?
 
-  /// Starts checking unless it already has.
+  /// Starts checking, unless it has already started.
   mutating func begin(at now: Instant) { checkingSince = checkingSince ?? now }
 
   /// Restarts checking after failure, because there is a new pair to check.
@@ -54,7 +54,7 @@ struct CheckProgress {
     hadPath = false
   }
 
-  /// Starts another generation.
+  /// Resets the progress for another generation.
   mutating func restart() {
     checkingSince = nil
     firstSuccessAt = nil
@@ -77,7 +77,7 @@ struct CheckProgress {
   ///
   /// - Parameters:
   ///   - path: the selected pair.
-  ///   - isDone: whether nothing is left to do.
+  ///   - isDone: whether checking is complete.
   mutating func settle(_ path: Path?, isDone: Bool) -> [ICEConnectionState] {
     if isDone { isCompleted = true }
     let target = target(path)
@@ -111,7 +111,7 @@ struct CheckProgress {
 /// Consent on the selected pair: when it was selected, whether it is silent, when the next consent
 /// check is due, and when consent expires (RFC 7675).
 struct Consent {
-  /// The result of judging the selected pair.
+  /// What `judge` found out about the selected pair.
   enum Finding {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
@@ -123,7 +123,7 @@ struct Consent {
 
   /// The time without received packets after which the selected pair counts as silent.
   private let silence: Interval
-  /// The selected pair's id.
+  /// The selected pair's id; nil if no pair is selected.
   private(set) var pairID: UInt32?
   /// Whether the selected pair is silent.
   private(set) var isSilent = false
@@ -158,8 +158,9 @@ struct Consent {
 
   // MARK: Checks
 
-  /// Returns whether a consent check is due on the selected pair: regularly, and more often while
-  /// the peer is silent.
+  /// Returns whether a consent check is due on the selected pair.
+  ///
+  /// Checks are due regularly, and more often while the peer is silent.
   func isDue(_ pair: CandidatePair, at now: Instant) -> Bool {
     checkDue(pair).map { $0 <= now } ?? false
   }
@@ -187,7 +188,7 @@ struct Consent {
 
   // MARK: Liveness
 
-  /// Judges whether the selected pair became silent, recovered, or lost consent.
+  /// Determines whether the selected pair has just lost consent, become silent or recovered.
   mutating func judge(_ pair: CandidatePair, at now: Instant) -> Finding {
     if end(pair) <= now { return .expired }
     let silent = silenceBegin(pair) <= now

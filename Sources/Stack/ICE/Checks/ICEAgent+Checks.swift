@@ -1,7 +1,8 @@
 import Wire
 
 extension ICEAgent {
-  /// Sends the checks that are due: the next of each round under way, then a new one at the pace.
+  /// Sends the checks that are due: the next one in each round under way and then, if the pace for
+  /// new checks allows it, the first one of another round.
   mutating func runChecks() {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
@@ -103,7 +104,8 @@ extension ICEAgent {
     checklist.change(index) { $0.recordRefusedSend() }
   }
 
-  /// Sets the role the application names, as long as no check has been sent.
+  /// Sets the role the application names, as long as no check has been sent and the peer is not
+  /// known to be lite.
   mutating func setRole(_ new: ICERole) {
     guard !generations.present.remoteIsLite,
       !checklist.contains(where: { $0.traffic.requestsSent > 0 })
@@ -165,8 +167,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Finds the local candidate with the address the peer saw; an unknown one becomes peer-reflexive
-  /// (RFC 8445 section 7.2.5.3.1).
+  /// Sets a pair's local candidate to the one with the address the peer saw, which becomes a new
+  /// peer-reflexive candidate if it is unknown (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }
@@ -236,7 +238,7 @@ extension ICEAgent {
     return message.verifiesIntegrity(key: addressed.localKey)
   }
 
-  /// Acts on a check from the peer that was answered (RFC 8445 section 7.3.1).
+  /// Acts on a check from the peer after answering it (RFC 8445 section 7.3.1).
   mutating func recordCheck(
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
@@ -346,7 +348,8 @@ extension ICEAgent {
     return true
   }
 
-  /// Returns whether the peer's fragment in a check is the expected one, or none is known yet.
+  /// Returns whether the peer's username fragment in a check is the signaled one; true if none has
+  /// been signaled yet.
   private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known

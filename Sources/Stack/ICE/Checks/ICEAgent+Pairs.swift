@@ -1,6 +1,6 @@
 import Wire
 
-// Creating, nominating and selecting pairs.
+// Creates, nominates and selects pairs.
 extension ICEAgent {
   /// Adds the pair of a base and a remote candidate unless it cannot work or already exists.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
@@ -73,7 +73,7 @@ extension ICEAgent {
       consent.graceEnd(checklist[silent]) <= now
     {
       let id = checklist[silent].id
-      // All others were checked again when silence began, so this one works now.
+      // The other pairs were checked again when silence began, so one that succeeded works now.
       if checklist.best(where: { $0.state == .succeeded && $0.id != id }) != nil {
         checklist.change(silent) { $0.fail() }
         nomination.forget(id)
@@ -102,7 +102,7 @@ extension ICEAgent {
     if checklist.isPresent(index) { generations.recordPath(at: now) }
   }
 
-  /// Acts if the selected pair became silent, recovered, or lost consent (RFC 7675).
+  /// Reacts when the selected pair becomes silent, recovers, or loses consent (RFC 7675).
   mutating func judgeLife() {
     guard let index = selectedIndex else { return }
     switch consent.judge(checklist[index], at: now) {
@@ -156,8 +156,10 @@ extension ICEAgent {
     deadline = nextDeadline()
   }
 
-  /// Starts checks once the peer's credentials are known and there is something to check, or the
-  /// peer has announced the end of its candidates: then only its own checks can help.
+  /// Starts checking once the peer's credentials are known and it has sent a candidate or the end
+  /// of its candidates.
+  ///
+  /// If it ended them without sending any, only checks from the peer can reveal its address.
   private mutating func beginChecking() {
     guard progress.checkingSince == nil, generations.present.remote != nil else { return }
     if remoteSide.hasChanges { progress.begin(at: now) }
@@ -193,7 +195,7 @@ extension ICEAgent {
     for state in states { emit(.connectionState(state)) }
   }
 
-  /// Whether nothing is left to do: all candidates known, all pairs decided, a nominated pair
+  /// Whether checking is complete: all candidates known, all pairs decided, a nominated pair
   /// selected.
   private var isDone: Bool {
     guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,

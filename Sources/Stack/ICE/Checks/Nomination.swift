@@ -3,7 +3,7 @@ import Wire
 /// Decides which pair is nominated: when the controlling agent nominates (RFC 8445 section 8.1.1),
 /// and when the controlled agent follows (section 7.3.1.5).
 struct Nomination {
-  /// The id of the pair nominated last.
+  /// The id of the pair nominated last; nil if there is none or it was given up.
   private(set) var pairID: UInt32?
   /// When to consider a nomination again.
   private(set) var dueAt: Instant?
@@ -14,12 +14,12 @@ struct Nomination {
     nominatedAt = now
   }
 
-  /// Clears the nomination if it is this pair's.
+  /// Clears the nomination if this pair is the nominated one.
   mutating func forget(_ id: UInt32) {
     if pairID == id { pairID = nil }
   }
 
-  /// Resets for another generation.
+  /// Clears the nomination because another generation starts.
   mutating func restart() { self = Nomination() }
 
   // MARK: Controlling
@@ -57,8 +57,8 @@ struct Nomination {
     return candidate
   }
 
-  /// Returns how long higher pairs may delay a nomination: a fixed time plus two round trips,
-  /// limited.
+  /// Returns how long pairs of higher priority may delay a nomination: a fixed time plus two round
+  /// trips, up to a limit.
   private static func patience(for pair: CandidatePair) -> Interval {
     let roundTrip = pair.traffic.roundTrip ?? .zero
     return min(
@@ -69,9 +69,10 @@ struct Nomination {
 
   /// Returns whether to follow the peer's latest USE-CANDIDATE.
   ///
-  /// A peer may put it into the checks of many pairs (aggressive nomination): then the highest pair
-  /// counts. A lower one replaces the nominated pair if the peer insists: if it nominated the other
-  /// some time ago, or this one twice since.
+  /// A peer may send it on many pairs (aggressive nomination); then the pair with the highest
+  /// priority wins. A pair of lower priority replaces the nominated one only if the peer insists:
+  /// it last nominated the current pair at least a second ago, or it has nominated the other pair
+  /// twice since.
   func follows(_ index: Int, _ checklist: Checklist, isSilent: Bool, at now: Instant) -> Bool {
     guard let current = checklist.index(id: pairID), current != index,
       checklist[current].state == .succeeded, !isSilent,
@@ -82,8 +83,10 @@ struct Nomination {
     return now - chosenAt >= ICETiming.choiceHold
   }
 
-  /// Returns the pair that the peer nominated last, if it was abandoned but works again: the peer
-  /// may never have noticed, and does not nominate it twice.
+  /// Returns the pair that the peer nominated last if it works, even if it was given up in between;
+  /// nil otherwise.
+  ///
+  /// A peer that did not notice the failure will not nominate the pair again.
   private static func peersChoice(_ checklist: Checklist) -> Int? {
     var found: Int?
     for index in checklist.indices
@@ -97,10 +100,12 @@ struct Nomination {
     return found.flatMap { checklist[$0].state == .succeeded ? $0 : nil }
   }
 
-  // MARK: Choice
+  // MARK: Selection
 
-  /// Returns the nominated pair if it works; otherwise a controlled agent returns to the peer's
-  /// last choice if that works.
+  /// Returns the nominated pair if it works; nil if there is no such pair.
+  ///
+  /// If it does not work, a controlled agent nominates the pair that the peer nominated last, if
+  /// that one works.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {

@@ -4,7 +4,7 @@ import Wire
 /// servers, requests to them, and local candidates.
 struct Gatherer {
   private(set) var settings: ICESettings
-  /// The settings for the next generation.
+  /// Changed settings that the next generation will start with; nil if they are unchanged.
   private var upcoming: ICESettings?
   private(set) var state = ICEGatheringState.new
   var sockets = LocalSockets()
@@ -19,7 +19,7 @@ struct Gatherer {
     servers = ServerList(settings.servers)
   }
 
-  /// The settings for the next generation to start.
+  /// The settings that the next generation will start with.
   var nextSettings: ICESettings { upcoming ?? settings }
 
   /// Uses other servers from the next gathering on; the current gathering keeps its own (W3C
@@ -46,8 +46,9 @@ struct Gatherer {
     return true
   }
 
-  /// Returns what candidates show for a local address (the address, or a name that only hosts on
-  /// the same link can resolve), and the name to publish if it is new.
+  /// Returns what candidates show for a local address, and the name to publish if it is new.
+  ///
+  /// They show the address, or a name that only hosts on the same link can resolve.
   mutating func shown(
     _ ip: IPAddress, _ entropy: EntropyStream
   ) -> (host: ICECandidate.Host, published: String?) {
@@ -56,15 +57,15 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Returns whether a pair's socket or connection still exists, or the address that an active TCP
-  /// pair connects from.
+  /// Returns whether a pair can still send: its socket or connection exists or, for an active TCP
+  /// pair, the address to connect from.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
     return sockets.socket(at: pair.base) != nil
   }
 
-  /// Resets for another generation.
+  /// Resets gathering for another generation, and applies the settings changed meanwhile.
   mutating func restart() {
     state = .new
     queries.removeAll()
@@ -109,12 +110,12 @@ struct LocalSockets {
     all.contains { $0.generation == generation && $0.asked == address }
   }
 
-  /// Returns whether a requested socket is not yet open.
+  /// Returns whether any socket that a generation requested is not open yet.
   func isWaiting(of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.address == nil }
   }
 
-  /// Returns whether any socket can send to an address.
+  /// Returns whether any socket has the family of an address, and so can send to it.
   func reaches(_ ip: IPAddress) -> Bool { all.contains { $0.asked.isIPv4 == ip.isIPv4 } }
 
   /// Returns the addresses of a generation's open sockets.
@@ -139,7 +140,7 @@ struct LocalSockets {
         isListener: isListener))
   }
 
-  /// Sets a socket's address; returns nil if the socket is no longer wanted.
+  /// Sets a socket's address; returns nil if no such socket waits for an address.
   mutating func bind(_ id: UInt32, _ address: SocketAddress) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }), all[index].address == nil else {
       return nil
@@ -159,7 +160,7 @@ struct LocalSockets {
     return all.filter(isOver).compactMap(\.address)
   }
 
-  /// Resets for another generation.
+  /// Starts again with the highest preference because another generation starts.
   mutating func restart() { asked = 0 }
 }
 
@@ -167,7 +168,7 @@ struct LocalSockets {
 
 /// The local candidates and their foundations (RFC 8445 section 5.1.1).
 struct LocalCandidates {
-  /// A local candidate and the address of the socket it sends from.
+  /// A local candidate and its base: the address of its socket, or its relayed address.
   struct Candidate {
     let candidate: ICECandidate
     let base: SocketAddress
@@ -214,12 +215,12 @@ struct LocalCandidates {
     return all.filter(isGone).map(\.candidate)
   }
 
-  /// Resets for another generation; foundations stay.
+  /// Removes all candidates because another generation starts; foundations stay.
   mutating func restart() { all = [] }
 
-  // MARK: Finding
+  // MARK: Lookup
 
-  /// Returns the candidate that is its own base: a host or relayed candidate.
+  /// Returns the host or relayed candidate that sends from a base; nil if there is none.
   func baseCandidate(of base: SocketAddress) -> ICECandidate? {
     for local in all
     where local.base == base && (local.candidate.kind == .host || local.candidate.kind == .relayed)
@@ -229,13 +230,14 @@ struct LocalCandidates {
     return nil
   }
 
-  /// Returns the candidate of a base with the address that peers see.
+  /// Returns the candidate of a base that has the address seen by a peer; nil if there is none.
   func candidate(_ base: SocketAddress, seenAt address: SocketAddress) -> ICECandidate? {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Returns whether a mapped address is the base itself or was already reported by another server
-  /// (RFC 8445 section 5.1.3).
+  /// Returns whether another candidate of the base shows a mapped address already: the host
+  /// candidate, unless a name hides its address, or one from another server (RFC 8445 section
+  /// 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {
       $0.base == base && $0.candidate.address == mapped && $0.candidate.kind != .peerReflexive

@@ -1,6 +1,6 @@
 import Wire
 
-// Local candidates from the system and from servers.
+// Gathers local candidates from the system and from servers.
 extension ICEAgent {
   /// Requests sockets for each address, best address first, and resolves the server names.
   mutating func gather(_ addresses: [IPAddress]) {
@@ -18,7 +18,7 @@ extension ICEAgent {
       lose(address)
       emit(.request(.closeSocket(address)))
     }
-    // TCP connections have ports of their own.
+    // Connections to TURN servers have ports of their own, so only the IP address is compared.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
     checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
     reportRemoved(gatherer.candidates.removeActive { !addresses.contains($0) })
@@ -60,7 +60,7 @@ extension ICEAgent {
     return id
   }
 
-  /// Handles an open socket: adds a host candidate, pairs it, and sends requests to servers.
+  /// Handles an open socket: adds a host candidate, pairs it, and queues requests to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
     if connected(id, address) || peerConnected(id, address) { return }
     guard let socket = gatherer.sockets.bind(id, address) else {
@@ -72,7 +72,8 @@ extension ICEAgent {
         .passive, address, port: address.port, localPreference: socket.localPreference)
     }
     for server in gatherer.servers.all { ask(server, from: address) }
-    // With relays only, nothing is sent from the address itself (RFC 8828 section 5.2, mode 4).
+    // With relays only, nothing is sent to the peer from the address itself (RFC 8828 section 5.2,
+    // mode 4).
     guard !settings.relayOnly else { return }
     let foundation = gatherer.candidates.foundation(
       .init(kind: .host, base: address.ip, server: nil))
@@ -97,14 +98,15 @@ extension ICEAgent {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
 
-  /// Drops everything that started at a socket's address.
+  /// Drops the queries, relays and pairs that use a socket's address.
   private mutating func lose(_ address: SocketAddress) {
     gatherer.queries.drop(from: address)
     loseRelays { $0.base == address }
     failBase(address)
   }
 
-  /// Stores the addresses of a server name; returns false if no server waits for them.
+  /// Stores a server's resolved addresses and queues requests to it; returns false if no server
+  /// waits for them.
   mutating func serverResolved(_ id: UInt32, _ addresses: [IPAddress]) -> Bool {
     guard let server = gatherer.servers.resolve(id, addresses) else { return false }
     if addresses.isEmpty {
@@ -198,7 +200,7 @@ extension ICEAgent {
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
     // After end-of-candidates, no candidate is signaled until a restart (W3C webrtc-pc
-    // section 5.6.1): the peer learns the candidate from checks.
+    // section 5.6.3): the peer learns the candidate from checks.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
@@ -206,13 +208,13 @@ extension ICEAgent {
   mutating func addReflexive(
     _ mapped: SocketAddress, base: SocketAddress, server: SocketAddress
   ) {
-    // A reflexive candidate is never paired itself: its base sends for it.
     guard !gatherer.candidates.isRedundant(mapped, base: base),
       let socket = gatherer.sockets.socket(at: base)
     else { return }
     gatherer.queries.keepAlive(base, server, at: now)
     let foundation = gatherer.candidates.foundation(
       .init(kind: .serverReflexive, base: base.ip, server: server.ip))
+    // A reflexive candidate is never paired itself: its base sends for it.
     addLocal(
       ICECandidate(
         foundation: foundation,

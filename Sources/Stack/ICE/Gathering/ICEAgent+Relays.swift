@@ -1,9 +1,10 @@
 package import Wire
 
-// Relayed candidates. To the rest of the agent, data through a TURN server looks as if sent from
-// and received at the relayed address.
+// Handles relayed candidates. To the rest of the agent, data that passes through a TURN server
+// looks as if it was sent from, or received at, the relayed address.
 extension ICEAgent {
-  /// Returns whether a path starts at this agent and peers may use it.
+  /// Returns whether a path starts at a socket, connection or relayed address of this agent that
+  /// may be used with the peer.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     if relays.index(at: local) != nil { return true }
     guard !settings.relayOnly else { return false }
@@ -11,9 +12,10 @@ extension ICEAgent {
     return gatherer.connections.contains(local, remote)
   }
 
-  /// Passes a message from a TURN server to its client: anything but Binding messages.
+  /// Passes a message from a TURN server, other than a Binding message, to the client that uses the
+  /// server.
   ///
-  /// Returns false if it is not for a client.
+  /// Returns false if no client uses the server, or if the message is not for it.
   mutating func receiveRelayMessage(
     _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
   ) -> Bool {
@@ -35,19 +37,20 @@ extension ICEAgent {
     if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
   }
 
-  /// Verifies the allocation behind a silent path.
+  /// Asks the TURN server of a silent path whether the allocation still exists, if the base is a
+  /// relayed address.
   mutating func verifyRelay(at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
-  /// Returns whether bytes are channel data around anything but STUN: such data changes only
-  /// counters.
+  /// Returns whether bytes are channel data that carries something other than STUN; such data
+  /// changes only counters.
   func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
     bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
       && bytes[ChannelData.headerLength] > 3
   }
 
-  /// Sends from a base: through the TURN server if it is a relayed address.
+  /// Sends bytes from a base, through the TURN server if the base is a relayed address.
   mutating func transmit(_ bytes: [UInt8], from base: SocketAddress, to target: SocketAddress) {
     guard !relays.isEmpty, let index = relays.index(at: base) else {
       return emit(.datagram(local: base, remote: target, bytes: bytes))
@@ -158,7 +161,7 @@ extension ICEAgent {
 
   // MARK: Closing
 
-  /// Ends allocations in order.
+  /// Ends the matching relays' allocations, informing their servers.
   mutating func closeRelays(where isOver: (Relays.Relay) -> Bool) {
     for index in relays.indices where isOver(relays[index]) {
       drive(relay: index, .close)
@@ -216,10 +219,10 @@ extension ICEAgent {
     }
   }
 
-  /// Requests another allocation after one was lost because the server restarted or stopped
-  /// answering for a while.
+  /// Requests another allocation after one was lost because the server restarted, stopped answering
+  /// for a while, or closed the connection.
   ///
-  /// The new address is not signaled; the peer learns it from checks.
+  /// Once gathering is complete, the new address is not signaled; the peer learns it from checks.
   private mutating func renew(_ index: Int, lost relayed: SocketAddress) {
     failBase(relayed)
     relays.renew(index, of: generations.present.number, &numbers, entropy, at: now)
@@ -247,9 +250,9 @@ extension ICEAgent {
     let foundation = gatherer.candidates.foundation(
       .init(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
+    // The related address would reveal the mapped one (RFC 8828 section 5.2).
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
-    // With relays only, the local address must not be revealed either (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,

@@ -1,8 +1,9 @@
 package import Wire
 
-/// The TCP connections with the peer (RFC 6544), including those of unknown peers.
+/// The TCP connections with the peer (RFC 6544), including accepted ones whose sender is not known
+/// yet.
 struct PeerConnections {
-  /// An open connection to the peer, or accepted by a listener.
+  /// An open connection, either made to the peer or accepted by a listener.
   struct Connection: Equatable {
     let local: SocketAddress
     let remote: SocketAddress
@@ -63,7 +64,7 @@ struct PeerConnections {
     return all
   }
 
-  /// Returns when a connection without a valid check is closed.
+  /// Returns when the next connection without a valid check must be closed; nil if there is none.
   func deadline(_ checklist: Checklist) -> Instant? {
     var next: Instant?
     for connection in all where checklist.index(connection.local, connection.remote) == nil {
@@ -75,20 +76,21 @@ struct PeerConnections {
 
 // MARK: - ICEAgent: Streams
 
-// TCP connections with the peer (RFC 6544). Live exchanges complete messages on them (RFC 4571), so
-// the rest of the agent treats a connection as a path like any other; only opening and closing
-// differ.
+// Handles TCP connections with the peer (RFC 6544). The Live modules exchange complete messages on
+// them (RFC 4571), so the rest of the agent treats a connection as a path like any other; only
+// opening and closing differ.
 extension ICEAgent {
-  /// Creates an address's TCP candidates: one that connects and one that accepts.
+  /// Creates an address's active TCP candidate, which connects, and pairs it with the remote
+  /// candidates.
   ///
-  /// The active one is known immediately; the passive one once the system has assigned a port.
+  /// The passive candidate, which accepts connections, follows once the system has assigned a port.
   mutating func gatherTCP(_ ip: IPAddress, localPreference: UInt16) {
     let base = SocketAddress(ip, port: 0)
     addTCP(.active, base, port: ICECandidate.activePort, localPreference: localPreference)
     for remote in remoteSide.candidates { addPair(base: base, remote: remote) }
   }
 
-  /// Adds the candidate for one direction of opening connections at an address.
+  /// Adds the active or the passive TCP candidate of an address.
   mutating func addTCP(
     _ type: ICETCPType, _ base: SocketAddress, port: UInt16, localPreference: UInt16
   ) {
@@ -144,7 +146,7 @@ extension ICEAgent {
 
   // MARK: Closing
 
-  /// Handles a lost connection; returns false if the path is not one.
+  /// Handles a lost connection; returns false if the path is not a connection to the peer.
   ///
   /// The agent that opened a working connection opens it again; the other agent learns the new one
   /// from checks.
@@ -171,8 +173,8 @@ extension ICEAgent {
   }
 }
 
-/// Messages on a connection with the peer: each is preceded by its two-byte length (RFC 4571
-/// section 2, RFC 6544 section 3).
+/// The framing of messages on a TCP connection with the peer: a two-byte length precedes each one
+/// (RFC 4571 section 2, RFC 6544 section 3).
 package enum ICEFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)
     -> (message: Range<Int>, next: Int)?
@@ -182,7 +184,7 @@ package enum ICEFraming: MessageFraming {
     return end <= bytes.byteCount ? (2..<end, end) : nil
   }
 
-  /// Frames a message for the stream; empty if it is too long.
+  /// Returns a message preceded by its length; empty if the message is too long.
   package static func framed(_ message: [UInt8]) -> [UInt8] {
     guard let count = UInt16(exactly: message.count) else { return [] }
     return [UInt8(count >> 8), UInt8(truncatingIfNeeded: count)] + message

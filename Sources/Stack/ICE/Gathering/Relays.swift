@@ -3,11 +3,11 @@ import Wire
 /// The allocations on TURN servers: their requests and connections, and how often they were
 /// redirected or renewed.
 ///
-/// The agent carries out the clients' requests.
+/// The TURN clients here only produce outputs; the agent carries them out.
 struct Relays {
   /// An allocation on a TURN server for one local address.
   struct Relay {
-    /// The connection's request id, if the transport is a connection.
+    /// The request id of the connection to the server, if the transport is TCP or TLS.
     fileprivate(set) var id: UInt32
     let generation: UInt32
     let server: ICEServer
@@ -26,7 +26,7 @@ struct Relays {
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 
-    /// Whether the server is reached over a connection of its own.
+    /// Whether the server is reached over a TCP or TLS connection opened for this allocation.
     var isStream: Bool { server.transport != .udp }
     /// The relayed address; nil before the server has assigned one.
     var relayed: SocketAddress? { client.relayed }
@@ -68,14 +68,14 @@ struct Relays {
   var indices: Range<Int> { all.indices }
   subscript(index: Int) -> Relay { all[index] }
 
-  // MARK: Finding
+  // MARK: Lookup
 
   func index(at relayed: SocketAddress) -> Int? {
     for index in all.indices where all[index].client.relayed == relayed { return index }
     return nil
   }
 
-  /// Returns the relay that talks to a server from a local address.
+  /// Returns the index of the relay that uses a server from a local address; nil if none does.
   func index(from base: SocketAddress, to server: SocketAddress) -> Int? {
     for index in all.indices where all[index].address == server && all[index].base == base {
       return index
@@ -83,7 +83,7 @@ struct Relays {
     return nil
   }
 
-  /// Returns the relay whose connection has this request id.
+  /// Returns the index of the relay whose connection has this request id; nil if there is none.
   func index(connection id: UInt32) -> Int? { all.firstIndex { $0.isStream && $0.id == id } }
 
   /// Returns whether an allocation on a server was already requested from a base.
@@ -97,7 +97,7 @@ struct Relays {
     }
   }
 
-  /// Returns a generation's relayed addresses.
+  /// Returns the relayed addresses from which a generation's pairs can send.
   func bases(of generation: UInt32) -> [SocketAddress] {
     all.filter { $0.generation == generation }.compactMap(\.client.relayed)
   }
@@ -112,7 +112,7 @@ struct Relays {
     return next
   }
 
-  // MARK: Life
+  // MARK: Lifecycle
 
   /// Adds a relay whose allocation is requested at `due`.
   mutating func add(
@@ -132,7 +132,7 @@ struct Relays {
         beginAt: due))
   }
 
-  /// Returns a relay's due action.
+  /// Returns the action that is due for a relay; `begin` is due only once.
   mutating func removeDue(_ index: Int, at now: Instant) -> Due {
     if let due = all[index].beginAt {
       guard due <= now else { return .nothing }
@@ -149,7 +149,8 @@ struct Relays {
     all[index].connectBy = now + ICETiming.connectWait
   }
 
-  /// Records an open connection to a server; returns the relay that was waiting for it.
+  /// Records an open connection to a server; returns the index of the relay that was waiting for
+  /// it, or nil if none was.
   mutating func connected(_ id: UInt32, at address: SocketAddress) -> Int? {
     let index = all.firstIndex { $0.isStream && $0.id == id && $0.connectBy != nil }
     guard let index else { return nil }
@@ -161,7 +162,7 @@ struct Relays {
   /// Stops waiting for a connection.
   mutating func abandonConnecting(_ index: Int) { all[index].connectBy = nil }
 
-  /// Records a refused send to the server.
+  /// Counts a refused send to the server, and returns its consequence.
   mutating func refuse(_ index: Int) -> Refusal {
     if all[index].isStream { return .lost }
     all[index].sendFailures += 1
@@ -178,7 +179,7 @@ struct Relays {
       all[index].server.credentials != nil
     else { return }
     all[index].renewals += 1
-    // Immediately the first time, then after a wait that doubles.
+    // The first renewal is immediate; the next ones wait 1, 2, 4 and 8 seconds.
     let wait = renewals == 0 ? Interval.zero : .seconds(1 << Int64(renewals - 1))
     beginAnew(index, &numbers, entropy, at: now + wait)
   }
@@ -222,7 +223,8 @@ struct Relays {
 
   // MARK: Clients
 
-  /// Steps a relay's client; returns its outputs, whose storage `recycle` takes back.
+  /// Passes an input to a relay's client; returns the client's outputs, whose storage should be
+  /// given back with `recycle`.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {
@@ -237,8 +239,8 @@ struct Relays {
 }
 
 extension ICEServer.Transport {
-  /// The deduction from a relayed candidate's local preference for this transport to the server:
-  /// TCP stalls on loss.
+  /// The amount deducted from a relayed candidate's local preference for this transport; TCP and
+  /// TLS rank lower because they stall on loss.
   fileprivate var drawback: UInt16 {
     switch self {
     case .udp: 0

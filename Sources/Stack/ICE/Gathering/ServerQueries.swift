@@ -6,7 +6,7 @@ struct ServerList {
   struct Server {
     let server: ICEServer
     fileprivate(set) var addresses: [IPAddress]?
-    /// The id of the request that resolves the server's name.
+    /// The id of the request that resolves the server's name; nil if no request is waiting.
     fileprivate var nameID: UInt32?
   }
 
@@ -62,7 +62,7 @@ struct ServerList {
     return namesUntil != nil
   }
 
-  /// Resets for another generation; addresses stay known.
+  /// Stops waiting for names because another generation starts; known addresses stay.
   mutating func restart() { namesUntil = nil }
 }
 
@@ -76,7 +76,7 @@ struct ServerQueries {
     let base: SocketAddress
     let server: SocketAddress
     let transaction: STUNTransactionID
-    /// When the request is repeated or given up; nil after an answer.
+    /// When the request is sent or given up; nil once it was answered or given up.
     fileprivate var nextAttempt: Instant?
     fileprivate var attempts = 0
     fileprivate var sendFailures = 0
@@ -122,7 +122,7 @@ struct ServerQueries {
 
   mutating func removeAll() { all = [] }
 
-  /// Handles a response; returns whether it is the first, or nil if it answers no request.
+  /// Handles a response; returns whether it was still awaited, or nil if it answers no request.
   mutating func receive(
     _ transaction: STUNTransactionID, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool? {
@@ -174,7 +174,7 @@ struct ServerQueries {
     return .keepAlive
   }
 
-  /// Drops finished requests.
+  /// Drops requests that were answered or given up and keep no mapping alive.
   mutating func removeFinished() {
     all.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
   }
@@ -182,7 +182,7 @@ struct ServerQueries {
   /// Whether a response is still expected.
   var isWaiting: Bool { all.contains { $0.nextAttempt != nil } }
 
-  /// Returns when the next request is due.
+  /// Returns when the next request or keep-alive message is due; nil if none is.
   func deadline(keepsAlive: Bool) -> Instant? {
     var next: Instant?
     for query in all {

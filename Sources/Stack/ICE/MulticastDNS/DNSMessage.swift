@@ -1,6 +1,6 @@
 package import Wire
 
-/// A record type (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
+/// A DNS record type (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
 package struct DNSType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -32,7 +32,7 @@ package struct DNSMessage: Hashable, Sendable {
     }
   }
 
-  /// An address of a name, or the types that the name has (RFC 1035 section 4.1.3).
+  /// A resource record: a name's address, or the record types it has (RFC 1035 section 4.1.3).
   package struct Record: Hashable, Sendable {
     /// The parsed RDATA: A and AAAA records, and NSEC records (RFC 6762 section 6.1).
     package enum Value: Hashable, Sendable {
@@ -72,7 +72,8 @@ package struct DNSMessage: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// The Internet class; its highest bit has a special meaning in multicast DNS.
+  /// The Internet class; multicast DNS gives the highest bit of the class field a meaning of its
+  /// own.
   private static let internet: UInt16 = 1
   private static let highBit: UInt16 = 0x8000
 
@@ -137,7 +138,8 @@ package struct DNSMessage: Hashable, Sendable {
 
   // MARK: Reading
 
-  /// The maximum number of questions, above which a message is malformed, and of records read.
+  /// The maximum number of questions and of records read; a message with more questions is
+  /// malformed.
   private static let entriesMaximum = 32
 
   /// Parses a message; nil if it is malformed.
@@ -188,7 +190,7 @@ package struct DNSMessage: Hashable, Sendable {
     return Record(name: name, value: value, lifetime: lifetime, isUnique: isUnique)
   }
 
-  /// Parses the types in an NSEC record's first window; the name in it may be compressed.
+  /// Parses the types in an NSEC record's first window; the name before it may be compressed.
   private static func types(_ data: [UInt8]) -> [DNSType] {
     var place = 0
     while place < data.count, data[place] != 0, data[place] < 0x40 { place += Int(data[place]) + 1 }
@@ -222,7 +224,7 @@ package struct DNSMessage: Hashable, Sendable {
     }
   }
 
-  /// Follows a pointer to its labels; pointers lead only backwards, so this ends.
+  /// Follows a pointer to its labels; further pointers must lead backwards, so the loop ends.
   private static func pointed(_ target: Int, in bytes: [UInt8], length: Int) throws(ReadError)
     -> [String]
   {

@@ -1,7 +1,7 @@
 package import Wire
 
 /// Multicast DNS (RFC 6762, as far as WebRTC needs it): answers queries for this host's names and
-/// resolves those of other hosts.
+/// resolves the names of other hosts.
 ///
 /// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
@@ -22,12 +22,12 @@ package struct MulticastNames: Machine {
     case multicast([UInt8])
     /// Send to one querier.
     case unicast([UInt8], to: SocketAddress)
-    /// A name's addresses; empty if no host answered.
+    /// A name's addresses; empty if no host answered or too many requests are waiting.
     case resolved(id: UInt64, [IPAddress])
   }
 
   package static let port: UInt16 = 5353
-  /// The destination of queries and responses.
+  /// The IPv4 multicast group that queries and responses are sent to (RFC 6762 section 3).
   package static let group = IPAddress(ipv4: 0xe000_00fb)
   package static let groupIPv6 = IPAddress(ipv6High: 0xff02_0000_0000_0000, low: 0xfb)
 
@@ -55,7 +55,7 @@ package struct MulticastNames: Machine {
   private static let publishedMaximum = 256
   /// The number of seconds that other hosts may cache an address (RFC 6762 section 10).
   private static let lifetime: UInt32 = 120
-  /// The limit for a resolver that does not know multicast (section 6.7).
+  /// The maximum lifetime in answers to resolvers that do not support multicast DNS (section 6.7).
   private static let legacyLifetime: UInt32 = 10
 
   private var questions: [Question] = []
@@ -69,7 +69,7 @@ package struct MulticastNames: Machine {
     return next
   }
 
-  /// Returns whether a name belongs to the local link.
+  /// Returns whether a name ends in `.local`, so that multicast DNS must resolve it.
   package static func isLocal(_ name: String) -> Bool { name.lowercased().hasSuffix(".local") }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -111,7 +111,7 @@ package struct MulticastNames: Machine {
     ask(at: now, &outbox)
   }
 
-  /// Sends the queries that are due; ends those sent often enough.
+  /// Sends the queries that are due; ends those that remained unanswered after the last attempt.
   private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
     for index in questions.indices where questions[index].dueAt <= now {
       let attempts = questions[index].attempts
@@ -157,7 +157,8 @@ package struct MulticastNames: Machine {
     _ message: DNSMessage, to asker: SocketAddress, at now: Instant,
     _ outbox: inout Outbox<Output>
   ) {
-    // A querier on another port does not know multicast and gets a unicast answer (section 6.7).
+    // A querier on another port does not support multicast DNS and gets a unicast answer (section
+    // 6.7).
     let isLegacy = asker.port != MulticastNames.port
     var answers: [DNSMessage.Record] = []
     var names: [String] = []
@@ -191,8 +192,10 @@ package struct MulticastNames: Machine {
     outbox.append(.multicast(response.bytes))
   }
 
-  /// Returns the addresses of the requested types, or a record that there are none (section 6.1),
-  /// without those the querier already knows (section 7.1).
+  /// Returns the address records of the requested types, without those the querier already knows
+  /// (section 7.1).
+  ///
+  /// If a requested type is missing, an NSEC record lists those that exist (section 6.1).
   private func records(
     _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
   ) -> [DNSMessage.Record] {
@@ -239,9 +242,9 @@ package struct LinkNetwork: Hashable, Sendable {
 extension MulticastNames {
   /// Returns whether a message may have been sent by a host on one of the links.
   ///
-  /// A datagram to the multicast group cannot come from elsewhere, but one to this host's own
-  /// address can, from anyone who knows the port (RFC 6762 section 11). So the source must be in an
-  /// interface's network, or be an address that no router forwards.
+  /// Only hosts on a link can send to its multicast group, but anyone who knows the port can send
+  /// to this host's own address (RFC 6762 section 11). So the source must be in an interface's
+  /// network, or be an address that no router forwards.
   package static func isOnLink(_ source: IPAddress, of networks: [LinkNetwork]) -> Bool {
     source.isLoopback || source.isLinkLocal || networks.contains { $0.contains(source) }
   }

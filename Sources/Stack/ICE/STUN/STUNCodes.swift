@@ -4,7 +4,7 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
 
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// Discovers or keeps a binding, or checks a pair.
+  /// Discovers an address, keeps a NAT binding alive, or checks a candidate pair.
   package static let binding = STUNMethod(rawValue: 0x001)
   /// Requests an allocation (RFC 8656 section 7).
   package static let allocate = STUNMethod(rawValue: 0x003)
@@ -99,7 +99,7 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
 
 /// A STUN error code with its reason phrase (RFC 8489 section 14.8).
 package struct STUNErrorCode: Hashable, Sendable {
-  /// 300 to 699.
+  /// The code, 300 to 699; its hundreds digit is the class.
   package var code: UInt16
   /// The reason phrase, for display.
   package var reason: String

@@ -3,7 +3,7 @@ package import Wire
 
 /// The reason that bytes are not a STUN message.
 package enum STUNError: Error, Hashable, Sendable {
-  /// Shorter than a header, or not as long as the header states.
+  /// Shorter than a header, not a multiple of four, or not as long as the header states.
   case wrongLength
   /// The first two bits or the magic cookie are wrong.
   case notSTUN
@@ -16,7 +16,7 @@ package enum STUNError: Error, Hashable, Sendable {
 /// Parsing walks over the attributes once and copies nothing; values are read on access. If an
 /// attribute occurs more than once, its first occurrence counts (section 14).
 package struct STUNMessage: Sendable {
-  /// Header length in bytes.
+  /// The length of the header in bytes: type, length, magic cookie and transaction id.
   package static let headerLength = 20
   /// The value that distinguishes STUN from other protocols on the same port.
   package static let magicCookie: UInt32 = 0x2112_a442
@@ -83,7 +83,7 @@ package struct STUNTransactionID: Hashable, Sendable {
     self.low = low
   }
 
-  /// Draws a new transaction id.
+  /// Draws a random transaction id.
   package init(from entropy: EntropyStream) {
     high = entropy.integer(UInt32.self)
     low = entropy.integer(UInt64.self)
@@ -133,7 +133,8 @@ extension STUNMessage {
   /// All attributes, known or not, in order.
   package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
 
-  /// The attributes that MESSAGE-INTEGRITY covers; later ones are ignored (section 14.5).
+  /// The attributes that MESSAGE-INTEGRITY covers, or all without it; later ones are ignored
+  /// (section 14.5).
   private var coveredAttributes: STUNAttributes {
     STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
   }
@@ -144,16 +145,17 @@ extension STUNMessage {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// Returns the first attribute of a type, if MESSAGE-INTEGRITY covers it.
+  /// Returns the first attribute of a type, before MESSAGE-INTEGRITY if there is one; nil if none.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil
   }
 
-  /// USERNAME (section 14.3).
+  /// USERNAME: in checks, the receiver's and the sender's fragment with a colon between (section
+  /// 14.3).
   package var username: String? { text(.username) }
 
-  /// SOFTWARE (section 14.14).
+  /// SOFTWARE: the sender's product and version, for diagnostics only (section 14.14).
   package var software: String? { text(.software) }
 
   /// PRIORITY: the priority a peer-reflexive candidate would have (RFC 8445 section 7.1.1).
@@ -178,13 +180,13 @@ extension STUNMessage {
     return nil
   }
 
-  /// REALM (section 14.9).
+  /// REALM: the realm of long-term credentials, which the server states (section 14.9).
   package var realm: String? { text(.realm) }
 
   /// NONCE as bytes; clients only echo it.
   package var nonce: [UInt8]? { attribute(.nonce).map { Array(bytes[$0.range]) } }
 
-  /// XOR-RELAYED-ADDRESS (RFC 8656 section 18.5).
+  /// XOR-RELAYED-ADDRESS: the address allocated on the server (RFC 8656 section 18.5).
   package var relayedAddress: SocketAddress? {
     attribute(.xorRelayedAddress).flatMap { address($0, isMasked: true) }
   }
@@ -194,14 +196,14 @@ extension STUNMessage {
     attribute(.xorPeerAddress).flatMap { address($0, isMasked: true) }
   }
 
-  /// Every XOR-PEER-ADDRESS, in order.
+  /// The addresses in all XOR-PEER-ADDRESS attributes, in order.
   package var peerAddresses: [SocketAddress] {
     coveredAttributes.compactMap {
       $0.type == .xorPeerAddress ? address($0, isMasked: true) : nil
     }
   }
 
-  /// ALTERNATE-SERVER (RFC 8489 section 14.15).
+  /// ALTERNATE-SERVER: the server to use instead (RFC 8489 section 14.15).
   package var alternateServer: SocketAddress? {
     attribute(.alternateServer).flatMap { address($0, isMasked: false) }
   }
@@ -212,22 +214,22 @@ extension STUNMessage {
     return value(attribute).uint32(at: 0)
   }
 
-  /// CHANNEL-NUMBER (RFC 8656 section 18.1).
+  /// CHANNEL-NUMBER: the channel to bind or refresh (RFC 8656 section 18.1).
   package var channelNumber: UInt16? {
     guard let attribute = attribute(.channelNumber), attribute.range.count == 4 else { return nil }
     return value(attribute).uint16(at: 0)
   }
 
-  /// The protocol number of REQUESTED-TRANSPORT, 17 for UDP (RFC 8656 section 18.7).
+  /// The protocol number of REQUESTED-TRANSPORT, 17 for UDP (RFC 8656 section 18.8).
   package var requestedTransport: UInt8? { firstByte(.requestedTransport) }
 
   /// The family in REQUESTED-ADDRESS-FAMILY, 1 for IPv4 and 2 for IPv6 (RFC 8656 section 18.6).
   package var requestedFamily: UInt8? { firstByte(.requestedAddressFamily) }
 
-  /// DATA (RFC 8656 section 18.4).
+  /// DATA: the application data in an indication (RFC 8656 section 18.4).
   package var data: [UInt8]? { attribute(.data).map { Array(bytes[$0.range]) } }
 
-  /// ERROR-CODE (section 14.8).
+  /// ERROR-CODE; nil if it is absent or its code is not 300 to 699 (section 14.8).
   package var errorCode: STUNErrorCode? {
     guard let attribute = attribute(.errorCode), attribute.range.count >= 4 else { return nil }
     let value = value(attribute)
@@ -238,14 +240,15 @@ extension STUNMessage {
     return STUNErrorCode(code: hundreds * 100 + rest, reason: reason)
   }
 
-  /// UNKNOWN-ATTRIBUTES (section 14.13); empty if absent.
+  /// UNKNOWN-ATTRIBUTES: the types that the server does not understand (section 14.13); empty if
+  /// absent.
   package var unknownAttributes: [STUNAttributeType] {
     guard let attribute = attribute(.unknownAttributes) else { return [] }
     let value = value(attribute)
     return (0..<value.byteCount / 2).map { STUNAttributeType(rawValue: value.uint16(at: 2 * $0)) }
   }
 
-  /// Unknown types that must be understood, at most eight; the reason for a 420 error.
+  /// Unknown comprehension-required types, at most eight; the reason for a 420 error.
   package var notUnderstood: [STUNAttributeType] {
     var types: [STUNAttributeType] = []
     for attribute in coveredAttributes
@@ -277,8 +280,8 @@ extension STUNMessage {
 }
 
 extension SocketAddress {
-  /// Parses the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS
-  /// (RFC 8489 sections 14.1 and 14.2).
+  /// Parses the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS (RFC
+  /// 8489 sections 14.1 and 14.2); nil if it is malformed.
   package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
     guard value.byteCount >= 8 else { return nil }
     let mask = transaction.map { AddressMask($0) } ?? AddressMask.none

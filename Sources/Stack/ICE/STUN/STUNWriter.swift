@@ -3,7 +3,7 @@ package import Wire
 
 /// Builds a STUN message, attribute by attribute (RFC 8489 section 5).
 package struct STUNWriter {
-  /// The largest message built; larger ones would not fit into a datagram anyway.
+  /// The length in bytes up to which values are added; more would not fit into a datagram anyway.
   static let lengthMaximum = 1500
 
   private var writer: ByteWriter
@@ -103,7 +103,7 @@ package struct STUNWriter {
     attribute(.channelNumber, [UInt8(number >> 8), UInt8(truncatingIfNeeded: number), 0, 0])
   }
 
-  /// Adds REQUESTED-TRANSPORT for UDP (RFC 8656 section 18.7).
+  /// Adds REQUESTED-TRANSPORT for UDP (RFC 8656 section 18.8).
   package mutating func requestedTransportUDP() { attribute(.requestedTransport, [17, 0, 0, 0]) }
 
   /// Adds REQUESTED-ADDRESS-FAMILY (RFC 8656 section 18.6).

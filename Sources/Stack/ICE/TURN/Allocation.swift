@@ -12,11 +12,11 @@ struct Allocation {
   /// The lifetime in seconds if the server states none.
   private static let lifetimeUsual: UInt32 = 600
 
-  /// The allocated address, while it exists.
+  /// The relayed address; nil before the server assigns it and after the allocation ends.
   private(set) var relayed: SocketAddress?
-  /// When to refresh the allocation.
+  /// When to refresh the allocation; nil while a refresh is pending or there is no allocation.
   private(set) var refreshAt: Instant?
-  /// Whether an IPv6 address is requested; a server without one assigns an IPv4 address.
+  /// Whether an IPv6 address is requested; if the server refuses that, an IPv4 address is.
   private(set) var wantsIPv6: Bool
   private var state = State.idle
 
@@ -55,7 +55,8 @@ struct Allocation {
     refreshAt = now + .seconds(max(seconds - 60, seconds / 2, 1))
   }
 
-  /// Returns whether to refresh now; not due again until the refresh succeeds.
+  /// Returns whether the allocation must be refreshed now; if so, no other refresh is due until
+  /// this one succeeds.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let due = refreshAt, due <= now else { return false }
     refreshAt = nil
@@ -109,7 +110,7 @@ struct Permissions {
     return deadline
   }
 
-  /// Returns whether an address has a permission, even if the server has not confirmed it.
+  /// Returns whether permission was requested for an address, even if the server refused it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
   /// Adds a permission that is being requested; returns false if there is no room.
@@ -119,8 +120,8 @@ struct Permissions {
     return true
   }
 
-  /// Decides about data for an address: it can be sent now, it waits until the server permits the
-  /// address, or the server has refused the address.
+  /// Returns whether data for an address can be sent now; until the server permits the address, the
+  /// data is kept waiting.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -161,9 +162,9 @@ struct Permissions {
     return true
   }
 
-  /// Returns the permissions to refresh now: those in use.
+  /// Returns the addresses whose permissions must be refreshed now, because they are in use.
   ///
-  /// Others lapse and are requested again when needed.
+  /// Other permissions lapse and are requested again when needed.
   mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
@@ -199,7 +200,7 @@ struct Channels {
 
   private var all: [Channel] = []
 
-  /// When the next channel is refreshed.
+  /// When the next channel must be refreshed; nil if none must be.
   var deadline: Instant? {
     var deadline: Instant?
     for channel in all { deadline = earliest(deadline, channel.refreshAt) }
@@ -211,7 +212,7 @@ struct Channels {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }
 
-  /// Returns the number of the channel to a peer once data can use it.
+  /// Returns the number of the channel to a peer once data can use it; nil until then.
   func bound(to peer: SocketAddress) -> UInt16? {
     for channel in all where channel.isBound && channel.peer == peer { return channel.number }
     return nil
@@ -222,18 +223,19 @@ struct Channels {
     return nil
   }
 
-  /// Returns whether there is a channel to a host.
+  /// Returns whether there is a channel to any port of a host.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
   /// Adds a channel that is being requested and returns its number.
   mutating func add(_ peer: SocketAddress) -> UInt16 {
-    // A number serves only one peer as long as the allocation lasts.
+    // While the allocation lasts, a number must not be reused for another peer.
     let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1
     all.append(Channel(number: number, peer: peer))
     return number
   }
 
-  /// Records that the server has bound a channel; returns its peer.
+  /// Records that the server has bound a channel; returns its peer, or nil if the channel is
+  /// unknown.
   mutating func bind(_ number: UInt16, at now: Instant) -> SocketAddress? {
     guard let index = all.firstIndex(where: { $0.number == number }) else { return nil }
     all[index].isBound = true
@@ -241,7 +243,7 @@ struct Channels {
     return all[index].peer
   }
 
-  /// Records that the server refused a channel or its refresh; indications still work.
+  /// Records that the server refused a channel or its refresh; data is then sent in indications.
   mutating func refuse(_ number: UInt16) {
     all.removeAll { $0.number == number && !$0.isBound }
     for index in all.indices where all[index].number == number {
@@ -289,8 +291,9 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<end)
   }
 
-  /// Like `read`, but also accepts the channels of RFC 5766 section 11, up to 0x7FFF, and requires
-  /// the frame to end within the padding to a multiple of four.
+  /// Like `read`, but also accepts the channels of RFC 5766 section 11, up to 0x7FFF.
+  ///
+  /// The bytes must end with the frame, or with the padding that fills it up to a multiple of four.
   ///
   /// - Parameter isTruncated: whether only the start of the frame may be present.
   package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
@@ -304,7 +307,7 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<min(end, bytes.byteCount))
   }
 
-  /// Frames data, without padding.
+  /// Returns data with the header of channel data before it, and without padding.
   package static func frame(_ data: [UInt8], channel: UInt16) -> [UInt8] {
     var frame: [UInt8] = []
     frame.reserveCapacity(headerLength + data.count)
@@ -318,8 +321,8 @@ package enum ChannelData {
   }
 }
 
-/// Messages on a connection to a TURN server: STUN, and channel data with padding (RFC 8656
-/// section 12.5).
+/// The framing of messages on a TCP or TLS connection to a TURN server: STUN, and channel data with
+/// padding (RFC 8656 section 12.5).
 package enum TURNFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)
     -> (message: Range<Int>, next: Int)?

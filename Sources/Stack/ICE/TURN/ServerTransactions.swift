@@ -56,8 +56,8 @@ struct ServerTransactions {
       Transaction(purpose: purpose, id: id, bytes: bytes, dueAt: now + wait, renewals: renewals))
   }
 
-  /// Returns the requests to retransmit, and the purposes of those that are out of retransmissions
-  /// and dropped.
+  /// Returns the requests to retransmit, and the purposes of the requests that are dropped because
+  /// their last retransmission was not answered.
   mutating func retransmitDue(at now: Instant) -> (again: [[UInt8]], silent: [Purpose]) {
     var again: [[UInt8]] = []
     for index in all.indices where all[index].dueAt <= now {
@@ -72,10 +72,10 @@ struct ServerTransactions {
     return (again, silent)
   }
 
-  /// Returns whether a response belongs to a waiting request.
+  /// Returns whether a request with this transaction id is waiting.
   func contains(_ id: STUNTransactionID) -> Bool { all.contains { $0.id == id } }
 
-  /// Removes the request that a response belongs to.
+  /// Removes and returns the waiting request with this transaction id; nil if there is none.
   mutating func remove(_ id: STUNTransactionID) -> Transaction? {
     all.firstIndex { $0.id == id }.map { all.remove(at: $0) }
   }
@@ -85,8 +85,8 @@ struct ServerTransactions {
 
 // MARK: - ServerAuthentication
 
-/// Authenticates requests: the long-term credentials with the server's realm and nonce (RFC 8489
-/// section 9.2).
+/// Authenticates requests with long-term credentials and with the server's realm and nonce (RFC
+/// 8489 section 9.2).
 struct ServerAuthentication {
   private let credentials: TURNCredentials
   private var realm: String?
@@ -113,7 +113,8 @@ struct ServerAuthentication {
     return response.verifiesIntegrity(key: key)
   }
 
-  /// Applies the realm and nonce that an error demands; returns false if they are not new.
+  /// Applies the realm and nonce that an error response states; returns false if repeating the
+  /// request with them is pointless.
   ///
   /// The first 401 states the realm; another one with the same realm is final.
   mutating func learn(_ error: UInt16, _ message: STUNMessage) -> Bool {
@@ -132,9 +133,9 @@ struct ServerAuthentication {
   }
 }
 
-/// Decides when to send a message only to keep the NAT mapping to the server.
+/// Decides when a message is needed merely to keep the NAT mapping to the server open.
 struct MappingKeeper {
-  /// When the next message is due unless others are sent before.
+  /// When to check next whether a message is needed; nil if no mapping is kept open.
   private(set) var deadline: Instant?
   private var sentAt = Instant.zero
   /// Whether the server is reached over TCP, where no mapping needs to be kept open.
@@ -150,7 +151,9 @@ struct MappingKeeper {
   /// Records any message to the server.
   mutating func recordSent(at now: Instant) { sentAt = now }
 
-  /// Returns whether to check now; call `recordSent` for whatever is sent before `settle`.
+  /// Returns whether it is time to check if a message is needed.
+  ///
+  /// Call `recordSent` for each message sent, and `settle` afterwards.
   func isDue(at now: Instant) -> Bool { deadline.map { $0 <= now } ?? false }
 
   /// Returns whether nothing has been sent for the keep-alive interval.

@@ -2,9 +2,9 @@ package import Wire
 
 /// One allocation on a TURN server over one transport (RFC 8656), without I/O.
 ///
-/// Its owner transports messages between it and the server; `begin` requests the allocation. Data
-/// is sent to a peer in indications until `bind` has led to a channel; data sent before the server
-/// permits the peer waits. Each part owns its state.
+/// The caller transports messages between the client and the server; `begin` requests the
+/// allocation. Data for a peer is sent in indications until `bind` has led to a channel; until the
+/// server permits the peer, the data waits. Each part owns its state.
 package struct TURNClient: Machine {
   private typealias Purpose = ServerTransactions.Purpose
 
@@ -50,7 +50,7 @@ package struct TURNClient: Machine {
     swap(&self.outbox, &outbox)
   }
 
-  /// The relayed address while the allocation exists.
+  /// The relayed address; nil unless the allocation exists.
   package var relayed: SocketAddress? { allocation.relayed }
 
   /// Whether the allocation is still pending.
@@ -111,7 +111,8 @@ package struct TURNClient: Machine {
 
   // MARK: - Requests
 
-  /// Permits an address, requesting permission if necessary; returns false if there is no room.
+  /// Permits an address, requesting permission if necessary; returns false if there is no
+  /// allocation, or no room for another permission.
   private mutating func permit(_ ip: IPAddress) -> Bool {
     if permissions.has(ip) { return true }
     guard allocation.isThere, permissions.add(ip, at: now) else { return false }
@@ -125,7 +126,7 @@ package struct TURNClient: Machine {
     request(.channel(channels.add(peer)))
   }
 
-  /// Refreshes early: a server that lost the allocation answers with an error.
+  /// Refreshes the allocation early: a server that lost the allocation answers with an error.
   private mutating func verify() {
     guard allocation.isThere, !transactions.contains(.refresh) else { return }
     allocation.hasten()
@@ -237,7 +238,8 @@ package struct TURNClient: Machine {
 
   // MARK: - Timers and closing
 
-  /// Performs everything that is due.
+  /// Retransmits and gives up requests, and refreshes the allocation, permissions and channels in
+  /// use.
   private mutating func runTimers() {
     let (again, silent) = transactions.retransmitDue(at: now)
     for bytes in again { transmit(bytes) }
@@ -302,13 +304,13 @@ extension TURNClient {
     case permit(IPAddress)
     /// Request a channel to a peer, because much data will be sent to it.
     case bind(SocketAddress)
-    /// Send data to a peer.
+    /// Send data to a peer, on a channel if one is bound, otherwise in an indication.
     case send([UInt8], to: SocketAddress)
     /// Verify that the allocation still exists, because peers are silent.
     case verify
     /// The deadline was reached.
     case deadline
-    /// End the allocation.
+    /// Ask the server to end the allocation, and stop.
     case close
   }
 
@@ -318,13 +320,13 @@ extension TURNClient {
     case send([UInt8])
     /// The allocation exists: its address, and the local address as seen by the server.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
-    /// Data from a peer.
+    /// Data from a peer, unwrapped from channel data or an indication.
     case received([UInt8], from: SocketAddress)
     /// The server refuses permission for this peer.
     case refused(IPAddress)
     /// Another server should be used over the same transport, with a new client.
     case redirected(SocketAddress)
-    /// The allocation failed or ended; code 0 means the server did not answer.
+    /// The allocation failed or ended; the code is 0 unless the server answered with an error.
     case failed(code: UInt16, reason: String)
   }
 }
@@ -337,6 +339,6 @@ package enum TURNTiming {
   /// The time after which a permission or channel is refreshed; permissions last 5 minutes
   /// (RFC 8656 section 9).
   static let permissionRefresh = Interval.seconds(240)
-  /// The time between two messages to a server with nothing to relay.
+  /// The time between two keep-alive messages to a server while there is nothing to relay.
   static let keepAlive = Interval.seconds(25)
 }

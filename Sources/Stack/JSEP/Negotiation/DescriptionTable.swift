@@ -14,11 +14,11 @@ struct SignaledDescriptions {
   private(set) var currentRemote: Entry?
   private(set) var pendingRemote: Entry?
 
-  /// The peer's latest description.
+  /// The peer's latest description; nil before the first.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
   /// The description that says which sections are disabled: the latest local one, or else the
-  /// peer's.
+  /// peer's; nil before any was set.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
   var localUsernameFragments: [String] {
@@ -48,7 +48,7 @@ struct SignaledDescriptions {
     endExchange()
   }
 
-  /// Discards what is valid only during an exchange.
+  /// Discards the descriptions that are valid only during an exchange.
   mutating func endExchange() {
     pendingLocal = nil
     pendingRemote = nil
@@ -122,7 +122,7 @@ struct CreatedDescriptions {
 
   init(sessionID: UInt64) { self.sessionID = sessionID }
 
-  /// A description without sections.
+  /// An empty description with this session id, to which sections are added.
   var blank: SDPDocument { SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0)) }
 
   /// Stores a description until it is set, with a new version if it differs from the last one.
@@ -141,10 +141,10 @@ struct CreatedDescriptions {
     return description
   }
 
-  /// Returns the created description that a call sets; the call's text must be the last created
-  /// one, or empty.
+  /// Returns the created description that setLocalDescription is to apply; the text in the call
+  /// must be the last created one, or empty.
   ///
-  /// Checks in the order of W3C setLocalDescription.
+  /// The checks are made in the order that W3C setLocalDescription prescribes.
   func created(for description: SessionDescription, _ state: SignalingState) throws(JSEPError)
     -> Created
   {
@@ -166,10 +166,10 @@ struct CreatedDescriptions {
     return waiting
   }
 
-  /// Records that another description was set.
+  /// Drops the waiting description because another one was set.
   mutating func overtake() { waiting = nil }
 
-  /// Discards what is valid only during an exchange.
+  /// Discards the descriptions that are valid only during an exchange.
   mutating func endExchange() {
     waiting = nil
     texts = [:]

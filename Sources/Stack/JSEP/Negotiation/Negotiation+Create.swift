@@ -3,7 +3,7 @@ import Wire
 
 extension Negotiation {
   /// Creates an offer from the transceivers without changing the state (RFC 9429 section 5.2).
-  /// - Parameter transports: include those in `offeredTransportNumbers`.
+  /// - Parameter transports: the local transports, at least those in `offeredTransportNumbers`.
   package mutating func createOffer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -55,7 +55,7 @@ extension Negotiation {
 
   /// Creates an answer to the pending remote offer without changing the state (RFC 9429 section
   /// 5.3).
-  /// - Parameter transports: include those in `transportNumbers`.
+  /// - Parameter transports: the local transports, at least those in `transportNumbers`.
   package mutating func createAnswer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -111,13 +111,13 @@ extension Negotiation {
       sectionTable, transceiverTable, bundling, capabilities, needsData: wishes.hasData)
   }
 
-  /// The transports the next offer needs.
+  /// The numbers of the transports that the next offer needs.
   package var offeredTransportNumbers: [Int] {
     offerPlan.slots.filter { !$0.isDead }.map(\.transportNumber).distinct(after: [])
   }
 
-  /// Returns the DTLS role for the answer: the existing association's, or the one the offer leaves
-  /// open.
+  /// Returns the DTLS role for the answer: the one in the existing association, or else one that
+  /// the offer allows.
   ///
   /// For `actpass` the local peer becomes the server unless configured otherwise.
   private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
@@ -143,7 +143,7 @@ extension Negotiation {
 }
 
 extension [LocalTransport] {
-  /// Returns a section's transport; sections that are off may state any.
+  /// Returns a section's transport, or the first one for a disabled section, which has none.
   fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
     first { $0.number == slot.transportNumber } ?? self[0]
   }
@@ -151,7 +151,7 @@ extension [LocalTransport] {
 
 // MARK: - OfferPlan
 
-/// The next offer's m-sections: existing ones, then new ones, which reuse sections that are off if
+/// The next offer's m-sections: existing ones, then new ones, which reuse disabled sections if
 /// possible (RFC 9429 section 5.2.2).
 struct OfferPlan {
   private(set) var slots: [SectionSlot]
@@ -161,6 +161,8 @@ struct OfferPlan {
   /// MIDs of the new sections.
   private var new: [String] = []
 
+  /// Plans the sections of the next offer.
+  ///
   /// - Parameter needsData: whether an SCTP association is needed.
   init(
     _ sections: SectionTable, _ transceivers: TransceiverTable, _ bundling: Bundling,
@@ -186,8 +188,8 @@ struct OfferPlan {
       let slot = SectionSlot(
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
-      // Any section that is off may be reused (RFC 9429 section 5.2.2): preferably one of the same
-      // kind, and none that another kind needs.
+      // Any disabled section may be reused (RFC 9429 section 5.2.2), preferably one of the same
+      // kind. One of another kind is left alone if sections of that kind are still to be added.
       let wanted = waiting.map { SectionKind($0.kind) } + (wantsData ? [.application] : [])
       place(slot) { !wanted.contains($0) }
     }
@@ -203,8 +205,8 @@ struct OfferPlan {
     place(slot) { _ in true }
   }
 
-  /// Places a section at the index of one that is off, of its kind or another that may be reused;
-  /// appends it if there is none.
+  /// Places a section at the index of a disabled section of the same kind, or else of a kind that
+  /// may be replaced; appends it if there is none.
   private mutating func place(_ slot: SectionSlot, where mayTake: (SectionKind) -> Bool) {
     if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
       ?? slots.firstIndex(where: { $0.isDead && mayTake($0.kind) })
@@ -237,7 +239,7 @@ struct OfferPlan {
 extension Negotiation {
   /// Applies a local description.
   ///
-  /// Only the last offer or answer created is accepted, or an empty text that stands for it.
+  /// Only the last offer or answer created is accepted, or an empty text in its place.
   package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     if description.type == .rollback { return try rollBack() }

@@ -2,7 +2,7 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Applies a remote description; an error names the faulty line.
+  /// Applies a remote description; if its text is faulty, the error names the line.
   ///
   /// A remote offer that collides with a local one rolls the local one back (W3C implicit
   /// rollback).
@@ -96,7 +96,7 @@ extension Negotiation {
 
   /// Returns the MIDs of an offer's sections, generating missing ones.
   ///
-  /// Sections keep index and MID; only a section that is off may be reused (RFC 3264 section 8).
+  /// Sections keep their index and MID; only a disabled section may be reused (RFC 3264 section 8).
   private func names(of offer: SDPDocument, _ before: [SectionSlot]) throws(JSEPError) -> [String] {
     guard offer.sections.count >= before.count else {
       throw JSEPError(
@@ -246,7 +246,8 @@ extension Negotiation {
     let media = SectionMedia.agreed(
       offer: offeredMedia, answer: SectionMedia(reading: answered, kind: kind, capabilities),
       peerAnswered: peerAnswered)
-    // Directions as the offerer sees them, then turned to the local view.
+    // The directions are intersected from the offerer's point of view, then turned to the local
+    // one.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed

@@ -23,7 +23,7 @@ package struct Negotiation {
   /// The state that a rollback restores; nil while stable.
   var stableState: StableState?
 
-  /// Creates a peer's machine; `cname` is its RTCP canonical name.
+  /// Creates a session without transceivers; `cname` is the local peer's RTCP canonical name.
   package init(
     entropy: EntropyStream, cname: String, bundlePolicy: BundlePolicy = .balanced,
     answersAsDTLSClient: Bool = false, capabilities: Capabilities = .usual
@@ -170,7 +170,8 @@ package struct Negotiation {
     stableState = stableState ?? StableState(sectionTable, remoteSides, transceiverTable)
   }
 
-  /// Discards what is valid only during an exchange.
+  /// Discards what is valid only during an exchange: pending and created descriptions, and the
+  /// state that a rollback would restore.
   mutating func endExchange() {
     descriptions.endExchange()
     created.endExchange()
@@ -189,7 +190,8 @@ package struct Negotiation {
       + transceiverTable.roll(backTo: stable.associations) { _ in true }
   }
 
-  /// Rolls back transceivers of a pending offer that have no section in the offer replacing it.
+  /// Rolls back the transceivers of a pending offer that have no section in the offer that replaces
+  /// it.
   mutating func returnOrphans() -> [Change] {
     guard let stable = stableState else { return [] }
     let kept = sectionTable.slots.compactMap(\.transceiverID)
@@ -249,12 +251,14 @@ package struct Negotiation {
 // MARK: - Change
 
 extension Negotiation {
-  /// A change made by a description, in the order that applications must be notified.
+  /// A change that results from setting a description; lists of changes are in the order in which
+  /// applications must be notified.
   package enum Change: Hashable, Sendable {
     case signalingState(from: SignalingState, to: SignalingState)
     /// A transceiver was created for a remote m-section.
     case transceiverAdded(id: UInt32)
-    /// The peer started sending on a transceiver (the W3C track event).
+    /// The peer started sending on a transceiver, or its track joined another stream (the W3C track
+    /// event).
     case trackAdded(transceiver: UInt32, streamIDs: [String])
     /// The peer stopped sending on the transceiver.
     case trackRemoved(transceiver: UInt32)
@@ -272,7 +276,7 @@ extension Negotiation {
 struct AgreedSession {
   /// The accepted m-sections, in order.
   let sections: [NegotiatedSection]
-  /// The result for data channels.
+  /// The result for data channels; nil if they were not negotiated.
   let data: NegotiatedData?
 
   init(_ sections: [NegotiatedSection] = [], data: NegotiatedData? = nil) {
@@ -301,7 +305,7 @@ public enum SignalingState: String, Hashable, Sendable {
   case closed
 }
 
-/// A refused call, with the exception that W3C prescribes, if any.
+/// The error of a refused call: the exception that W3C prescribes, or `duplicateID`.
 package struct JSEPError: Error, Hashable, Sendable {
   /// The names of exceptions: those that W3C prescribes, and one more.
   package enum Kind: String, Sendable {

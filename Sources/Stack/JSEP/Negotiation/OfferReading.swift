@@ -8,7 +8,7 @@ extension Negotiation {
   /// The result of the last answer, final or provisional: the accepted m-sections, in order.
   package var sections: [NegotiatedSection] { agreed.sections }
 
-  /// The result of the last completed exchange for data channels.
+  /// The data channel transport agreed in the last completed exchange; nil if there is none.
   package var data: NegotiatedData? { agreed.data }
 
   /// Whether data channels were requested and have not been rejected since.
@@ -17,9 +17,10 @@ extension Negotiation {
   /// Whether data channels are negotiated or being negotiated.
   package var mayHaveData: Bool { data != nil || sectionTable.carryData }
 
-  /// Whether the transceivers or data channels need negotiation (W3C section 4.7.3).
+  /// Whether transceivers, data channels or a requested ICE restart need negotiation (W3C section
+  /// 4.7.3).
   ///
-  /// False during an exchange; checked again when it ends.
+  /// It is false during an exchange, and must be checked again when the exchange ends.
   package var negotiationIsNeeded: Bool {
     guard signalingState == .stable else { return false }
     return wishes.hasRestart || wantsData && data == nil
@@ -58,12 +59,13 @@ extension Negotiation {
   package var remoteSectionCount: Int { descriptions.remote?.document.sections.count ?? 0 }
 
   /// Returns the pending or else the current local description, with the candidates gathered so far
-  /// (W3C localDescription).
+  /// (W3C localDescription); nil if none was set.
   package func localDescription(_ transports: [LocalTransport]) -> SessionDescription? {
     description(.pendingLocal, transports) ?? description(.currentLocal, transports)
   }
 
-  /// Returns a description; local ones include the candidates gathered so far.
+  /// Returns a description, with the candidates gathered so far if it is a local one; nil if it was
+  /// not set.
   package func description(_ slot: DescriptionSlot, _ transports: [LocalTransport])
     -> SessionDescription?
   {
@@ -78,7 +80,8 @@ extension Negotiation {
 
   // MARK: Sections
 
-  /// Returns the m-line index of a MID in the peer's description, for addIceCandidate.
+  /// Returns the m-line index of a MID in the peer's description, for addIceCandidate; nil if no
+  /// section has it.
   package func remoteMLineIndex(ofMID mid: String) -> Int? {
     guard let document = descriptions.remote?.document else { return nil }
     if let index = document.sections.firstIndex(where: { $0.mid == mid }) { return index }
@@ -89,7 +92,7 @@ extension Negotiation {
     }
   }
 
-  /// Returns whether the m-section at an index is off, so that nothing is signaled for it.
+  /// Returns whether the m-section at an index is disabled, so that nothing is signaled for it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }
@@ -105,13 +108,14 @@ extension Negotiation {
 
   package func remoteTransport(_ number: Int) -> RemoteTransport? { remoteSides[number] }
 
-  /// The transports the session currently needs.
+  /// The numbers of the transports that the session needs, including those that a rollback would
+  /// restore.
   package var transportNumbers: [Int] {
     let pending = (sectionTable.slots + (stableState?.slots ?? [])).filter { !$0.isDead }
     return pending.map(\.transportNumber).distinct(after: [bundling.shared])
   }
 
-  /// Returns the transport whose candidates an m-section signals; nil if the section is off or
+  /// Returns the transport whose candidates an m-section signals; nil if the section is disabled or
   /// shares another section's transport.
   package func transportNumber(ofMID mid: String) -> Int? {
     guard let index = sectionTable.index(of: mid) else { return nil }
@@ -119,8 +123,8 @@ extension Negotiation {
     return mLineIndex(ofTransport: number) == index ? number : nil
   }
 
-  /// Returns the index of the m-section that signals a transport: the first that uses it and is not
-  /// off.
+  /// Returns the index of the m-section that signals a transport: the first agreed one that uses
+  /// it, or else the first that the latest description does not reject; nil if there is none.
   package func mLineIndex(ofTransport number: Int) -> Int? {
     let slots = sectionTable.slots
     if let index = slots.firstIndex(where: { $0.uses(number) && agreed.has($0.mid) }) {
@@ -164,20 +168,21 @@ struct OfferReading {
     var transport: TransportReading
   }
 
-  /// Each m-section's common media; nil if the section must be rejected.
+  /// The media in each m-section that both peers support; nil for data channels and for sections
+  /// that must be rejected.
   var media: [SectionMedia?]
-  /// The data channel section that can be accepted, at most one.
+  /// The index of the first data channel section that can be accepted; nil if there is none.
   var data: Int?
   var groups: [Group] = []
-  /// Each section's group index.
+  /// The index in `groups` of each section's group; nil for sections without one.
   private var places: [Int?]
 
   /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
-  /// Sections in a BUNDLE group share a transport; a section in no group has its own.
-  /// - Throws: `JSEPError` if an acceptable section needs a separate port for RTCP, because the W3C
-  ///   rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3), or if a transport lacks ICE credentials
-  ///   or fingerprints.
+  /// Sections in a BUNDLE group share a transport; a section outside of all groups has its own.
+  /// - Throws: `JSEPError` if a transport lacks ICE credentials or fingerprints or has the role
+  ///   `holdconn`, or if an acceptable section needs a separate port for RTCP: the W3C
+  ///   rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
   init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
     throws(JSEPError)
   {
@@ -220,7 +225,8 @@ struct OfferReading {
 
   func group(of index: Int) -> Int? { places[index] }
 
-  /// Accepts the sections on one transport, where each extension id has only one meaning.
+  /// Accepts the sections on one transport, dropping header extensions whose id already has another
+  /// meaning there.
   private mutating func accept(_ members: [Int], of usable: [SectionMedia?]) {
     var taken: [(uri: String, id: UInt8)] = []
     for index in members {
@@ -235,7 +241,8 @@ struct OfferReading {
     }
   }
 
-  /// Returns a section's media if it can be accepted at all.
+  /// Returns the media in a section that both peers support; nil if the section must be rejected
+  /// whatever its transport.
   private static func usableMedia(_ section: SDPSection, _ capabilities: Capabilities)
     -> SectionMedia?
   {
@@ -263,7 +270,7 @@ extension SectionKind {
 }
 
 extension SDPDocument {
-  /// Rejects a media section that does not multiplex RTP and RTCP (RFC 5761).
+  /// Throws an error if a media section does not multiplex RTP and RTCP (RFC 5761).
   ///
   /// Sections in a BUNDLE group need not repeat another section's transport attributes (RFC 9143
   /// section 7.1.3).

@@ -18,7 +18,7 @@ struct SessionNumbers {
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
-  /// Records the numbers negotiated in a section.
+  /// Records the payload types and extension ids negotiated in a section, for later local offers.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
       guard let format = codec.format else { continue }
@@ -92,7 +92,7 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// Returns the preferred payload type, or the first unused dynamic one.
+  /// Returns the preferred payload type if it is free, or else the first free dynamic one.
   private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {
@@ -121,10 +121,11 @@ struct SessionNumbers {
   }
 }
 
-/// The numbers in the peer's current description, whether supported here or not.
+/// The payload types and extension ids in the peer's current description, whether their formats are
+/// supported here or not.
 struct RemoteNumbers {
   private var payloadTypes: Set<String> = []
-  /// URI by header extension id; nil if the id stands for several.
+  /// The URI of each header extension id; nil if the id is used for several.
   private var uris: [UInt16: String?] = [:]
 
   init(_ document: SDPDocument?) {
@@ -142,7 +143,7 @@ struct RemoteNumbers {
 
   func uses(payloadType: UInt8) -> Bool { payloadTypes.contains(String(payloadType)) }
 
-  /// Returns whether a header extension id stands for another URI.
+  /// Returns whether the peer uses a header extension id for another URI.
   func uses(extensionID id: UInt8, otherThanFor uri: String) -> Bool {
     uris[UInt16(id)].map { $0 != uri } ?? false
   }

@@ -1,7 +1,7 @@
 import SDP
 import Wire
 
-/// A session's transceivers, and the random stream for their identifiers.
+/// A session's transceivers, and the entropy from which their identifiers are drawn.
 struct TransceiverTable {
   typealias Change = Negotiation.Change
 
@@ -11,11 +11,11 @@ struct TransceiverTable {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  // MARK: Finding
+  // MARK: Lookup
 
   func index(of id: UInt32?) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// Returns a transceiver's index, or throws an error for the application.
+  /// Returns a transceiver's index; throws if there is no such transceiver.
   func place(of id: UInt32) throws(JSEPError) -> Int {
     guard let index = index(of: id) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(id)")
@@ -23,8 +23,7 @@ struct TransceiverTable {
     return index
   }
 
-  /// Returns the index of a transceiver that is not stopped, or throws an error for the
-  /// application.
+  /// Returns a transceiver's index; throws if there is no such transceiver or it is stopped.
   func livePlace(of id: UInt32) throws(JSEPError) -> Int {
     let index = try place(of: id)
     guard !all[index].isStopping else {
@@ -33,18 +32,18 @@ struct TransceiverTable {
     return index
   }
 
-  /// Returns the transceiver of a section that is not off.
+  /// Returns a section's transceiver; nil if the section is disabled or the transceiver stopped.
   func live(in slot: SectionSlot) -> Transceiver? {
     guard !slot.isDead, let id = slot.transceiverID else { return nil }
     return all.first { $0.id == id && !$0.isStopping }
   }
 
-  /// Returns whether a track with this identifier is sent.
+  /// Returns whether any transceiver sends a track with this identifier.
   func sends(_ trackID: String) -> Bool {
     all.contains { $0.hasLocalTrack && $0.trackID == trackID }
   }
 
-  // MARK: Changing
+  // MARK: Changes
 
   /// Assigns a track to a transceiver whose sender has none and never sent; returns its id, or nil
   /// if there is no such transceiver.
@@ -102,7 +101,7 @@ struct TransceiverTable {
     body(&all[index])
   }
 
-  /// Closes all transceivers with the session.
+  /// Stops all transceivers because the session closes.
   mutating func close() { for index in all.indices { all[index].close() } }
 
   // MARK: Sections
@@ -115,7 +114,7 @@ struct TransceiverTable {
   }
 
   /// Finds or creates the transceiver for a section of a remote offer (RFC 9429 section 5.10).
-  /// - Returns: its index and whether it is new; nil if the section has none.
+  /// - Returns: the transceiver's index and whether it is new; nil if the section has none.
   mutating func serve(
     _ section: SDPSection, mid: String, isAccepted: Bool, _ direction: MediaDirection
   ) -> (index: Int, isNew: Bool)? {
@@ -186,7 +185,7 @@ struct SectionTable {
     return String(number)
   }
 
-  /// Returns the index of the section with a MID unless it is off.
+  /// Returns the index of the enabled section with a MID; nil if there is none.
   func index(of mid: String) -> Int? { slots.firstIndex { $0.mid == mid && !$0.isDead } }
 
   /// Whether a section carries data channels.
@@ -199,7 +198,7 @@ struct SectionTable {
 
   mutating func move(_ index: Int, to number: Int) { slots[index].transportNumber = number }
 
-  /// Turns a section off; the next offer may reuse its index.
+  /// Disables a section; the next offer may reuse its index.
   mutating func end(_ index: Int) {
     slots[index].isDead = true
     slots[index].isData = false
@@ -215,7 +214,6 @@ struct OpenWishes {
   /// [[LocalIceCredentialsToReplace]]).
   private var fragments: [String] = []
 
-  /// Whether an ICE restart is requested.
   var hasRestart: Bool { !fragments.isEmpty }
 
   mutating func wantData() { hasData = true }
@@ -223,10 +221,11 @@ struct OpenWishes {
   /// Records that the peer rejected data channels; opening another channel requests them again.
   mutating func dropData() { hasData = false }
 
-  /// Requests the replacement of these credentials.
+  /// Requests an ICE restart that replaces these local username fragments.
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
-  /// Records the credentials in use after an exchange.
+  /// Ends the requested restart once an exchange has replaced all credentials that it was to
+  /// replace.
   mutating func recordAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }

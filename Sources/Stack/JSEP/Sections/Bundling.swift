@@ -4,7 +4,7 @@ package import Wire
 /// Assigns transports to m-sections: bundled sections share one (RFC 9143), and offers to a peer
 /// without BUNDLE depend on the policy (RFC 9429 section 4.1.1).
 struct Bundling {
-  /// Whether the peer bundles, as far as is known.
+  /// Whether the peer bundles, once an answer has shown it.
   enum Peer {
     case unknown, bundles, separates
   }
@@ -15,15 +15,17 @@ struct Bundling {
 
   let policy: BundlePolicy
   private(set) var peer = Peer.unknown
-  /// The bundle's transport, or else the first section's, which always exists.
+  /// The number of the transport that the bundle uses, or else the first section; it always exists.
   private(set) var shared = 0
-  /// The next transport number.
+  /// The transport number to assign next.
   private var next = 1
 
   init(_ policy: BundlePolicy) { self.policy = policy }
 
-  /// Returns the transport for a section that a local offer adds after sections with these kinds
-  /// and transports.
+  /// Returns the transport for a section that a local offer adds.
+  ///
+  /// `kinds` are the kinds of the sections before it, and `taken` the transports of existing
+  /// sections.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {
     // Once the peer bundles, new sections join the bundle immediately (RFC 9143 section 7.5.3).
@@ -31,7 +33,8 @@ struct Bundling {
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 
-  /// Returns the transports for a remote offer's groups: those their sections had before, if any.
+  /// Returns the transports for a remote offer's groups: those that their sections had before, or
+  /// else new ones.
   mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
     var numbers: [Int?] = []
     for group in groups {
@@ -45,7 +48,7 @@ struct Bundling {
     return numbers.compactMap(\.self)
   }
 
-  /// Reserves the transport numbers an offer uses.
+  /// Reserves the transport numbers that a created offer uses, so that no other section gets them.
   mutating func commit(_ offered: Bundling) { next = max(next, offered.next) }
 
   /// Determines from a final answer whether the peer bundles.
@@ -71,12 +74,12 @@ extension SectionSlot {
 
 // MARK: - BundlePolicy
 
-/// The bundling to offer to a peer that may not support BUNDLE (W3C RTCBundlePolicy, RFC 9429
+/// How offers bundle sections for a peer that may not support BUNDLE (W3C RTCBundlePolicy, RFC 9429
 /// section 4.1.1).
 ///
-/// Decides which new m-sections in an offer have their own transport until the peer bundles them,
-/// and which are marked `bundle-only` and so rejected by a peer that does not; also which of the
-/// peer's m-sections an answer accepts.
+/// The policy decides which new m-sections in an offer have their own transport until the peer
+/// bundles them, and which are marked `bundle-only`, so that a peer without BUNDLE rejects them. It
+/// also decides which of the peer's m-sections an answer accepts.
 public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// The first section of each kind (audio, video, data) has its own transport; further ones of
   /// that kind do not.
@@ -128,7 +131,7 @@ package struct LocalTransport: Hashable, Sendable {
   package var gatheringIsComplete: Bool
   /// The default address for `c=` and `m=`, once a candidate is known.
   package var defaultAddress: SocketAddress?
-  /// The ICE options beyond the basics (RFC 9429 section 5.2.1).
+  /// The values of `a=ice-options` (RFC 9429 section 5.2.1).
   var iceOptions = ["trickle", "ice2"]
 
   package init(
@@ -192,7 +195,7 @@ struct TransportReading {
   /// The maximum number of fingerprints stored: peers state one for each supported hash function.
   static let fingerprintLimit = 16
 
-  /// Parses the transport of the first accepted section.
+  /// Parses the transport of a bundle from its first accepted section.
   ///
   /// Missing attributes are looked up at the session level, where Firefox writes them, or in the
   /// other sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
@@ -243,21 +246,21 @@ extension RemoteTransport {
       endOfCandidates: reading.endOfCandidates)
   }
 
-  /// Returns the role in a DTLS association that continues under a new description.
-  ///
-  /// Other fingerprints mean a new association (RFC 8842 section 5.5).
+  /// Returns whether the local peer is the client of a DTLS association that continues under a new
+  /// description; nil if new fingerprints start another association (RFC 8842 section 5.5), or if
+  /// the role is undecided.
   func establishedRole(for reading: TransportReading) -> Bool? {
     fingerprints == reading.fingerprints ? localIsDTLSClient : nil
   }
 }
 
 extension JSEPError {
-  /// Returns how errors name an m-section of a parsed description, with its line.
+  /// Returns an m-section's line, index, kind and MID as errors state them.
   static func place(in document: SDPDocument, at index: Int) -> String {
     "line \(document.line(ofSection: index)), \(place(of: document.sections[index], at: index))"
   }
 
-  /// Returns how errors name an m-section.
+  /// Returns an m-section's index, kind and MID as errors state them.
   static func place(of section: SDPSection, at index: Int) -> String {
     "m-section \(index) (\(section.kind.rawValue)\(section.mid.map { ", mid \($0)" } ?? ""))"
   }
@@ -303,7 +306,7 @@ struct RemoteTransports {
     all.removeAll { !numbers.contains($0.number) }
   }
 
-  /// Restores the transports of a stable state.
+  /// Restores the transports of a stable state; returns the changes.
   mutating func roll(backTo stable: RemoteTransports) -> [Change] {
     let before = self
     self = stable

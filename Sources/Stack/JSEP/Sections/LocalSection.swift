@@ -11,11 +11,11 @@ struct SectionSlot: Hashable {
   var transceiverID: UInt32?
   /// Whether the section is for data channels.
   var isData = false
-  /// Whether the section is off, so that its index may be reused.
+  /// Whether the section is disabled, so that its index may be reused.
   var isDead = false
   /// The number of the section's transport; bundled sections share one.
   var transportNumber = 0
-  /// The protocol and formats of the `m=` line, repeated while the section is off.
+  /// The protocol and formats of the `m=` line, repeated while the section is disabled.
   var transport: String
   var formats: [String]
 }
@@ -31,7 +31,7 @@ struct LocalSection {
   var media: SectionMedia
   var direction: MediaDirection
   var setup: SetupRole
-  /// Whether `rtcp-mux-only` is present: in offers for new sections (RFC 8858, RFC 9429
+  /// Whether the section states `rtcp-mux-only`, as new sections do in offers (RFC 8858, RFC 9429
   /// section 5.2.2).
   var demandsMultiplexing: Bool
   var reducedSizeRTCP: Bool
@@ -61,8 +61,8 @@ struct LocalSection {
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
     // An answer names the streams of everything the local peer wants to send, even if the offer
-    // does not accept it. Otherwise both peers would consider them missing and offer endlessly (W3C
-    // section 4.7.3).
+    // does not accept it. Otherwise both peers would consider those streams missing and offer
+    // endlessly (W3C section 4.7.3).
     if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
     if demandsMultiplexing { section.append(.rtcpMuxOnly) }
@@ -118,7 +118,7 @@ struct LocalSection {
     }
   }
 
-  /// Returns a section that is off: port 0, at its index, with its MID (RFC 9429 section 5.2.2).
+  /// Returns a disabled section: port 0, at its index, with its MID (RFC 9429 section 5.2.2).
   ///
   /// It needs no transport, but aiortc refuses descriptions with sections that state none.
   static func rejected(_ slot: SectionSlot, _ own: LocalTransport, _ setup: SetupRole)
@@ -158,7 +158,7 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var codecs: [NegotiatedCodec]
   /// Codecs from the local offer that the answer omits but that are still received.
   package var unansweredCodecs: [NegotiatedCodec] = []
-  /// URI and id, in the answer's order.
+  /// Header extensions by URI and id, in the answer's order.
   package var extensions: [(uri: String, id: UInt8)]
   package var remoteSSRCs: [UInt32]
   package var remoteRTXSSRCs: [UInt32?]
@@ -188,19 +188,20 @@ package struct NegotiatedSection: Hashable, Sendable {
     self.sentLayers = sentLayers
   }
 
-  /// The codec to send with: the first that can be encoded, or else the first.
+  /// The codec to send with: the first that can be encoded, or else the first; nil if there are no
+  /// codecs.
   package var sentCodec: NegotiatedCodec? {
     codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
-  /// The telephone events that can be sent along with the audio; they share its clock rate
-  /// (RFC 7874 section 3).
+  /// The telephone events that can be sent along with the audio; they share its clock rate (RFC
+  /// 7874 section 3); nil if there are none.
   package var sentEvents: NegotiatedCodec? {
     let clockRate = sentCodec?.clockRate
     return codecs.first { !$0.carriesMedia && $0.clockRate == clockRate }
   }
 
-  /// The codec that the peer most likely sends.
+  /// The codec that the peer most likely sends; nil if there are no codecs.
   package var receivedCodec: NegotiatedCodec? {
     codecs.first(where: \.carriesMedia) ?? codecs.first
   }
@@ -224,7 +225,7 @@ package struct NegotiatedSection: Hashable, Sendable {
 /// The negotiated data channel transport: an SCTP association over DTLS (RFC 8841).
 package struct NegotiatedData: Hashable, Sendable {
   package var mid: String
-  /// The transport's number.
+  /// The number of the transport that carries the association.
   package var transport: Int
   package var remotePort: UInt16
   /// The largest message the peer accepts, in bytes; 0 for no limit (RFC 8841 section 6.1).
@@ -255,12 +256,13 @@ package enum DataSection {
   static let profiles = [profile, "TCP/DTLS/SCTP"]
   /// The profile before RFC 8841, whose format is the SCTP port.
   static let formerProfile = "DTLS/SCTP"
-  /// The number of streams in the older form, as browsers stated it.
+  /// The number of streams that `sctpmap` states in the older form, as in browsers.
   private static let formerStreams: UInt32 = 1024
 
-  /// Returns a local section.
+  /// Returns the m-section that the local peer states for data channels.
   /// - Parameters:
-  ///   - formats: the formats of the peer's section, whose form the local section copies.
+  ///   - formats: the formats in the peer's section; the local section uses the same syntax, old or
+  ///     new.
   ///   - isLeftToBundle: whether a peer without BUNDLE must reject the section (RFC 9143 section
   ///     6).
   static func section(
@@ -298,7 +300,8 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the syntax before RFC 8841: the format, or its `sctpmap` value.
+  /// The SCTP port in the syntax before RFC 8841, which is the format; nil unless the profile or an
+  /// `sctpmap` line shows that it is for data channels.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })

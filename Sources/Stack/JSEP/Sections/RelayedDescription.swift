@@ -1,7 +1,7 @@
 package import SDP
 import Wire
 
-/// Maps m-sections to the transports of a relay's leg, over all descriptions of a connection.
+/// Maps m-sections to the transports of a relay's leg, across all descriptions of a connection.
 ///
 /// Sections of one BUNDLE group share a transport (RFC 9143 section 7.1). The transport is
 /// numbered by the first section that used it, and keeps that number when the group loses that
@@ -51,14 +51,14 @@ extension SDPDocument {
   ///
   /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section
   /// 5), `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
-  private static let transportAttributes: Set<String> = [
+  package static let transportAttributes: Set<String> = [
     "ice-ufrag", "ice-pwd", "ice-options", "ice-lite", "ice-pacing", "ice-mismatch", "candidate",
     "remote-candidates", "end-of-candidates", "fingerprint", "setup", "connection", "tls-id",
     "identity", "cryptex", "crypto", "rtcp",
   ]
 
-  /// Returns the description that a leg of a relay sends to its peer: that of the other leg's peer,
-  /// with the leg's credentials, candidates, fingerprints, roles and addresses.
+  /// Returns this description, received on one leg of a relay, as the other leg sends it on: with
+  /// its own credentials, candidates, fingerprints, roles and addresses.
   ///
   /// Everything else is the same on both legs: payload types, SSRCs, RIDs, header extensions, SCTP.
   /// - Parameters:
@@ -92,7 +92,7 @@ extension SDPDocument {
     return document.filled(with: transports)
   }
 
-  /// Returns the lines without those that describe a transport or a connection address.
+  /// Returns the lines, leaving out those that describe a transport or a connection address.
   private static func withoutTransport(_ lines: [SDPLine]) -> [SDPLine] {
     lines.compactMap { line in
       switch line {
@@ -131,7 +131,8 @@ extension SDPDocument {
     return nil
   }
 
-  /// Returns the remote side of each transport that a section's number names.
+  /// Returns the remote side of each transport in `numbers`, which has every section's transport
+  /// number.
   package func remoteTransports(
     _ numbers: [Int?], localIsDTLSClient: (Int, SetupRole?) -> Bool?
   ) throws(JSEPError) -> [RemoteTransport] {

@@ -4,8 +4,8 @@ import Wire
 extension SDPDocument {
   /// Returns the description with the candidates gathered so far (W3C localDescription).
   ///
-  /// A transport's candidates are in the first section that uses it and is not off; every such
-  /// section has the transport's default address (RFC 9143 section 7.3.2).
+  /// A transport's candidates are in the first enabled section that uses it; every such section has
+  /// the transport's default address (RFC 9143 section 7.3.2).
   func filled(with transports: [LocalTransport]) -> SDPDocument {
     var document = self
     var done: [Int] = []
@@ -47,8 +47,10 @@ extension SDPLine {
 // MARK: - SessionDescription: Candidates
 
 extension SDPDocument {
-  /// Returns the ICE username fragment of an m-section or the session; without one, or if `index`
-  /// is nil, those of all sections, any of which may share its transport (RFC 9143 section 7.1.3).
+  /// Returns the ICE username fragment of an m-section, or else of the session.
+  ///
+  /// If neither has one, or if `index` is nil, returns the fragments of all sections, because any
+  /// of them may share the section's transport (RFC 9143 section 7.1.3).
   func usernameFragments(atMLine index: Int?) -> [String] {
     if let index {
       guard sections.indices.contains(index) else { return [] }
@@ -59,7 +61,7 @@ extension SDPDocument {
 }
 
 extension SessionDescription {
-  /// The maximum number of trickled candidates stored in a description.
+  /// The maximum number of candidates stored in an m-section; more trickled ones are ignored.
   private static let trickledMaximum = 200
 
   /// Appends an attribute to an m-section that does not have it; leaves the rest of the text
@@ -110,8 +112,8 @@ extension SessionDescription {
 
 /// Lip-sync groups in local descriptions (RFC 5888 section 7).
 extension SDPDocument {
-  /// For every MediaStream with several senders, the MIDs of their sections (RFC 9429
-  /// section 5.2.1).
+  /// The MIDs of the sections that send each MediaStream, for streams with several senders (RFC
+  /// 9429 section 5.2.1).
   var commonStreams: [[String]] {
     var found: [(stream: String, senders: [String])] = []
     for section in sections where !section.isRejected {
@@ -131,7 +133,7 @@ extension SDPDocument {
     return common
   }
 
-  /// Returns an answer's groups: those from the offer whose local tracks share a stream too
+  /// Returns an answer's lip-sync groups: the offer's groups whose local tracks share a stream too
   /// (RFC 9429 section 5.3.1).
   func lipSync(answering offer: SDPDocument) -> [SectionGroup] {
     let common = commonStreams
@@ -146,7 +148,7 @@ extension SDPDocument {
 
 /// Explains which parts of a remote description have no effect.
 package enum OfferRemarks {
-  /// Returns sentences about an offer's refused sections and unparsable lines.
+  /// Returns sentences about a description's unparsable lines and an offer's refused sections.
   /// - Parameters:
   ///   - codecs: the codecs in the configuration, if it names any.
   ///   - policy: the connection's bundle policy.
@@ -173,7 +175,7 @@ package enum OfferRemarks {
       }
   }
 
-  /// Returns the reason for refusing a section; nil if it is acceptable or off.
+  /// Returns the reason for refusing a section; nil if it is acceptable or disabled.
   static func refusal(of section: SDPSection, _ capabilities: Capabilities) -> String? {
     if section.isRejected { return nil }
     if section.kind == .application {
@@ -192,7 +194,7 @@ package enum OfferRemarks {
       ? "it names no codec" : "none of its codecs is supported (\(names.joined(separator: ", ")))"
   }
 
-  /// Returns a section's codecs, such as `PCMU/8000`, without duplicates and RTX.
+  /// Returns a section's codecs, such as `PCMU/8000`, without duplicates or RTX.
   private static func codecNames(of section: SDPSection) -> [String] {
     var names: [String] = []
     for format in section.formats {
@@ -204,7 +206,7 @@ package enum OfferRemarks {
     return names
   }
 
-  /// Static payload types (RFC 3551 section 6).
+  /// The names of static payload types, which need no rtpmap line (RFC 3551 section 6).
   private static let staticNames = [
     "0": "PCMU/8000", "3": "GSM/8000", "4": "G723/8000", "5": "DVI4/8000", "7": "LPC/8000",
     "8": "PCMA/8000", "9": "G722/8000", "13": "CN/8000", "15": "G728/8000", "18": "G729/8000",

@@ -38,8 +38,8 @@ extension SectionMedia {
     }
     extensions = []
     for map in section.extensionMaps {
-      // A direction would have to be respected in sending too; no peer states one for the
-      // extensions supported here.
+      // An extension for one direction only is ignored, because sending would have to respect that;
+      // no peer restricts the extensions supported here.
       guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
         capabilities.hasExtension(map.uri, kind: kind),
         !extensions.contains(where: { $0.uri == map.uri || $0.id == map.id })
@@ -48,8 +48,8 @@ extension SectionMedia {
     }
   }
 
-  /// Intersects an offer and its answer in the answer's order; `parameters` become the peer's,
-  /// which state what it accepts.
+  /// Intersects an offer and its answer in the answer's order; the codecs' `parameters` are the
+  /// peer's, which state what the peer accepts.
   static func agreed(offer: SectionMedia, answer: SectionMedia, peerAnswered: Bool)
     -> SectionMedia
   {
@@ -74,8 +74,9 @@ extension SectionMedia {
   /// other meaning.
   ///
   /// An offerer must be ready for everything it offered until the answer arrives, and may stay
-  /// ready (RFC 3264 sections 5.1 and 7): libwebrtc answers with its application's choice, but
-  /// sends what the offer prefers. Feedback and retransmission follow the agreed codecs.
+  /// ready (RFC 3264 sections 5.1 and 7). libwebrtc makes that useful: it answers with its
+  /// application's choice, but sends what the offer prefers. Feedback and retransmission follow the
+  /// agreed codecs.
   func unanswered(of offer: SectionMedia) -> [NegotiatedCodec] {
     guard !codecs.isEmpty else { return [] }
     var taken = codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0 } }
@@ -97,7 +98,7 @@ extension SectionMedia {
   }
 }
 
-/// A section's formats by payload type.
+/// The rtpmap, fmtp and rtcp-fb lines of a section, by payload type.
 private struct PayloadFormats {
   /// The payload types in the `m=` line in order, without duplicates.
   var listed: [UInt8] = []
@@ -138,7 +139,8 @@ private struct PayloadFormats {
     }
   }
 
-  /// Returns the RTX payload type for a payload type (RFC 4588 section 8.1).
+  /// Returns the payload type of a codec's retransmissions (RFC 4588 section 8.1); nil if there is
+  /// none.
   func rtx(of payloadType: UInt8) -> UInt8? {
     listed.first {
       maps[Int($0)]?.name.lowercased() == "rtx"
@@ -148,7 +150,7 @@ private struct PayloadFormats {
 }
 
 extension SectionMedia {
-  /// Returns the codecs reduced to the preferences and in their order.
+  /// Returns the media with only the preferred codecs, in order of preference.
   ///
   /// Without preferences, returns all codecs in the description's order, those that cannot be
   /// encoded here last.
@@ -179,7 +181,7 @@ package struct SimulcastLayer: Hashable, Sendable {
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
 
-  /// The maximum number of simulcast layers.
+  /// The maximum number of simulcast layers that a transceiver sends.
   package static let countMaximum = 3
 
   /// Returns whether a text is a valid layer name: letters and digits, short enough for one-byte
@@ -275,7 +277,7 @@ extension Simulcast {
 }
 
 extension RestrictionID {
-  /// Returns a restriction's value (RFC 8851 section 5).
+  /// Returns the value of a restriction such as `max-br` (RFC 8851 section 5); nil if it is absent.
   fileprivate func restriction(_ name: String) -> Substring? {
     for part in (restrictions ?? "").split(separator: ";") {
       let halves = part.split(separator: "=", maxSplits: 1)

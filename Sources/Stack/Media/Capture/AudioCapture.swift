@@ -21,7 +21,7 @@ package struct AudioCapture: Machine {
   }
   package enum Output {
     case encoded(EncodedFrame)
-    /// Speech into the disabled track began or ended.
+    /// The user began or stopped speaking into the disabled track.
     case mutedSpeech(isSpeaking: Bool)
     /// The encoder failed for this reason; the track is silent from then on.
     case failure(String)
@@ -34,7 +34,8 @@ package struct AudioCapture: Machine {
   private static let longestHiccup = Interval.milliseconds(200)
 
   package private(set) var counters = AudioCaptureCounters()
-  /// The instant of media time 0: given, or the first start.
+  /// The instant of media time 0: either passed to the initialiser or set by the first start; nil
+  /// until then.
   package private(set) var origin: Instant?
 
   private let track: String
@@ -56,7 +57,7 @@ package struct AudioCapture: Machine {
   /// Creates a track's capture.
   /// - Parameters:
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
-  ///     replaceTrack); if nil, that of its first start.
+  ///     replaceTrack); if nil, the first start is used.
   ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether audio is sent rather than silence.
   package init(
@@ -77,7 +78,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  /// When the tone's next block is due, while it is running.
+  /// When the tone's next block is due; nil unless the tone is running.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, tone != nil, let origin else { return nil }
     return origin + AudioCapture.blockInterval * nextBlock
@@ -147,7 +148,7 @@ package struct AudioCapture: Machine {
     return elapsed / length + (elapsed % length == 0 ? 0 : 1)
   }
 
-  /// Generates the blocks that are due.
+  /// Encodes the blocks of the tone that are due, and skips those that are too late.
   private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let tone, let encoder, let origin else { return }
     let newest = (now - origin).nanoseconds / AudioCapture.blockInterval.nanoseconds
@@ -304,7 +305,7 @@ struct BlockCutter {
         for _ in 0..<channels { samples.append(block.samples[index]) }
       }
     default:
-      // With other channel counts, the first two are mixed.
+      // With other channel counts, the first two channels are mixed.
       for index in 0..<count {
         let sum = Int32(block.samples[index * stride]) + Int32(block.samples[index * stride + 1])
         for _ in 0..<channels { samples.append(Int16(sum >> 1)) }

@@ -3,8 +3,8 @@ package import RTP
 /// Maps timestamps of a source's own clock to its track's media time.
 ///
 /// Frames keep the distances between their timestamps, so that a delayed frame is still shown at
-/// the right time. The source's clock may differ from the local one: it is anchored at the first
-/// frame, and again after a jump or drift.
+/// the right time. Because the source's clock may differ from the local one, it is anchored at the
+/// first frame, and again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
@@ -14,7 +14,7 @@ struct FrameClock {
 
   /// Returns a frame's media time, which never decreases.
   /// - Parameters:
-  ///   - timestamp: in nanoseconds.
+  ///   - timestamp: the frame's timestamp on the source's clock, in nanoseconds.
   ///   - arrival: the media time at which the frame arrived.
   mutating func mediaTime(of timestamp: Int64, arrival: Int64) -> Int64 {
     last = max(last, placed(timestamp, arrival))
@@ -72,10 +72,10 @@ package struct FrameThinner {
 
 // MARK: - TemporalPattern
 
-/// Assigns video frames to temporal layers with their references: only the base layer, except that
-/// every second frame in the third layer also refers to the middle one.
+/// Assigns video frames to temporal layers, and determines what they refer to: only the base layer,
+/// except that every second frame in the third layer also refers to the middle one.
 package struct TemporalPattern: Hashable, Sendable {
-  /// The parameters for encoding a frame.
+  /// How to encode a frame for its place in the pattern.
   package struct Step: Hashable, Sendable {
     /// The layer; 0 is the base.
     package var layer: UInt8
@@ -85,12 +85,14 @@ package struct TemporalPattern: Hashable, Sendable {
     package var isKept: Bool
   }
 
-  /// The supported numbers of layers.
+  /// The supported numbers of temporal layers.
   package static let counts = 1...3
 
   private let steps: [Step]
   private var place = 0
 
+  /// Creates the pattern for several layers.
+  ///
   /// - Parameter count: the number of layers, 2 or 3; each one above the base doubles the frame
   ///   rate.
   package init(count: Int) {
@@ -109,7 +111,7 @@ package struct TemporalPattern: Hashable, Sendable {
   /// Returns the next frame's step; a key frame is on the base layer.
   package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
 
-  /// Records an encoded frame and returns its layer.
+  /// Advances the pattern after an encoded frame; returns the frame's layer.
   package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
     // The pattern restarts with every key frame, including those the encoder inserts.
     place = isKey ? 1 : (place + 1) % steps.count
@@ -127,14 +129,12 @@ package enum VideoScaler {
   /// Returns the size with both sides divided by a factor, rounded down; at least 1.
   static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
     guard factor > 1 else { return (width, height) }
-    // Larger factors would overflow the conversion, and one pixel remains anyway.
-    let factor = min(factor, 65_536)
     return (
       max(1, Int(Double(width) / factor)), max(1, Int(Double(height) / factor))
     )
   }
 
-  /// Scales a frame to at least one pixel; a blank frame stays blank.
+  /// Scales a frame; the result is blank if the frame is blank or the size has no pixels.
   package static func scaled(_ videoFrame: I420Buffer, width: Int, height: Int) -> I420Buffer {
     guard width != videoFrame.width || height != videoFrame.height else { return videoFrame }
     guard !videoFrame.samples.isEmpty, videoFrame.width > 0, videoFrame.height > 0, width > 0,

@@ -4,7 +4,7 @@ package import Wire
 /// The sending side of a track whose video arrives encoded.
 ///
 /// Frames are passed on when they arrive, starting with the first key frame; some are dropped if
-/// the path carries less.
+/// the path carries less than they need.
 package struct StreamCapture {
   /// The decision about a frame.
   package enum Verdict: Equatable, Sendable {
@@ -85,10 +85,10 @@ package enum RTPClock {
 /// frames that no other frame refers to are dropped; beyond the maximum, all frames are, until a
 /// key frame arrives with the debt at half of the maximum or less.
 struct StreamThinner {
-  /// The maximum amount by which sending may be ahead of the path, as time at its rate.
+  /// How far sending may get ahead of the path, as the time that the path needs to catch up.
   ///
-  /// A key frame is many times larger than other frames, so a shorter time would stop files whose
-  /// mean rate fits.
+  /// A key frame is many times larger than other frames, so a shorter time would interrupt files
+  /// whose mean rate fits.
   static let debtMaximum = Interval.seconds(2)
 
   /// Bits sent that the path has not carried yet.

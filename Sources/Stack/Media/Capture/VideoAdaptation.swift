@@ -8,23 +8,23 @@ public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Cod
   case maintainFramerate = "maintain-framerate"
   /// Reduces the frame rate.
   case maintainResolution = "maintain-resolution"
-  /// Reduces both in turn.
+  /// Reduces resolution and frame rate in turn.
   case balanced
 }
 
 /// The kind of content in a video track (W3C MediaStreamTrack.contentHint, for video).
 public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
-  /// Unknown.
+  /// No hint: the content is unknown.
   case none = ""
   /// Moving video, where smooth motion matters.
   case motion
   /// Video where details matter, such as slides with pictures.
   case detail
-  /// Text to be read, such as a screen.
+  /// Text that people read, such as a shared document.
   case text
 
-  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil for
-  /// none.
+  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil
+  /// without a hint.
   package var degradation: DegradationPreference? {
     switch self {
     case .none: nil
@@ -42,7 +42,7 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
 ///
 /// Without a preference, the default for senders, nothing changes.
 package struct VideoAdaptation: Hashable, Sendable {
-  /// Limits on a track's video.
+  /// The frame rate and the scaling that the adaptation currently permits.
   package struct Limits: Hashable, Sendable {
     /// The maximum frame rate; nil for no limit.
     package var framesPerSecond: Double?
@@ -64,12 +64,12 @@ package struct VideoAdaptation: Hashable, Sendable {
   private var calmSeconds = 0
 
   private enum Step: Hashable, Sendable {
-    /// The frame rate limit before the reduction.
+    /// The frame rate was reduced; the value is the former limit.
     case rate(Double?)
     case size(Double)
   }
 
-  /// The number of seconds for which a reduction must have been enough before it is undone.
+  /// The number of seconds without a limitation after which the last reduction is undone.
   private static let calmMinimum = 5
   /// The lowest frame rate, as in libwebrtc.
   private static let rateMinimum = 2.0
@@ -80,7 +80,7 @@ package struct VideoAdaptation: Hashable, Sendable {
 
   /// Judges the video once per second.
   /// - Parameters:
-  ///   - reason: why it is worse than its source.
+  ///   - reason: why the video is worse than its source.
   ///   - framesPerSecond: the source's frame rate.
   /// - Returns: whether the limits changed.
   package mutating func judge(

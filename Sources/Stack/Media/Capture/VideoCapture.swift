@@ -36,7 +36,7 @@ package struct VideoCapture: Machine {
   package static let startBitrate: UInt64 = 600_000
   /// The frame rate assumed for an application's source.
   private static let applicationFramesPerSecond = 30
-  /// Frames closer than this (1 ms in the 90 kHz clock) are dropped.
+  /// Frames closer together than this (1 ms in the 90 kHz clock) are dropped.
   private static let leastDistance: Int64 = 90
 
   /// The pattern's size, rate and progress on the grid.
@@ -57,13 +57,14 @@ package struct VideoCapture: Machine {
     func frame(at now: Instant, since origin: Instant) -> Int64 {
       let elapsed = max(0, (now - origin).nanoseconds)
       let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
-      // Frame starts are rounded down, hence one nanosecond more.
+      // Frame starts are rounded down, so one nanosecond is added.
       return seconds * framesPerSecond + ((rest + 1) * framesPerSecond - 1) / 1_000_000_000
     }
   }
 
   package private(set) var counters = VideoCaptureCounters()
-  /// The instant of media time 0: given, or the first start.
+  /// The instant of media time 0: either passed to the initialiser or set by the first start; nil
+  /// until then.
   package private(set) var origin: Instant?
 
   private var clock: Clock?
@@ -75,14 +76,14 @@ package struct VideoCapture: Machine {
   private var thinner = FrameThinner()
   private var scaleDownBy = 1.0
   private var frameClock = FrameClock()
-  /// The last media time, not wrapped around.
+  /// The media time of the last encoded frame, without wrap-around.
   private var lastMediaTime: Int64?
 
   /// Creates a track's capture.
   /// - Parameters:
-  ///   - codec: a codec with a library to encode it.
+  ///   - codec: the codec, which a library or the application must be able to encode.
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
-  ///     replaceTrack); if nil, that of its first start.
+  ///     replaceTrack); if nil, the first start is used.
   ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether the video is sent rather than black frames.
   ///   - unitLimit: the largest H.264 unit in bytes; nil if the peer accepts fragments.
@@ -103,7 +104,7 @@ package struct VideoCapture: Machine {
     }
   }
 
-  /// When the pattern's next frame is due, while it is running.
+  /// When the pattern's next frame is due; nil unless the pattern is running.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, let clock, let origin else { return nil }
     return clock.start(of: clock.nextFrame, since: origin)
@@ -310,7 +311,7 @@ struct CaptureEncoder {
     let encoded = try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: wantsKeyframe)
     guard let encoded else { return nil }
     if encoded.isKey { wantsKeyframe = false }
-    // H.264 has even sizes: an odd last column or row is cut off.
+    // H.264 frames have even sizes, so an odd last column or row is cut off.
     let mask = codec == .h264 ? ~1 : ~0
     var frame = EncodedFrame(
       kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,

@@ -18,7 +18,7 @@ package protocol CodecFactory: AnyObject {
 }
 
 extension CodecFactory {
-  /// None: libraries provide all codecs.
+  /// Empty by default: libraries provide all codecs.
   package var applicationCodecs: [OwnCodec] { [] }
 
   package func audioDecoder(track: String, channels: Int) throws(CodecError)
@@ -34,7 +34,8 @@ package struct CodecError: Error, Hashable, Sendable {
   package init(reason: String) { self.reason = reason }
 }
 
-/// Everything that determines an audio encoder's bytes; part of the take's configuration.
+/// Everything besides the samples that determines an audio encoder's bytes; part of the take's
+/// configuration.
 package struct OpusSettings: Hashable, Sendable {
   /// The codec; G.711 uses only `channels`.
   package var codec = CodecName.opus
@@ -46,8 +47,9 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that determines a video encoder's bytes: encoders use one thread and do not adapt
-/// their effort to the time it takes.
+/// Everything besides the frames that determines a video encoder's bytes.
+///
+/// Encoders use one thread and do not adapt their effort to the time that encoding takes.
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int
@@ -74,11 +76,11 @@ package struct VideoSettings: Hashable, Sendable {
   }
 }
 
-/// Encodes one track's audio.
+/// An encoder for one track's audio, called once per 20 ms block.
 package protocol AudioEncoding: AnyObject {
   /// Whether samples are needed; if not, sources need not generate any.
   var wantsSamples: Bool { get }
-  /// Encodes one 20 ms block.
+  /// Encodes the next 20 ms block; blocks without samples are silence.
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio
   func setPacketLoss(percent: Int32)
 }
@@ -92,7 +94,7 @@ package struct EncodedAudio: Hashable, Sendable {
   package var level: UInt8
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The loudest channel's sum of squares.
+  /// The loudest channel's sum of squared samples.
   package var energy: UInt64
   package init(
     bytes: [UInt8], isVoice: Bool, level: UInt8, peak: UInt16 = 0, energy: UInt64 = 0
@@ -105,7 +107,7 @@ package struct EncodedAudio: Hashable, Sendable {
   }
 }
 
-/// Decodes one track's audio.
+/// A decoder for one track's audio in one codec.
 package protocol AudioDecoding: AnyObject {
   /// Decodes a payload, recovers the previous block from its in-band FEC, or conceals a lost block.
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
@@ -123,7 +125,7 @@ package struct DecodedAudio: Hashable, Sendable {
   package var block: AudioBlock
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The loudest channel's sum of squares.
+  /// The loudest channel's sum of squared samples.
   package var energy: UInt64
   package init(block: AudioBlock, peak: UInt16, energy: UInt64) {
     self.block = block
@@ -132,7 +134,7 @@ package struct DecodedAudio: Hashable, Sendable {
   }
 }
 
-/// Encodes one track's video frames.
+/// An encoder for one track's video frames: a library's, the application's, or a replay's.
 package protocol VideoEncoding: AnyObject {
   /// Whether pixels are needed; if not, sources need not generate any.
   var wantsPixels: Bool { get }
@@ -162,7 +164,7 @@ package struct EncodedVideo: Hashable, Sendable {
   }
 }
 
-/// Decodes one track's video frames.
+/// A decoder for one track's video frames: a library's, the application's, or a replay's.
 package protocol VideoDecoding: AnyObject {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
 }
@@ -181,9 +183,9 @@ package struct DecodedVideo: Sendable {
 public struct OwnCodec: Hashable, Sendable, Codable {
   /// Whether the codec encodes or decodes.
   public enum Role: String, Hashable, Sendable, Codable {
-    /// Encodes frames.
+    /// Encodes the frames that the local peer sends.
     case encoder
-    /// Decodes frames.
+    /// Decodes the frames that the local peer receives.
     case decoder
   }
 
@@ -194,7 +196,7 @@ public struct OwnCodec: Hashable, Sendable, Codable {
   /// The application's name for the implementation.
   public var implementation: String
 
-  /// Creates the name of an application's codec.
+  /// Creates a description of a codec that the application provides.
   public init(codec: String, role: Role, implementation: String) {
     self.codec = codec
     self.role = role
@@ -219,7 +221,7 @@ package final class LibraryCodecs: CodecFactory {
     "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
   }
 
-  /// The OpenH264 version, if this build has it.
+  /// The OpenH264 version; nil if this build lacks the library.
   package static var openH264Version: String? {
     #if canImport(COpenH264)
       LibraryH264Decoder.version
@@ -228,7 +230,7 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// The dav1d version, if this build has it.
+  /// The dav1d version; nil if this build lacks the library.
   package static var dav1dVersion: String? {
     #if canImport(CDav1d)
       LibraryAV1Decoder.version
@@ -247,7 +249,8 @@ package final class LibraryCodecs: CodecFactory {
   /// them.
   package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
 
-  /// Returns why this build does not encode a codec, with the way out; nil if it does.
+  /// Returns a sentence on why this build does not encode a codec and, if possible, how to change
+  /// that; nil if it encodes the codec.
   package static func missingEncoder(_ codec: CodecName) -> String? {
     switch codec {
     case .vp8, .vp9: nil
@@ -256,7 +259,7 @@ package final class LibraryCodecs: CodecFactory {
     }
   }
 
-  /// The decoders missing in this build, each as a sentence with the way out.
+  /// The decoders that this build lacks, each as a sentence that says how to get it.
   package static var missingDecoders: [String] {
     [("H.264", "libopenh264", openH264Version), ("AV1", "libdav1d", dav1dVersion)]
       .filter { $0.2 == nil }.map { missing($0.0, "decoded", $0.1) }

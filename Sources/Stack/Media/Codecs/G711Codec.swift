@@ -36,7 +36,7 @@ final class G711Encoder: AudioEncoding {
       peak: loudness.peak, energy: loudness.energy)
   }
 
-  /// Returns the channels' mean.
+  /// Returns a single channel with the mean of all channels.
   private func mono(_ samples: [Int16]) -> [Int16] {
     guard channels > 1 else { return samples }
     return stride(from: 0, to: samples.count - channels + 1, by: channels).map { first in
@@ -73,7 +73,7 @@ package final class G711Decoder: AudioDecoding {
     }
   }
 
-  /// 200 ms at 48 kHz, longer than any block.
+  /// The maximum number of samples concealed at once: 200 ms at 48 kHz, longer than any block.
   private static let mostConcealed = 9_600
 
   private func output(_ narrow: [Int16], lasting count: Int?) -> DecodedAudio {
@@ -230,7 +230,7 @@ package enum G711Law: Hashable, Sendable {
 
   private static func encodeMu(_ sample: Int16) -> UInt8 {
     let magnitude = min(abs(Int(sample)), largest) + bias
-    // The segment is given by the highest set bit, at least 7.
+    // The segment follows from the highest set bit, which is bit 7 or above.
     let segment = magnitude.bitWidth - 1 - magnitude.leadingZeroBitCount - 7
     let mantissa = magnitude >> (segment + 3) & 0x0f
     // All bits are inverted, so that quiet lines have many ones.
@@ -269,14 +269,14 @@ package enum G711Law: Hashable, Sendable {
 
 /// A low-pass filter between 48 kHz and G.711's 8 kHz, in integer arithmetic.
 ///
-/// A sinc with a 3 ms Hann window: flat to 3.2 kHz, nothing above 4.6 kHz, and a delay of 1.5 ms in
-/// each direction. Each sample at 8 kHz corresponds to exactly six at 48 kHz.
+/// It is a sinc with a 3 ms Hann window: flat up to 3.2 kHz, silent above 4.6 kHz, and with a delay
+/// of 1.5 ms in each direction. Each sample at 8 kHz corresponds to exactly six at 48 kHz.
 enum NarrowbandFilter {
-  /// 48 kHz divided by 8 kHz.
+  /// The number of samples at 48 kHz for each one at 8 kHz.
   static let ratio = 6
   /// The window length in samples at 8 kHz.
   private static let span = 24
-  /// An output's coefficients add up to 2 to this power.
+  /// The coefficients for one output sample add up to 2 to the power of this number.
   private static let upShift = 13
   private static let downShift = 14
 
@@ -344,7 +344,7 @@ enum NarrowbandFilter {
     }
   }()
 
-  /// The window for one output at 8 kHz, oldest sample first.
+  /// The taps for one output at 8 kHz, oldest sample first.
   private static let lowPass = scaled(window, to: 1 << downShift)
 
   /// For each of six outputs at 48 kHz, the taps on the samples at 8 kHz, oldest first; all rows

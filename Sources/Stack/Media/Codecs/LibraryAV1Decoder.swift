@@ -68,7 +68,7 @@
       return shown
     }
 
-    /// `DAV1D_ERR(EAGAIN)`, a macro that Swift cannot import.
+    /// The value of `DAV1D_ERR(EAGAIN)`, a macro that Swift cannot import.
     private static let again: Int32 = -11
 
     private func next() throws(CodecError) -> DecodedVideo? {

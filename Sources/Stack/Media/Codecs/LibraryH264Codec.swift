@@ -3,11 +3,11 @@
   import RTP
   import Wire
 
-  /// An H.264 encoder using OpenH264 for live video: constrained baseline, one thread, with rate
-  /// control by quantiser and, at its limit, by dropping frames.
+  /// An H.264 encoder using OpenH264 for live video: constrained baseline, on one thread.
   ///
-  /// Rate control uses frame times instead of a clock, and with one thread nothing depends on the
-  /// machine's load: equal inputs produce equal bytes on the same kind of processor.
+  /// Rate control changes the quantiser and, once that reaches its limit, drops frames. It uses
+  /// frame times instead of a clock, and with one thread nothing depends on the machine's load, so
+  /// equal inputs produce equal bytes on the same kind of processor.
   final class LibraryH264Encoder: VideoEncoding {
     /// The smallest width and height that OpenH264 accepts.
     static let leastSide = 16
@@ -100,8 +100,8 @@
       return collect()
     }
 
-    /// Extends media time across wrap-arounds and measures the real frame rate, because the bit
-    /// rate is divided by the expected one.
+    /// Extends media time across wrap-arounds and measures the real frame rate, because the encoder
+    /// divides the bit rate by the frame rate it expects.
     private func advance(to mediaTime: UInt32) {
       if let lastMediaTime {
         let step = Int32(bitPattern: mediaTime &- lastMediaTime)
@@ -176,7 +176,7 @@
       parameters.iRCMode = RC_BITRATE_MODE
       parameters.fMaxFrameRate = rate
       parameters.bEnableFrameSkip = true
-      // Key frames are encoded only on the peer's request.
+      // After the first frame, key frames are encoded only on request.
       parameters.uiIntraPeriod = 0
       parameters.uiMaxNalSize = 0
       parameters.iMultipleThreadIdc = 1

@@ -2,8 +2,8 @@ import COpus
 
 /// An Opus encoder using libopus, for 20 ms blocks (RFC 6716, RFC 7587).
 ///
-/// Configured for voice over IP with constrained variable bit rate. Its bytes depend only on
-/// settings and samples, because libopus reads no clock.
+/// The encoder is configured for voice over IP with constrained variable bit rate. Its bytes depend
+/// only on settings and samples, because libopus reads no clock.
 final class LibraryOpusEncoder: AudioEncoding {
   /// Samples per channel and block: 20 ms.
   static let blockLength = 960

@@ -108,7 +108,8 @@ extension I420Buffer {
       width: Int(image.d_w), height: Int(image.d_h))
   }
 
-  /// Copies the three planes that a decoder output, without row padding.
+  /// Copies the three planes of a decoder's output, without row padding; nil if a plane is missing
+  /// or the size is not positive.
   convenience init?(
     copying planes: [UnsafeMutablePointer<UInt8>?], strides: [Int], width: Int, height: Int
   ) {
@@ -134,7 +135,7 @@ extension I420Buffer {
 
 // MARK: - VP8BitstreamHeader
 
-/// The start of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
+/// The fields at the start of a VP8 frame that are read without a decoder (RFC 6386 section 9).
 package struct VP8BitstreamHeader: Hashable, Sendable {
   /// Whether a decoder can start with the frame.
   package var isKey: Bool
@@ -232,7 +233,7 @@ private struct BoolDecoder: ~Escapable {
     for _ in 0..<times where flag() { skip(bits) }
   }
 
-  /// Skips segment maps, quantisers and filter levels (section 9.3).
+  /// Skips the segmentation header: map, quantisers and filter levels (section 9.3).
   mutating func skipSegmentation() {
     guard flag() else { return }
     let updatesMap = flag()
@@ -244,7 +245,7 @@ private struct BoolDecoder: ~Escapable {
     if updatesMap { skipOptional(times: 3, bits: 8) }
   }
 
-  /// Skips loop filter adjustments by reference frame and mode (section 9.6).
+  /// Skips loop filter adjustments by reference frame and mode (section 9.4).
   mutating func skipFilterAdjustments() {
     guard flag(), flag() else { return }
     skipOptional(times: 8, bits: 6 + 1)

@@ -65,7 +65,8 @@ final class LibraryVPXEncoder: VideoEncoding {
     var flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF
     if !step.refersToMiddle { flags |= VP8_EFLAG_NO_REF_GF }
     if step.layer != 1 || !step.isKept { flags |= VP8_EFLAG_NO_UPD_GF }
-    // A droppable frame must not change the entropy contexts of later frames.
+    // Frames above the base layer may be dropped, so they must not change the entropy contexts of
+    // later frames.
     if step.layer > 0 { flags |= VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_ENTROPY }
     return vpx_enc_frame_flags_t(flags)
   }

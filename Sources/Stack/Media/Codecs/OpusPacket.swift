@@ -82,7 +82,8 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// Reads the uncoded flags before the SILK layer (RFC 6716 section 4.2.3).
+  /// Returns whether the SILK header bits announce low-rate copies; they can be read directly from
+  /// the first byte (RFC 6716 section 4.2.3).
   private static func hasLowRateFrames(
     _ first: UInt8, frameDuration: Int, isStereo: Bool
   ) -> Bool {
@@ -98,7 +99,7 @@ package struct OpusPacket: Hashable, Sendable {
     var firstLength: Int
   }
 
-  /// Checks the frame lengths (RFC 6716 section 3.2).
+  /// Parses the frame count and lengths (RFC 6716 section 3.2); nil if they are invalid.
   private static func framing(_ bytes: [UInt8], code: UInt8) -> Framing? {
     let size = bytes.count
     switch code {
@@ -118,7 +119,8 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// Parses code 3: a count, optional padding, frames with equal or individual lengths.
+  /// Parses the framing of code 3: a count, optional padding, and frames with equal or individual
+  /// lengths; nil if they are invalid.
   private static func manyFrames(_ bytes: [UInt8]) -> Framing? {
     guard bytes.count >= 2 else { return nil }
     let count = Int(bytes[1] & 0x3F)
@@ -153,7 +155,8 @@ package struct OpusPacket: Hashable, Sendable {
       frameCount: count, firstOffset: offset, firstLength: firstLength ?? available)
   }
 
-  /// Parses a length of one or two bytes (RFC 6716 section 3.2.1); also returns how many were used.
+  /// Parses a length of one or two bytes (RFC 6716 section 3.2.1); returns the length and how many
+  /// bytes encode it, or nil if bytes are missing.
   private static func frameLength(_ bytes: [UInt8], at offset: Int) -> (Int, Int)? {
     guard offset < bytes.count else { return nil }
     let first = Int(bytes[offset])

@@ -1,12 +1,12 @@
 import CYUV
 
-// Pixel conversion with libyuv for encoders and screens.
+// Converts pixels with libyuv for encoders and screens.
 extension VideoFrame {
   /// Returns the visible part as an upright I420 frame, as encoders need it.
   ///
-  /// Upright I420 without cropping is returned without a copy. Everything else is converted and
-  /// rotated in one pass, except rotated RGB, which takes two. RGB is converted to Y from 16 to 235
-  /// and U and V from 16 to 240 with the BT.601 matrix.
+  /// Upright I420 without cropping or row padding is returned without a copy. Everything else is
+  /// converted and rotated in one pass, except rotated RGB, which takes two. RGB is converted to Y
+  /// from 16 to 235 and U and V from 16 to 240 with the BT.601 matrix.
   public func videoFrame() -> I420Buffer {
     let whole = VideoRectangle(width: codedWidth, height: codedHeight)
     if format == .i420, rotation == .none, visibleRect == whole, buffer.isTight {
@@ -21,8 +21,8 @@ extension VideoFrame {
     }
   }
 
-  /// Returns the visible part, upright, as packed RGBA rows for screens; with the BT.601 matrix and
-  /// alpha 255.
+  /// Returns the visible part, upright, as packed rows of RGBA for display, converted with the
+  /// BT.601 matrix and with alpha 255.
   public func rgba() -> [UInt8] {
     let planes = videoFrame()
     let (width, height) = (planes.width, planes.height)
@@ -69,7 +69,7 @@ extension VideoFrame {
     }
   }
 
-  /// Converts the visible part of RGB, without rotation.
+  /// Converts the visible part of an RGB frame, without rotating it.
   private func convertedPixels() -> I420Buffer {
     let plane = buffer.planes[0]
     let (columns, rows) = (visibleRect.width, visibleRect.height)
@@ -97,7 +97,7 @@ extension I420Buffer {
     var chromaStride: Int32
   }
 
-  /// Creates a frame whose samples `fill` writes.
+  /// Creates a frame and lets `fill` write its samples.
   convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
     let count = I420Buffer.byteCount(width: width, height: height)
     let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)

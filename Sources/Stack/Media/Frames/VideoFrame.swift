@@ -2,13 +2,13 @@ import CYUV
 
 /// The clockwise rotation of a frame for display (W3C VideoFrame.rotation).
 public enum VideoRotation: Int, CaseIterable, Hashable, Sendable, Codable {
-  /// No rotation.
+  /// No rotation: the frame is shown as stored.
   case none = 0
-  /// A quarter turn.
+  /// A quarter turn clockwise.
   case quarter = 90
-  /// Half a turn.
+  /// Half a turn: the frame is upside down.
   case half = 180
-  /// Three quarter turns.
+  /// Three quarter turns clockwise, or one counterclockwise.
   case threeQuarters = 270
 
   /// Whether width and height are swapped.
@@ -26,7 +26,7 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
   /// The height in rows.
   public var height: Int
 
-  /// Creates a rectangle.
+  /// Creates a rectangle; by default it starts at the first pixel.
   public init(x: Int = 0, y: Int = 0, width: Int, height: Int) {
     self.x = x
     self.y = y
@@ -40,7 +40,7 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
 /// Copies share the pixels. Sent frames are converted to upright I420 before they reach the stack,
 /// so the take holds the encoder's input and a replay depends on no conversion.
 public struct VideoFrame: Hashable, Sendable {
-  /// The pixels.
+  /// The pixels with their format and size, shared by copies of the frame.
   public private(set) var buffer: VideoFrameBuffer
   /// The visible part of the pixels, before rotation.
   public let visibleRect: VideoRectangle
@@ -49,11 +49,11 @@ public struct VideoFrame: Hashable, Sendable {
   /// The capture time on the source's clock, in nanoseconds.
   public var timestampNanoseconds: Int64
 
-  /// The pixel format.
+  /// The memory layout of the pixels.
   public var format: VideoPixelFormat { buffer.format }
-  /// The stored width in pixels.
+  /// The stored width in pixels, which may exceed the visible part.
   public var codedWidth: Int { buffer.codedWidth }
-  /// The stored height in pixels.
+  /// The stored height in pixels, which may exceed the visible part.
   public var codedHeight: Int { buffer.codedHeight }
   /// The displayed width in pixels: the visible part after rotation.
   public var displayWidth: Int { rotation.swapsSides ? visibleRect.height : visibleRect.width }
@@ -61,7 +61,7 @@ public struct VideoFrame: Hashable, Sendable {
   public var displayHeight: Int { rotation.swapsSides ? visibleRect.width : visibleRect.height }
 
   /// Creates a frame from a buffer.
-  /// - Parameter visibleRect: nil for the complete buffer.
+  /// - Parameter visibleRect: the part to display; nil for the complete buffer.
   /// - Throws: `VideoFrameError` if the visible part is empty or exceeds the buffer, or starts at
   ///   an odd row or column in a format with subsampled chroma.
   public init(
@@ -124,50 +124,51 @@ public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable 
 
 /// The reason that a frame cannot be created.
 public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The error as a sentence.
+  /// What is wrong with the frame, in one sentence.
   public var reason: String
 
-  /// Creates an error.
+  /// Creates an error from a sentence that says what is wrong with the frame.
   public init(reason: String) { self.reason = reason }
 
-  /// The error as a sentence.
+  /// The same text as `reason`.
   public var description: String { reason }
 }
 
-/// A frame's pixels.
+/// The pixels of a frame, in one of the layouts of `VideoPixelFormat`.
 ///
 /// The bytes are one array, shared by copies of the buffer until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
   /// A plane's position (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
-    /// The first byte's offset.
+    /// The offset of the plane's first byte in the buffer's bytes.
     public var offset: Int
     /// Bytes from one row to the next.
     public var stride: Int
 
-    /// Creates a plane layout.
+    /// Creates the position of a plane in a buffer's bytes.
     public init(offset: Int, stride: Int) {
       self.offset = offset
       self.stride = stride
     }
   }
 
-  /// The pixel format of `bytes`.
+  /// The layout of the pixels in `bytes`.
   public let format: VideoPixelFormat
-  /// The stored width in pixels.
+  /// The stored width in pixels, which may exceed the visible part.
   public let codedWidth: Int
-  /// The stored height in pixels.
+  /// The stored height in pixels, which may exceed the visible part.
   public let codedHeight: Int
   /// The planes' positions, in the order of the format.
   public let planes: [Plane]
-  /// The bytes of all planes.
+  /// The bytes of all planes, with any padding between rows.
   public private(set) var bytes: [UInt8]
 
   /// The largest width and height in pixels.
   public static let largestSide = 16_384
 
   /// Creates a buffer from a frame's bytes.
-  /// - Parameter planes: nil if the planes are contiguous without row padding.
+  /// - Parameter planes: the position of each plane; nil if they are contiguous without row
+  ///   padding.
   /// - Throws: `VideoFrameError` if a side is not from 1 to `largestSide`, the number of planes is
   ///   wrong for the format, or a plane exceeds the bytes.
   public init(
@@ -263,12 +264,12 @@ extension VideoPixelFormat {
   var isSubsampled: Bool { self == .i420 || self == .nv12 }
 }
 
-// MARK: - I420Buffer: Difference
+// MARK: - I420Buffer: Comparison
 
 extension I420Buffer {
   /// Returns the sum of squared luma differences; nil if the frames cannot be compared.
   ///
-  /// An integer, so that it is the same on every machine.
+  /// The result is an integer, so that it is the same on every machine.
   package func squaredError(to other: I420Buffer) -> UInt64? {
     guard width == other.width, height == other.height, !samples.isEmpty, !other.samples.isEmpty
     else { return nil }

@@ -1,10 +1,10 @@
 /// A camera's view of a textured scene as a pure function of the frame number: moving shapes of
 /// several sizes with sensor noise on every sample, different in each frame.
 ///
-/// Stands in for real video when the size of takes is measured: a drawn pattern compresses far
+/// It stands in for real video when the size of takes is measured: a drawn pattern compresses far
 /// better, and plain noise not at all.
 package final class CameraScene: Sendable {
-  /// The size in pixels.
+  /// The size of each frame in pixels; sides are clamped to 2 to 4096.
   package let width: Int
   package let height: Int
 
@@ -39,7 +39,7 @@ package final class CameraScene: Sendable {
   /// Returns a frame by number, from 0.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
-    // Moves back and forth by one pixel per frame.
+    // The view moves back and forth by one pixel per frame.
     let phase = Int(number.magnitude % UInt64(2 * CameraScene.margin))
     let shift = phase < CameraScene.margin ? phase : 2 * CameraScene.margin - 1 - phase
     var samples: [UInt8] = []
@@ -71,7 +71,7 @@ package final class CameraScene: Sendable {
     }
   }
 
-  /// Creates a texture: values on lattices of several widths, linearly interpolated.
+  /// Creates a texture by adding up values interpolated linearly on lattices of several widths.
   private static func texture(
     width: Int, height: Int, octaves: ArraySlice<(shift: Int, reach: Int)>
   ) -> [UInt8] {

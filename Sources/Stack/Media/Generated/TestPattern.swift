@@ -5,7 +5,7 @@
 /// and seven-segment digits show the frame number. The moving bands are rows drawn once at twice
 /// the width and copied from a shifting offset.
 package final class TestPattern: Sendable {
-  /// The size in pixels.
+  /// The size of each frame in pixels.
   package let width: Int
   package let height: Int
 
@@ -259,7 +259,7 @@ struct VideoCanvas {
 }
 
 extension I420Buffer {
-  /// Creates a black frame, with luma and chroma as in video (ITU-T BT.601).
+  /// Creates a black frame in limited-range luma and chroma (ITU-R BT.601).
   package static func black(width: Int, height: Int) -> I420Buffer {
     let luma = width * height
     let chroma = byteCount(width: width, height: height) - luma
@@ -276,7 +276,7 @@ package struct Blackout: Sendable {
 
   package init() {}
 
-  /// Returns a black frame of the same size; blank if the other frame is.
+  /// Returns a black frame of another frame's size; blank if that frame is blank.
   package mutating func black(like other: I420Buffer) -> I420Buffer {
     guard !other.samples.isEmpty else { return other }
     if let videoFrame, videoFrame.width == other.width, videoFrame.height == other.height {

@@ -1,4 +1,5 @@
-/// Sines computed with a polynomial: the C library's differ between versions and machines.
+/// Computes sines with a polynomial, because the C library's results differ between versions and
+/// machines.
 enum Sine {
   /// Returns the sine of an angle in turns (1 is the full circle), accurate to about 1e-11.
   static func ofTurns(_ turns: Double) -> Double {
@@ -37,7 +38,7 @@ package struct ToneGenerator {
   /// The fade time in samples; without fading, pauses would start with a click.
   private static let fadeLength: Int64 = 480
 
-  /// A quarter wave: entry `k` is the sine at `k` of 48000 parts of a turn.
+  /// A quarter wave: entry `k` is the sine of `k`/48000 of a turn, scaled to the amplitude.
   private static let quarterWave: [Int16] = (0...12_000).map { part in
     Int16((Sine.ofTurns(Double(part) / 48_000) * Double(amplitude)).rounded())
   }
@@ -104,7 +105,7 @@ package struct ToneGenerator {
 package struct KeyTones: Hashable, Sendable {
   /// The contents of one telephone event packet.
   struct Event: Hashable {
-    /// 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
+    /// The key, 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
     var code: UInt8
     /// The start of the event, or of the current segment if the event is too long for the duration
     /// field (section 2.5.1.3), and the duration so far, in samples at 48 kHz.
@@ -206,7 +207,7 @@ package struct KeyTones: Hashable, Sendable {
 }
 
 extension KeyTones.Event {
-  /// -10 dBm0, the usual level of telephone tones.
+  /// The power level, -10 dBm0, which is usual for telephone tones.
   private static let volume: UInt8 = 10
 
   /// Returns the four-byte payload of RFC 4733 section 2.3.

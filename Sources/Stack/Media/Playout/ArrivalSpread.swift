@@ -9,7 +9,7 @@ package import Wire
 package struct ArrivalSpread {
   /// The assessment of a frame's arrival.
   package enum Observation: Hashable, Sendable {
-    /// The stream continues.
+    /// The arrival fits the stream's recent timing.
     case steady
     /// Media time jumped relative to arrival times; measuring restarts with this frame.
     case jumped
@@ -45,7 +45,7 @@ package struct ArrivalSpread {
   /// Creates a measurement; the media clock rate is in Hz.
   package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
 
-  // Read for every frame: inlined, because a call would copy all slots.
+  // These are read for every frame and inlined, because a call would copy all slots.
 
   /// The difference between the slowest and the fastest recent transit.
   @inline(__always)
@@ -60,7 +60,7 @@ package struct ArrivalSpread {
   /// Returns when the frame with an RTP time would arrive with the fastest transit; nil before the
   /// first frame.
   /// - Parameters:
-  ///   - rtpTime: at most half the range away from the newest frame's.
+  ///   - rtpTime: the RTP time, at most half of its range away from the newest frame's.
   ///   - ticks: ticks of this clock per tick of the RTP clock.
   package func fastestArrival(ofRTPTime rtpTime: UInt32, lasting ticks: Int64 = 1) -> Instant? {
     guard isStarted else { return nil }

@@ -104,7 +104,8 @@ struct AudioPlace {
   /// Records that the playhead was held during a concealed block.
   mutating func hold() { heldSamples += Int64(lastDuration) }
 
-  /// Deducts concealment during a hold from the gap before a packet; returns the remaining gap.
+  /// Shortens the gap before a packet by the concealment played during a hold; returns the
+  /// remaining gap.
   mutating func closeGap(before head: AudioPacketBuffer.Entry) -> Int64 {
     let gap = head.frame.extendedTime &- playhead
     guard gap > 0 else {
@@ -121,10 +122,12 @@ struct AudioPlace {
 
 // MARK: - AudioDelay
 
-/// The audio playout delay: what arrivals require, what was requested, and what the stream's other
-/// tracks need; decides when to insert or remove a block.
+/// The audio playout delay: the longest of what arrivals require, what was requested, and what the
+/// stream's other tracks need.
+///
+/// It also decides when to insert or remove a block to reach that delay.
 struct AudioDelay {
-  /// Added to the spread of transits.
+  /// The time added to the spread of transits to get the delay.
   private static let margin = Interval.milliseconds(10)
   /// Blocks no louder than this, in -dBov, can be repeated or removed unnoticed.
   private static let quietLevel: UInt8 = 45
@@ -141,7 +144,7 @@ struct AudioDelay {
   /// Creates a delay; the minimum is limited to 5 s.
   init(minimum: Interval) { self.minimum = min(minimum, .seconds(5)) }
 
-  // Read for every block: inlined, because a call would copy the measurement.
+  // These are read for every block and inlined, because a call would copy the measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -182,19 +185,20 @@ struct AudioDelay {
 
   mutating func recordAdjustment() { ticksSinceAdjustment = 0 }
 
-  /// Records the level of a block being played.
+  /// Remembers whether a block being played is quiet.
   mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
   /// Returns whether a concealed block is practically silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
 
-  /// Returns whether the delay is so short that a block should be inserted; earlier during quiet
-  /// audio.
+  /// Returns whether the delay is so short that a block should be inserted; quiet audio permits
+  /// that earlier.
   func shouldInsert(_ excess: Interval, block: Interval) -> Bool {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
-  /// Returns whether the delay is more than a block too long.
+  /// Returns whether the delay is more than a block too long, so that one should be removed; loud
+  /// audio postpones that.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)
@@ -213,7 +217,7 @@ struct AudioPacketBuffer {
     var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }
   }
 
-  /// More than any delay needs: 5 s in 20 ms packets.
+  /// The maximum number of packets: 5 s of 20 ms packets, the longest delay that can be requested.
   static let capacity = 250
 
   private(set) var entries = Deque<Entry>()
@@ -247,17 +251,17 @@ struct AudioPacketBuffer {
 
 /// A block of audio to play, and its origin.
 package struct PlayedAudio: Sendable {
-  /// A block's origin.
+  /// How a block was produced.
   package enum Origin: String, Sendable {
     /// Decoded from its own packet.
     case packet
     /// Recovered from the next packet's in-band FEC.
     case recovered
-    /// Concealed by the decoder.
+    /// Synthesized by the decoder, in place of a missing packet or to lengthen the delay.
     case concealed
   }
   package var origin: Origin
-  /// The packet that was decoded, or whose FEC was used.
+  /// The packet that was decoded, or whose FEC was used; nil for concealed audio.
   package var frame: ReceivedFrame?
   package var decoded: DecodedAudio
   /// The codec that decoded or concealed the block.
@@ -277,19 +281,19 @@ package struct PlayedAudio: Sendable {
 
 /// A received track's volume, as an integer factor.
 package struct PlayoutGain: Hashable, Sendable {
-  /// Unchanged audio.
+  /// The gain that leaves audio unchanged.
   package static let unity = PlayoutGain(volume: 1)
   package static let silence = PlayoutGain(volume: 0)
   /// Allowed volumes; others are clamped.
   package static let volumes = 0.0...10.0
   /// Volumes so close to 1 that the difference is inaudible; multiplication is skipped.
   private static let unheard = 0.99...1.01
-  /// The factor 1.
+  /// The integer that stands for a factor of 1.
   private static let one = 65_536.0
 
   private let factor: Int64
 
-  /// Whether samples stay unchanged.
+  /// Whether the gain is so close to 1 that samples stay unchanged.
   package let isUnity: Bool
 
   /// Creates the gain for a finite volume.

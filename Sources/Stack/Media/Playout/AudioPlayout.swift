@@ -7,8 +7,8 @@ package import Wire
 /// recent spread of transits (`ArrivalSpread`). Each tick plays one block: the packet that is due,
 /// one recovered from the next packet's in-band FEC, or concealment. A block is as long as its
 /// packet, usually 20 ms. When the buffer is empty the playhead is held, so that late packets are
-/// played late instead of being lost. After a second without packets the track goes silent and has
-/// no deadline until packets arrive again.
+/// played late instead of being lost. After a second without packets, or sooner after quiet audio,
+/// the track goes silent and has no deadline until packets arrive again.
 ///
 /// Every call to the decoder produces exactly one output.
 package struct AudioPlayout: Machine {
@@ -21,7 +21,8 @@ package struct AudioPlayout: Machine {
     case played(PlayedAudio)
   }
 
-  /// Bounds on the delay beyond the fastest transit.
+  /// Bounds on the delay beyond the fastest transit, unless more was requested or is needed for
+  /// sync.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
   /// The maximum number of ticks that a late step catches up on before the clock is moved forward.
@@ -40,7 +41,8 @@ package struct AudioPlayout: Machine {
   private var ssrc: UInt32?
   /// The codec of the last packet played, whose decoder also conceals missing packets.
   private var codec = CodecName.opus
-  /// 48 kHz ticks, in which all times here are counted, per tick of the stream's clock.
+  /// The number of 48 kHz ticks, in which all times here are counted, per tick of the stream's
+  /// clock.
   private var ticks: Int64 = 1
   private var buffer = AudioPacketBuffer()
   private var delay: AudioDelay
@@ -50,7 +52,7 @@ package struct AudioPlayout: Machine {
   /// Creates a track's playout.
   /// - Parameters:
   ///   - channels: output channels, 1 or 2.
-  ///   - minimumDelay: at most 5 s.
+  ///   - minimumDelay: the lower limit of the delay; more than 5 s counts as 5 s.
   ///   - rampsGain: whether a gain change is spread over a block instead of being immediate.
   package init(
     track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero,
@@ -104,7 +106,7 @@ package struct AudioPlayout: Machine {
     }
     var frame = frame
     frame.extendedTime = frame.extendedTime &* packet.ticks
-    // Another stream or clock restarts everything: its times are unrelated.
+    // Another stream or clock restarts everything, because its times are unrelated.
     if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
       (codec, ticks) = (frame.codec, packet.ticks)
@@ -327,12 +329,12 @@ extension AudioPlayout {
 
 // MARK: - PlayoutDecoder
 
-/// A playout's decoder, created for the first block that needs it, and its gain.
+/// A playout's decoders, each created for the first block that needs it, and the gain.
 struct PlayoutDecoder {
   private let track: String
   private let channels: Int
   private let codecs: any CodecFactory
-  /// One decoder per codec; nil for a codec whose library is missing.
+  /// One decoder per codec; nil for a codec whose decoder could not be created.
   private var decoders: [(codec: CodecName, decoder: (any AudioDecoding)?)] = []
   /// The gain, applied before anything is counted or output.
   private var gain = PlayoutGain.unity
@@ -349,7 +351,8 @@ struct PlayoutDecoder {
 
   mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
 
-  /// Calls the decoder; a refused block is counted and becomes silence of the same length.
+  /// Calls the decoder; returns silence of the same length if there is none or it refuses the
+  /// block, which is counted as a failure.
   mutating func decode(
     _ request: AudioDecodeRequest, _ codec: CodecName, lasting frameCount: Int,
     failures: inout UInt64

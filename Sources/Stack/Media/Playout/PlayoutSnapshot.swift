@@ -6,7 +6,8 @@ package import Wire
 /// They are derived from packets, times, and the peak and energy of decoded blocks, so that a
 /// replay without codecs counts the same.
 package struct AudioPlayoutCounters: Hashable, Sendable {
-  /// Packets too late or too early to be played, excluding duplicates.
+  /// Packets dropped because they were late, the buffer was full, or the stream jumped or changed;
+  /// without duplicates.
   package var packetsDiscarded: UInt64 = 0
   /// Packets received twice.
   package var packetsDuplicated: UInt64 = 0
@@ -49,7 +50,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
 
-  /// The delays above, in seconds.
+  /// The sums of jitter buffer delays in seconds, the unit of W3C.
   package var jitterBufferDelay: Double { Double(jitterBufferDelayMicroseconds) / 1e6 }
   package var jitterBufferTargetDelay: Double { Double(jitterBufferTargetDelayMicroseconds) / 1e6 }
   package var jitterBufferMinimumDelay: Double {

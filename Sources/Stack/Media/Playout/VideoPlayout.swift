@@ -4,7 +4,7 @@ package import Wire
 
 /// The receiving side of a video track: adaptive delay and decoding.
 ///
-/// A frame is decoded and shown at its media time plus a transit. The target transit is that of the
+/// A frame is decoded and shown at its media time plus a transit. The target is the transit of the
 /// slowest recent frames (`ArrivalSpread`); the current one follows slowly, so that the picture
 /// neither freezes nor races. A late frame is shown immediately. Frames are decoded in order of
 /// arrival, each exactly once.
@@ -22,7 +22,8 @@ package struct VideoPlayout: Machine {
     case passed(ReceivedFrame)
   }
 
-  /// Bounds on the delay beyond the fastest transit.
+  /// Bounds on the delay beyond the fastest transit, unless more was requested or is needed for
+  /// sync.
   package static let leastDelay = Interval.milliseconds(10)
   package static let mostDelay = Interval.milliseconds(300)
 
@@ -35,14 +36,14 @@ package struct VideoPlayout: Machine {
   private(set) var frames = VideoFrameQueue()
   private var decoder: PlayoutVideoDecoder
   private var ssrc: UInt32?
-  /// Whether this models an observed receiver.
+  /// Whether this playout models the receiver in an observed call.
   private let isWatched: Bool
 
   /// Creates a track's playout.
   /// - Parameters:
-  ///   - minimumDelay: at most 5 s.
-  ///   - decodes: whether frames are decoded.
-  ///   - furtherDecoders: pass-through codecs that are decoded here.
+  ///   - minimumDelay: the lower limit of the delay; more than 5 s counts as 5 s.
+  ///   - decodes: whether frames are decoded; if not, all codecs pass through.
+  ///   - furtherDecoders: codecs that are decoded here although they usually pass through.
   ///   - isWatched: whether this models an observed receiver and so behaves as browsers do: a
   ///     repaired frame does not delay the frames after it.
   package init(
@@ -59,7 +60,7 @@ package struct VideoPlayout: Machine {
   /// Returns whether a codec's frames are decoded rather than passed through.
   package func decodes(_ codec: CodecName) -> Bool { decoder.decodes(codec) }
 
-  // Read for every frame: inlined, because a call would copy the playout.
+  // These are read for every frame and inlined, because a call would copy the playout.
 
   /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
@@ -176,8 +177,10 @@ struct VideoFrameQueue {
 
 // MARK: - VideoDelay
 
-/// The video delay beyond the fastest transit: what arrivals require, what was requested, what the
-/// stream's audio needs, and the current delay, which follows slowly.
+/// The video delay beyond the fastest transit.
+///
+/// The target is the longest of what arrivals require, what was requested, and what the stream's
+/// audio needs. The current delay follows it slowly.
 struct VideoDelay {
   /// The RTP clock rate for video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
@@ -206,7 +209,7 @@ struct VideoDelay {
     current = self.minimum
   }
 
-  // Read for every frame: inlined, because a call would copy the measurement.
+  // These are read for every frame and inlined, because a call would copy the measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -230,7 +233,7 @@ struct VideoDelay {
   @inline(__always)
   private var maximum: Interval { max(VideoPlayout.mostDelay, max(minimum, aligned)) }
 
-  /// Returns when a frame is shown; never long after its arrival, whatever its media time.
+  /// Returns when a frame is shown: at most `maximum` after its arrival, whatever its media time.
   @inline(__always)
   func dueTime(of frame: ReceivedFrame) -> Instant {
     min(timing.fastestArrival(of: frame.extendedTime) + current, frame.lastArrival + maximum)

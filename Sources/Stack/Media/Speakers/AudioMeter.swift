@@ -50,7 +50,7 @@ package enum AudioMeter {
     return factors
   }()
 
-  /// Mean squares times 2^20 at or below which the level is at least 1, up to 126.
+  /// The mean squares, times 2^20, at or below which the level is at least 1, 2, and so on to 126.
   private static let thresholds: [UInt64] = [
     1_003_459_348_218_185, 797_076_092_687_729, 633_140_045_645_571, 502_921_014_790_898,
     399_484_361_884_598, 317_321_707_975_749, 252_057_592_136_070, 200_216_462_210_297,
@@ -89,12 +89,12 @@ package enum AudioMeter {
 
 /// A block's largest absolute sample and its energy.
 package struct Loudness: Hashable, Sendable {
-  /// The largest absolute sample in all channels.
+  /// The largest absolute sample in the first two channels.
   package var peak: UInt16 = 0
   /// The loudest channel's sum of squares.
   package var energy: UInt64 = 0
 
-  /// Measures interleaved samples.
+  /// Measures interleaved samples; only the first two channels count.
   package init(samples: [Int16], channels: Int) {
     unsafe samples.withUnsafeBufferPointer { buffer in
       let count = buffer.count
@@ -159,7 +159,7 @@ struct LoudnessWindow: Hashable, Sendable {
 
 /// The loudness of audio at one moment, in whole decibels below full scale (dBov).
 ///
-/// Converts to the three usual scales: dBov as in RFC 6464, a fraction of full scale as in W3C's
+/// It converts to the three usual scales: dBov as in RFC 6464, a fraction of full scale as in W3C's
 /// `audioLevel`, and 0 to 100 as on meters.
 package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Decibels relative to full scale: 0 is the loudest, -127 is silence.
@@ -167,7 +167,7 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
 
   package static let silence = AudioLevel(dbov: -127)
 
-  /// Creates a level, clamped to the range.
+  /// Creates a level, clamped to -127 to 0.
   package init(dbov: Int) { self.dbov = min(0, max(-127, dbov)) }
 
   /// Creates a level from the header extension's value in -dBov (RFC 6464 section 3).
@@ -194,7 +194,7 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
   /// The fraction of full scale, 0 to 1; silence is 0 (W3C audioLevel of RTP sources).
   package var linear: Double { dbov == -127 ? 0 : AudioLevel.shares[-dbov] }
 
-  /// The level from 0 to 100: -60 dBov and less is 0, 0 dBov is 100, comfortable speech is 50 to
+  /// The level from 0 to 100: -60 dBov and below is 0, 0 dBov is 100, comfortable speech is 50 to
   /// 70.
   package var percent: Int {
     let scaled = 100 * (dbov + 60)

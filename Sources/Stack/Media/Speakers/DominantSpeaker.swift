@@ -10,9 +10,10 @@ package import Wire
 /// lead to the same speakers.
 package struct DominantSpeaker: Machine {
   package enum Input: Hashable, Sendable {
-    /// Adds a participant; a level from an unknown participant does too.
+    /// Adds a participant; a level from an unknown participant also adds it.
     case joined(Int)
-    /// Removes a participant.
+    /// Removes a participant; if it was dominant, there is no dominant speaker until the next
+    /// decision.
     case left(Int)
     /// The level of a packet lasting about 20 ms.
     case level(AudioLevel, of: Int)
@@ -21,7 +22,8 @@ package struct DominantSpeaker: Machine {
   }
 
   package enum Output: Hashable, Sendable {
-    /// Another participant is the dominant speaker; nil if no participant is speaking any more.
+    /// Another participant is the dominant speaker; nil if the previous one left, or if no
+    /// participant is speaking any more.
     case dominant(Int?)
   }
 
@@ -56,8 +58,8 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// The last instant at which the dominant speaker had speech in the past second or became
-  /// dominant.
+  /// When a decision last found that the dominant speaker had spoken within a second, or when it
+  /// became dominant.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero
@@ -69,13 +71,14 @@ package struct DominantSpeaker: Machine {
     self.settings = settings
   }
 
-  /// When the next decision or time-out is due; nil if all participants are silent.
+  /// When the next decision or time-out is due; nil while time alone changes nothing.
   package var deadline: Instant? {
     guard let nextCheck, !isSettled else { return nil }
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: all participants are silent, and that was reported.
+  /// Whether time alone changes nothing: all participants are silent, and the dominant speaker is
+  /// final: none if there is a silence time-out, otherwise the last one.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -166,7 +169,8 @@ package struct DominantSpeaker: Machine {
     outbox.append(.dominant(winner))
   }
 
-  /// Returns, among those who beat a speaker on all three scales, the best on the middle one.
+  /// Returns the participant who beats a speaker on all three scales, or the best of several on the
+  /// middle scale; nil if there is none.
   private func challenger(of id: Int?) -> Int? {
     guard let holder = participants.first(where: { $0.id == id })?.history else { return nil }
     var best: Int?
@@ -192,7 +196,7 @@ struct SpeechHistory {
   /// The number of levels: one second of 20 ms packets.
   static let length = 50
 
-  /// A level above this, in tenths of its range, is loud.
+  /// A level above this, in steps of 10 dB, is loud.
   private static let loudAbove: UInt8 = 7
   /// A tenth of a second with more loud levels than this is loud.
   private static let busyAbove: UInt8 = 4
@@ -204,7 +208,7 @@ struct SpeechHistory {
 
   /// Loudness values from 0 to 127, newest first.
   private var levels = [UInt8](repeating: 0, count: SpeechHistory.length)
-  /// The quietest level above silence; 0 before the first.
+  /// The noise floor; 0 before the first level above silence.
   private var floor: UInt8 = 0
   private var nextFloor: UInt8 = 0
   private var nextFloorCount = 0
@@ -267,7 +271,7 @@ struct SpeechHistory {
   }
 }
 
-/// The strength with which a window's activity indicates speech: the scores of Volfin & Cohen.
+/// How strongly a window's activity indicates speech: the scores of Volfin & Cohen.
 ///
 /// The score of `v` active parts out of `n` is ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at
 /// least `least`. Only a few values of `v` exist, so the scores are constants: logarithms of
@@ -276,7 +280,7 @@ package enum SpeechScore {
   /// The score of a window without activity.
   package static let least = 1e-10
 
-  /// The scores of one level, by its loudness in tenths (n = 13, λ = 0.78).
+  /// The scores of one level, by its loudness in steps of 10 dB (n = 13, λ = 0.78).
   package static let immediate: [Double] = [
     least, least, least, least, 0.929_830_554_713_218_8, 2.297_617_219_615_338_6,
     3.365_299_292_067_118_8, 4.145_299_292_067_119, 4.637_617_219_615_338,

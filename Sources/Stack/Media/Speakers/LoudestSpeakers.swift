@@ -6,11 +6,11 @@ package import Wire
 /// broken by order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
   package enum Input: Hashable, Sendable {
-    /// Adds a participant; a level from an unknown participant does too.
+    /// Adds a participant; a level from an unknown participant also adds it.
     case joined(Int)
-    /// Removes a participant.
+    /// Removes a participant, with its levels in the current interval.
     case left(Int)
-    /// A packet's level.
+    /// The level of a participant's next packet.
     case level(AudioLevel, of: Int)
     /// The instant of `deadline` was reached.
     case deadline
@@ -106,7 +106,7 @@ package struct LoudestSpeakers: Machine {
       let (sum, count) = (participants[index].sum, participants[index].count)
       (participants[index].sum, participants[index].count) = (0, 0)
       guard count >= LoudestSpeakers.leastPackets else { continue }
-      // Rounded half away from 0.
+      // The mean is rounded half away from 0.
       let mean = AudioLevel(dbov: -((-sum * 2 + count) / (count * 2)))
       guard mean >= settings.threshold else { continue }
       volumes.append((index, Volume(id: participants[index].id, level: mean)))
@@ -148,7 +148,7 @@ package struct AudioSlots: Sendable {
   package static let usualCount = 4
   /// The lowest level that counts as speech.
   package static let gate = SpeechDetector.gate
-  /// The time for which a participant still counts as speaking after the last speech.
+  /// The time for which a participant still counts as speaking after its last level above the gate.
   private static let hold = Interval.milliseconds(500)
 
   private let count: Int
@@ -203,7 +203,7 @@ package struct AudioSlots: Sendable {
 /// every second, and when it is over, so that each stretch of speech is known to the second even if
 /// its end is never observed.
 package struct SpeechDetector: Sendable {
-  /// A stretch of speech, as far as known.
+  /// A stretch of a participant's speech, up to the latest report.
   package struct Speech: Hashable, Sendable {
     /// Whether the speech has just begun, continues or has ended.
     package enum Phase: String, Hashable, Sendable {
@@ -283,7 +283,8 @@ package struct SpeechDetector: Sendable {
     return told
   }
 
-  /// Ends the speech of a participant who is no longer played.
+  /// Ends the speech of a participant who is no longer played; returns the end to report, or nil if
+  /// its beginning was never reported.
   package mutating func finish(_ participant: Int) -> Speech? {
     guard let index = spurts.firstIndex(where: { $0.participant == participant }) else {
       return nil

@@ -5,7 +5,7 @@ package import SDP
 package import Stats
 public import Wire
 
-/// An API call as an input (the methods of W3C RTCPeerConnection).
+/// An application's call on a peer connection, in most cases a method of W3C RTCPeerConnection.
 package enum PeerCall: Hashable, Sendable, Codable {
   case createOffer(iceRestart: Bool)
   case createAnswer
@@ -20,8 +20,8 @@ package enum PeerCall: Hashable, Sendable, Codable {
   /// Changes the ICE servers and the policy for the next gathering (W3C setConfiguration).
   case setConfiguration(
     iceServers: [ICEServerConfiguration], iceTransportPolicy: ICETransportPolicy)
-  /// Limits all video, in bit/s, and sets the path's assumed capacity; nil leaves a value
-  /// unchanged.
+  /// Sets the limits for all video and the capacity assumed for the path, in bit/s; nil leaves a
+  /// value unchanged.
   case limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?)
   case addTrack(
     kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil,
@@ -43,7 +43,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   /// Sends DTMF tones in place of a sender's audio (W3C RTCDTMFSender insertDTMF); `duration` and
   /// `gap` are in milliseconds.
   case insertDTMF(transceiver: UInt32, tones: String, duration: UInt32, gap: UInt32)
-  /// Reads a track's settings.
+  /// Reads whether a track is enabled or muted, and its volume.
   case trackState(transceiver: UInt32, isInbound: Bool)
   case stopTransceiver(UInt32)
   case setStreams(transceiver: UInt32, [String])
@@ -63,10 +63,10 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case restartICE
   /// Reads the local description, pending or else current, with the candidates gathered so far.
   case localDescription
-  /// Reads a description other than the local one.
+  /// Reads a description by its W3C slot, such as the pending remote one.
   case readDescription(DescriptionSlot)
   case transceivers
-  /// Creates a data channel (W3C createDataChannel).
+  /// Creates a data channel, which opens once SCTP is connected (W3C createDataChannel).
   case createDataChannel(DataChannelInit)
   case closeDataChannel(UInt32)
   case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
@@ -103,26 +103,26 @@ package enum PeerReply: Hashable, Sendable {
   case failure(PeerError)
 }
 
-/// An error that refuses a call.
+/// The reason that a call failed, in the form of a W3C exception.
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The DOMException name that W3C prescribes, such as `InvalidStateError`; otherwise a name of
   /// the same form.
   public var name: String
-  /// The error as a sentence.
+  /// What is wrong with the call, in one sentence.
   public var message: String
 
-  /// The name of the error for an identifier that another stream or track uses.
+  /// The `name` of an error that refuses an identifier because another stream or track uses it.
   public static let duplicateIDName = "DuplicateIDError"
   /// Whether a stream or track was refused because its identifier is in use.
   public var isDuplicateID: Bool { name == PeerError.duplicateIDName }
 
-  /// Creates an error.
+  /// Creates an error; `name` should be a DOMException name where W3C prescribes one.
   public init(name: String, message: String) {
     self.name = name
     self.message = message
   }
 
-  /// `name: message`.
+  /// The error as text: `name: message`.
   public var description: String { "\(name): \(message)" }
 }
 
@@ -130,25 +130,25 @@ public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvert
 public struct TransceiverInfo: Hashable, Sendable, Codable {
   /// The transceiver's number within its peer.
   public var id: UInt32
-  /// Audio or video.
+  /// Whether the transceiver is for audio or for video.
   public var kind: MediaKind
   /// The MID, once it is known.
   public var mid: String?
-  /// The requested direction.
+  /// The direction that the application requested (W3C direction).
   public var direction: TransceiverDirection
-  /// The negotiated direction.
+  /// The negotiated direction; nil before the first negotiation.
   public var currentDirection: TransceiverDirection?
-  /// The remote peer's streams that the received track belongs to.
+  /// The identifiers of the remote streams that contain the received track.
   public var remoteStreamIDs: [String]
   /// The remote peer's identifier for its track; nil if it stated none, or in replies from a take.
   public var remoteTrackID: String?
 
-  /// The members that takes record: all but `remoteTrackID`.
+  /// The members that are stored in takes: all but `remoteTrackID`.
   private enum CodingKeys: String, CodingKey {
     case id, kind, mid, direction, currentDirection, remoteStreamIDs
   }
 
-  /// Creates a snapshot.
+  /// Creates a snapshot from a transceiver's current values.
   public init(
     id: UInt32, kind: MediaKind, mid: String?, direction: TransceiverDirection,
     currentDirection: TransceiverDirection?, remoteStreamIDs: [String],
@@ -164,7 +164,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// An event from a sender's capturer.
+/// An event from the camera or screen capturer behind a sender.
 package struct CaptureNote: Hashable, Sendable, Codable {
   /// What happened to the capturer.
   package enum Event: String, Hashable, Sendable, Codable {
@@ -175,7 +175,7 @@ package struct CaptureNote: Hashable, Sendable, Codable {
 
   package var event: Event
   package var isScreencast: Bool
-  /// The requested format.
+  /// The requested format: size in pixels, frame rate and pixel format.
   package var width: Int
   package var height: Int
   package var framesPerSecond: Double

@@ -210,7 +210,7 @@ extension PeerStack {
 }
 
 extension PeerCall {
-  /// Whether the call is valid on a closed connection.
+  /// Whether a closed connection still performs the call; other calls throw `InvalidStateError`.
   var worksAfterClose: Bool {
     switch self {
     case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,

@@ -5,9 +5,9 @@ import RTP
 import SDP
 import Wire
 
-// Descriptions: creating, setting and reading them, and applying the results.
+// Creates, sets and reads descriptions, and applies the results.
 extension PeerStack {
-  /// Throws if there is no certificate for descriptions to state.
+  /// Throws if a transport has no certificate, because a description must state its fingerprint.
   private func checkCertificate() throws(PeerError) {
     guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
     throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")

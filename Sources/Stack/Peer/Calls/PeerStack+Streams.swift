@@ -2,7 +2,7 @@ import JSEP
 public import Media
 public import Wire
 
-// The stream API from before transceivers.
+// The older API that adds and removes whole streams, from before transceivers.
 extension PeerStack {
   /// Returns the streams that transceivers send and receive.
   func streams() -> MediaStreams {
@@ -34,7 +34,7 @@ extension PeerStack {
         name: PeerError.duplicateIDName,
         message: "a stream with the identifier \(stream.id) is sent already")
     }
-    // The negotiation is a value, so a failure half-way leaves no trace.
+    // The tracks are added to a copy, so a failure half-way leaves the negotiation unchanged.
     var next = negotiation
     var added: [(UInt32, MediaStreamInit.Track)] = []
     for track in stream.tracks {
@@ -92,20 +92,21 @@ struct RemoteStreams {
 
 // MARK: - MediaStreamInfo
 
-/// A stream to send, with its tracks (the stream API from before transceivers).
+/// A local stream with its tracks, the argument of `addStream`.
 public struct MediaStreamInit: Hashable, Sendable, Codable {
-  /// A track and its source.
+  /// A track to send, with the source of its media.
   public struct Track: Hashable, Sendable, Codable {
     /// The track's identifier, unique among the connection's local tracks.
     public var id: String
-    /// Audio or video.
+    /// Whether the track is audio or video.
     public var kind: MediaKind
-    /// The source of the media.
+    /// Where the media comes from: the application, the stack, or the same transceiver's received
+    /// media.
     public var source: MediaSource
     /// Whether the track is enabled initially; nil means yes.
     public var isEnabled: Bool?
 
-    /// Creates a track.
+    /// Creates a track to send; it is enabled unless stated otherwise.
     public init(id: String, kind: MediaKind, source: MediaSource, isEnabled: Bool? = nil) {
       self.id = id
       self.kind = kind
@@ -119,7 +120,7 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
   /// The tracks, usually an audio track and a video track.
   public var tracks: [Track]
 
-  /// Creates a stream.
+  /// Creates a stream to send, for `addStream`.
   public init(id: String, tracks: [Track]) {
     self.id = id
     self.tracks = tracks
@@ -128,16 +129,16 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
 
 /// A local or remote stream (W3C MediaStream).
 public struct MediaStreamInfo: Hashable, Sendable, Codable {
-  /// One of the stream's tracks.
+  /// A track of a stream, and the transceiver that sends or receives it.
   public struct Track: Hashable, Sendable, Codable {
     /// The track's identifier; nil if the remote peer stated none.
     public var id: String?
-    /// Audio or video.
+    /// Whether the track is audio or video.
     public var kind: MediaKind
-    /// The track's transceiver.
+    /// The number of the transceiver that sends or receives the track.
     public var transceiver: UInt32
 
-    /// Creates a track's description.
+    /// Creates an entry of a stream's `tracks`.
     public init(id: String?, kind: MediaKind, transceiver: UInt32) {
       self.id = id
       self.kind = kind
@@ -145,12 +146,12 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
     }
   }
 
-  /// The stream's identifier.
+  /// The stream's identifier, the first part of its tracks' `a=msid` (RFC 8830).
   public var id: String
   /// The tracks in the order of their transceivers.
   public var tracks: [Track]
 
-  /// Creates a description from a stream's identifier and its tracks, in their transceivers' order.
+  /// Creates a stream whose tracks are in the order of their transceivers.
   public init(id: String, tracks: [Track]) {
     self.id = id
     self.tracks = tracks
@@ -159,12 +160,12 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
 
 /// A connection's streams in both directions.
 public struct MediaStreams: Hashable, Sendable, Codable {
-  /// The streams that are sent.
+  /// The streams that this peer sends.
   public var local: [MediaStreamInfo]
-  /// The streams that are received.
+  /// The streams that the remote peer sends.
   public var remote: [MediaStreamInfo]
 
-  /// Creates a list of streams.
+  /// Creates the streams of a connection, by default none.
   public init(local: [MediaStreamInfo] = [], remote: [MediaStreamInfo] = []) {
     self.local = local
     self.remote = remote

@@ -5,7 +5,7 @@ package import Wire
 
 /// The parameters of an encoding (W3C RTCRtpEncodingParameters).
 public struct RTPEncoding: Hashable, Sendable, Codable {
-  /// Whether the encoding is sent.
+  /// Whether the encoding is sent; changing it needs no negotiation.
   public var active = true
   /// The maximum bit rate in bit/s; nil leaves it to the connection.
   public var maxBitrate: UInt64?
@@ -22,11 +22,12 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   ///
   /// Other codecs, and an application's encoders, have a single layer.
   public var scalabilityMode: String?
-  /// The priority of packets in the network (W3C networkPriority), if the configuration sets
-  /// `enablesDSCP`; nil means low, the default.
+  /// The DSCP priority of the encoding's packets (W3C networkPriority); nil means low, the default.
+  ///
+  /// It has an effect only if the configuration sets `enablesDSCP`.
   public var networkPriority: NetworkPriority?
 
-  /// Creates an encoding with the given limits.
+  /// Creates an encoding; by default it is active and has no limits.
   public init(
     rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
     maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil,
@@ -57,10 +58,10 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
   public struct Codec: Hashable, Sendable, Codable {
     /// The payload type, from 0 to 127.
     public var payloadType: UInt8
-    /// The payload type's codec.
+    /// The codec of packets with this payload type.
     public var codec: RTPCodec
 
-    /// Creates a codec with its payload type.
+    /// Creates an entry of the `codecs` list.
     public init(payloadType: UInt8, codec: RTPCodec) {
       self.payloadType = payloadType
       self.codec = codec
@@ -69,12 +70,12 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
 
   /// A header extension with its identifier (W3C RTCRtpHeaderExtensionParameters).
   public struct HeaderExtension: Hashable, Sendable, Codable {
-    /// The extension's URI.
+    /// The URI that names the extension in descriptions (RFC 8285).
     public var uri: String
     /// The identifier, from 1 to 14.
     public var id: UInt8
 
-    /// Creates an extension with its identifier.
+    /// Creates an entry of the `headerExtensions` list.
     public init(uri: String, id: UInt8) {
       self.uri = uri
       self.id = id
@@ -93,8 +94,10 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
   public var cname: String
   /// Whether reduced-size RTCP was negotiated (RFC 5506); read-only.
   public var reducedSizeRTCP: Bool
-  /// The aspect of limited video to reduce first; nil follows the content hint, and without a hint
-  /// nothing is reduced.
+  /// What to reduce first if the bit rate is too low for the video; nil lets the content hint
+  /// decide.
+  ///
+  /// If there is no hint either, nothing is reduced.
   public var degradationPreference: DegradationPreference?
 
   /// Creates parameters; only parameters that were read from a connection can be set.
@@ -151,11 +154,11 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
 /// DSCP values, without the two ECN bits.
 private enum CodePoint {
   static let `default`: UInt8 = 0
-  /// CS1, which RFC 8837 uses for very low priority.
+  /// CS1, which the drafts of RFC 8837 used for very low priority; the RFC itself uses LE, 1.
   static let lowerEffort: UInt8 = 8
-  /// EF (RFC 3246).
+  /// Expedited forwarding, EF (RFC 3246).
   static let expedited: UInt8 = 46
-  /// AF (RFC 2597).
+  /// DSCP of assured forwarding: AF11 is class 1 with drop precedence 1 (RFC 2597 section 6).
   static let assured11: UInt8 = 10
   static let assured21: UInt8 = 18
   static let assured41: UInt8 = 34
@@ -166,7 +169,7 @@ private enum CodePoint {
 struct PacketMarks {
   /// Code points by SSRC; used only for look-ups, so the order does not matter.
   private var bySource: [UInt32: UInt8] = [:]
-  /// The code point for RTCP: that of the media with the highest priority.
+  /// The code point for RTCP: the same as for the media with the highest priority.
   private(set) var control: UInt8 = 0
 
   /// Returns an RTP packet's code point, or 0 if its SSRC is unknown.
@@ -176,7 +179,7 @@ struct PacketMarks {
     return bySource[source] ?? 0
   }
 
-  /// Replaces the marks with those for the current streams.
+  /// Replaces all marks with the given streams' priorities.
   mutating func set(
     _ sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)]
   ) {
@@ -193,7 +196,7 @@ struct PacketMarks {
 }
 
 extension PeerStack {
-  /// Updates the marks if the configuration enables marking.
+  /// Derives the marks from the negotiated sections' encodings, if the configuration enables DSCP.
   func updateMarks() {
     guard genesis.configuration.enablesDSCP == true else { return }
     var sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)] = []

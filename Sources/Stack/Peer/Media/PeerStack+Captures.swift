@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Starting and stopping captures, and their encoders' bit rates.
+// Starts and stops the senders' captures.
 extension PeerStack {
   func setSource(
     _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
@@ -48,7 +48,8 @@ extension PeerStack {
       }
       drive(sending: index, .encoding(start.encoding))
       let (preference, hint) = tracks.senders.adaptation(of: tracks.sending[index].transceiver)
-      // Simulcast layers keep their size; the highest layer is dropped first.
+      // Simulcast layers are never reduced in size; if bandwidth is short, the highest is dropped
+      // first.
       drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
       guard tracks.sending[index].stream.heldMID == nil else { continue }
       if tracks.sending[index].stream.mid != start.mid { drive(sending: index, .start(start)) }
@@ -57,8 +58,10 @@ extension PeerStack {
     updateMarks()
   }
 
-  /// The largest H.264 unit that is sent in a single packet (RFC 6184 section 6.2): the space left
-  /// by all header extensions, minus the amount by which the library exceeds a limit.
+  /// The size limit in bytes for H.264 units if each must fit in a packet (RFC 6184 section 6.2).
+  ///
+  /// It leaves room for all header extensions, and for the encoder, which exceeds its limit
+  /// slightly.
   private static let unitLimit = 1_000
 
   /// Returns the parameters for capturing a track, or nil if the track should not be sent now.
@@ -92,7 +95,7 @@ extension PeerStack {
     start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
-    // Without a running layer, media time starts now for all layers that start together.
+    // If no layer has started yet, media time starts now, for all layers that start together.
     if let origin = running.min(), origin < now { start.origin = origin }
     return start
   }
@@ -125,8 +128,10 @@ extension PeerStack {
       && !own.contains { $0.role == .encoder && $0.codec == CodecName.vp8.rawValue }
   }
 
-  /// Returns the limit for a transceiver's video in bit/s: that of the application or the remote
-  /// peer, or its share of a path that is known to be too narrow; returns nil for no limit.
+  /// Returns the limit for a transceiver's video in bit/s; nil for no limit.
+  ///
+  /// It is the lowest of the application's limit, the remote peer's limit, and the transceiver's
+  /// share of a path that is known to be too narrow.
   func videoLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
       let mid = tracks.sending[index].stream.mid
@@ -143,7 +148,7 @@ extension PeerStack {
 
 // MARK: - Shares
 
-// Dividing a transport's bit rate.
+// Divides a transport's bit rate among its video encoders.
 extension PeerStack {
   /// Divides the transport's target among its video senders, and each share among the sender's
   /// layers.
@@ -161,8 +166,8 @@ extension PeerStack {
     }
   }
 
-  /// Returns the video senders on a transport: for each its track, or its layers from the lowest to
-  /// the highest, including paused ones.
+  /// Returns the tracks of each video sender on a transport: a single one, or its simulcast layers
+  /// from the lowest to the highest, including paused ones.
   private func videoSenders(of bundle: Bundle) -> [[Int]] {
     var senders: [[Int]] = []
     for index in tracks.sending.indices where tracks.sending[index].kind == .video {
@@ -248,7 +253,7 @@ struct LayerAllocation {
 
     /// The lowest bit rate at which the layer is better than the next lower one.
     var least: UInt64 { target / 4 }
-    /// The rate that the layer keeps when a higher one is added.
+    /// The rate that the layer keeps when a higher layer is added.
     fileprivate var modest: UInt64 { target / 2 }
     /// The rate that must be available for the layer to be sent.
     fileprivate var wanted: UInt64 { isSent ? least : least + least / 10 }

@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Connects the flows below to the tracks above.
+// Connects the RTP flows with the tracks that capture and play media.
 extension PeerStack {
   // MARK: Flow
 
@@ -36,8 +36,8 @@ extension PeerStack {
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // Only a BYE mutes the track: otherwise a new stream replaces this one, or the track's end is
-      // reported.
+      // Only a BYE mutes the track. A stream that ends without one is replaced by a new stream, or
+      // the track's end is reported.
       guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
@@ -167,7 +167,7 @@ extension PeerStack {
     if let beganLayer { shareBitrate(of: bundles.carrying(beganLayer)) }
   }
 
-  // MARK: Ends and deadlines
+  // MARK: Ending playouts and deadlines
 
   /// Ends all playouts except those of the given sections.
   func endPlayouts(besides sections: [NegotiatedSection]) {
@@ -208,7 +208,7 @@ extension PeerStack {
       guard tracks.sending[first].isEnabled != isEnabled else { return }
       for index in tracks.sendingIndices(of: id) {
         drive(sending: index, .enabled(isEnabled))
-        // Video that arrives encoded starts with a key frame.
+        // Video that arrives encoded can resume only at a key frame.
         if isEnabled, let mid = tracks.sending[index].stream.mid,
           tracks.sending[index].kind == .video
         {
@@ -281,10 +281,10 @@ extension PeerStack {
 
   // MARK: Received track events
 
-  /// Records that the remote peer sends a track.
+  /// Marks a transceiver's received track as live, once the remote peer has announced it.
   func beginReceiving(_ id: UInt32) { _ = tracks.receivers.setLive(true, of: id) }
 
-  /// Records whether a track receives media.
+  /// Records whether a received track's media arrives; a change is reported as W3C mute or unmute.
   func recordMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setMuted(isMuted, of: id) else { return }
     notify(

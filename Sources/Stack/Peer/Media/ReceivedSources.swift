@@ -8,12 +8,12 @@ public struct ReceivedSource: Hashable, Sendable, Codable {
   public var source: UInt32
   /// The instant at which the source was last played, in milliseconds of Unix time.
   public var timestamp: Double
-  /// The RTP timestamp at that instant.
+  /// The RTP timestamp of the media that was played at that instant.
   public var rtpTimestamp: UInt32
   /// The audio level from 0 to 1; nil for video and for contributors without a level.
   public var audioLevel: Double?
 
-  /// Creates a source's description.
+  /// Creates an entry; `timestamp` is in milliseconds of Unix time.
   public init(source: UInt32, timestamp: Double, rtpTimestamp: UInt32, audioLevel: Double?) {
     self.source = source
     self.timestamp = timestamp
@@ -25,12 +25,12 @@ public struct ReceivedSource: Hashable, Sendable, Codable {
 /// The result of getSynchronizationSources and getContributingSources: the sources played in the
 /// last ten seconds, newest first (W3C section 5.3).
 public struct ReceivedSources: Hashable, Sendable, Codable {
-  /// The track's SSRCs.
+  /// The sources that sent the track's packets, by SSRC.
   public var synchronization: [ReceivedSource]
-  /// The sources that a mixer combined into the track.
+  /// The sources that a mixer combined into the track, by CSRC.
   public var contributing: [ReceivedSource]
 
-  /// Creates the description of a track's sources.
+  /// Creates a result; by default, no source was played.
   public init(synchronization: [ReceivedSource] = [], contributing: [ReceivedSource] = []) {
     self.synchronization = synchronization
     self.contributing = contributing
@@ -95,7 +95,7 @@ struct SourceHistory {
 }
 
 extension PeerStack {
-  /// Returns a received track's recently played sources.
+  /// Returns the sources that a received track played in the last ten seconds.
   func sources(of transceiver: UInt32) throws(PeerError) -> ReceivedSources {
     _ = try info(transceiver)
     let track = tracks.receiving.first { $0.transceiver == transceiver }
@@ -105,9 +105,9 @@ extension PeerStack {
 
 /// A received audio block or video frame at the time it is played.
 public struct ReceivedMedia: Sendable {
-  /// The transceiver that received the media.
+  /// The number of the transceiver that received the media.
   public var transceiver: UInt32
-  /// The instant at which the media is played.
+  /// The instant on the take's clock at which the media is played.
   public var at: Instant
   /// The packet's or frame's RTP timestamp.
   public var rtpTime: UInt32
@@ -118,8 +118,8 @@ public struct ReceivedMedia: Sendable {
   /// The sender's audio level in -dBov (RFC 6464), if it stated one.
   package var audioLevel: UInt8?
 
-  /// Creates the media for an inbound frame; returns nil for one that is outbound or withheld, or
-  /// has neither decoded media nor a pass-through codec.
+  /// Creates the media for an inbound frame; returns nil for a frame that is outbound or withheld,
+  /// or has neither decoded media nor a pass-through codec.
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {

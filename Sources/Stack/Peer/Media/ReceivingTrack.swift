@@ -27,10 +27,10 @@ struct ReceivingTrack: Machine {
   let mid: String
   private(set) var audio: AudioPlayout?
   private(set) var video: VideoPlayout?
-  /// Empty between inputs; kept to reuse memory.
+  /// The playout's outputs; empty between inputs, and kept to reuse their memory.
   private var audioOutputs = Outbox<AudioPlayout.Output>()
   private var videoOutputs = Outbox<VideoPlayout.Output>()
-  /// The RTP time that was last played or shown, and the instant.
+  /// The RTP time that was last played or shown, and when that happened.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
   private let decodes: Bool
@@ -59,7 +59,7 @@ struct ReceivingTrack: Machine {
   ///   - decodes: whether video is decoded; audio is always decoded, by the decoder that `codecs`
   ///     creates.
   ///   - furtherDecoders: pass-through codecs that are decoded here.
-  ///   - isWatched: whether the track models an observed receiver.
+  ///   - isWatched: whether the track models the receiver in an observed call.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
@@ -96,7 +96,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Makes video frames wait as long as a retransmission takes, once some frames needed one.
+  /// Delays video frames by the time that a retransmission needs, once some frames needed one.
   mutating func awaitRepairs(taking roundTrip: Interval?) {
     video?.awaitRepairs(taking: roundTrip)
   }
@@ -127,7 +127,7 @@ struct ReceivingTrack: Machine {
   // Inlined, because a call would copy the complete track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
-    // Concealed audio has neither bytes nor a sender's level.
+    // Recovered and concealed audio has neither bytes nor a sender's level.
     let own = played.origin == .packet ? played.frame : nil
     // G.711 is always decoded.
     let decodes = decodes || played.codec.isG711
@@ -145,7 +145,7 @@ struct ReceivingTrack: Machine {
     record.isVoice = own?.isVoice ?? false
     record.contributors = own?.contributors ?? []
     if !decodes, let level = own?.audioLevel {
-      // Audio that was not decoded has the sender's level.
+      // Audio that was not decoded has the level that its sender stated.
       let sample = AudioMeter.linear(level) * 32_767
       record.peak = UInt16(sample)
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)

@@ -12,7 +12,7 @@ struct SenderTable {
     var degradationPreference: DegradationPreference?
     var contentHint = ContentHint.none
     var isScreencast = false
-    /// The parameters last read, as long as they may be set.
+    /// The parameters that getParameters last returned; nil once they may no longer be set.
     var lastRead: RTPSendParameters?
   }
 
@@ -28,7 +28,7 @@ struct SenderTable {
     return encodings.first { $0.rid == rid } ?? encodings[0]
   }
 
-  /// Returns the aspect of a sender's video to reduce first, and the content hint.
+  /// Returns what to reduce first if a sender's bit rate is short, and the content hint.
   ///
   /// If the application sets no hint, a screen capturer implies `detail`; if it sets no preference,
   /// the hint implies one.
@@ -46,7 +46,6 @@ struct SenderTable {
     update(transceiver, kind) { $0.isScreencast = isScreencast }
   }
 
-  /// Records the content hint for a sender's video.
   mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.contentHint = hint }
   }
@@ -63,7 +62,7 @@ struct SenderTable {
     }
   }
 
-  /// Sets a transceiver's initial encodings.
+  /// Sets the encodings that a transceiver was created with; none means the default.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
     guard !encodings.isEmpty else { return }
     update(transceiver, kind) { $0.encodings = encodings }
@@ -125,7 +124,7 @@ struct SenderTable {
     return parameters
   }
 
-  /// Implements W3C setParameters.
+  /// Implements W3C setParameters: accepts only the parameters that were last read.
   mutating func set(
     _ parameters: RTPSendParameters, of transceiver: TransceiverInfo
   ) throws(PeerError) {
@@ -157,7 +156,8 @@ struct SenderTable {
 
   // MARK: Bit rates
 
-  /// Divides a bit rate equally among senders; a share that one cannot use goes to the others.
+  /// Divides a bit rate equally among senders; what a sender cannot use is divided among the
+  /// others.
   static func shares(of total: UInt64, limits: [UInt64?]) -> [UInt64] {
     var shares = [UInt64](repeating: 0, count: limits.count)
     var rest = total
@@ -257,7 +257,7 @@ extension RTPEncoding {
     return TemporalPattern.counts.first { scalabilityMode == "L1T\($0)" }
   }
 
-  /// Returns the audio bit rate in bit/s.
+  /// Returns the audio bit rate in bit/s: the encoding's limit, but at most `maximum`.
   func audioBitrate(upTo maximum: UInt32) -> UInt32 {
     guard let maxBitrate else { return maximum }
     // Opus has no lower bit rate (RFC 6716 section 2.1.1).

@@ -6,7 +6,7 @@ import Wire
 /// The sending side of a transceiver: a source, the encoder on its clock, and their counters.
 struct SendingTrack: Machine {
   enum Input {
-    /// Replaces or removes the source; nothing runs until the next start.
+    /// Replaces or removes the source; nothing is captured until the next start.
     case source(MediaSource?)
     /// Enables or disables the source; while disabled, it sends silence or black frames, or nothing
     /// if its video arrives encoded.
@@ -27,9 +27,9 @@ struct SendingTrack: Machine {
     case lossReported(UInt8)
     /// Sets the video encoder's bit rate in bit/s.
     case bitrate(UInt64)
-    /// Changes the limits while the track runs.
+    /// Changes the encoding's limits while the track runs.
     case encoding(RTPEncoding)
-    /// Sets the aspect of video to reduce first, and the content hint.
+    /// Sets what to reduce first if the bit rate is short, and the content hint.
     case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
@@ -40,7 +40,7 @@ struct SendingTrack: Machine {
     case audioEnded
     /// Speech began or ended while the track is disabled.
     case mutedSpeech(isSpeaking: Bool)
-    /// The reason that nothing can be encoded, as a sentence.
+    /// The reason that nothing can be encoded or a frame cannot be sent, as a sentence.
     case failure(String)
   }
 
@@ -56,9 +56,9 @@ struct SendingTrack: Machine {
     var encoding: RTPEncoding
     /// The initial video bit rate in bit/s.
     var videoBitrate: UInt64
-    /// The instant of media time 0 of the sender's running layers; nil if none is running.
+    /// The instant of media time 0 of the sender's layers; nil if none has started yet.
     var origin: Instant?
-    /// Whether a library encodes a codec that is otherwise passed on.
+    /// Whether frames can be encoded here in the codec, rather than only passed on.
     var isEncoded = false
     /// Whether video that arrives encoded is sent here: this is the first layer, or the only
     /// stream.
@@ -78,12 +78,12 @@ struct SendingTrack: Machine {
   /// `media-source` object in stats.
   private(set) var attachment = 0
   private(set) var isEnabled = true
-  /// The stream that receives the frames.
+  /// The outgoing stream in which the frames are sent.
   private(set) var stream = SentStream()
   private(set) var audio: SentAudio
   private(set) var video = SentVideo()
   private(set) var totals: SendingTotals
-  /// The instant of media time 0: the first capture's start, which later captures on the SSRC keep.
+  /// The instant of media time 0: the first capture's start; later captures on the SSRC keep it.
   private var origin: Instant?
   /// The sources mixed into the audio; empty if it was captured locally.
   private var contributors: [Contributor] = []
@@ -108,7 +108,7 @@ struct SendingTrack: Machine {
   var isRunning: Bool { stream.isFed }
   /// Whether the track should be sent if the path can carry it.
   var isWanted: Bool { isRunning || stream.heldMID != nil }
-  /// The instant of media time 0; nil before the first start.
+  /// The instant of media time 0 of video; nil before the first start.
   var mediaOrigin: Instant? { video.origin ?? origin }
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -283,7 +283,7 @@ struct SendingTrack: Machine {
     }
   }
 
-  /// Sends a frame that was encoded elsewhere.
+  /// Sends a frame that the remote peer or the application encoded.
   private func pass(_ frame: EncodedFrame, into outbox: inout Outbox<Output>) {
     guard let mid = stream.mid else { return }
     let record = stream.record(of: frame, from: transceiver, outcome: "passed on")
@@ -300,7 +300,7 @@ struct SendingTrack: Machine {
 
 // MARK: - SendingTotals
 
-/// Counters for W3C media-source and outbound-rtp above the packet level.
+/// Counts frames for W3C media-source and outbound-rtp; packets are counted in the flow.
 struct SendingTotals {
   private(set) var framesEncoded: UInt64 = 0
   private(set) var keyFramesEncoded: UInt64 = 0
@@ -308,7 +308,8 @@ struct SendingTotals {
   private(set) var encodedBytes: UInt64 = 0
   private(set) var width = 0
   private(set) var height = 0
-  /// The number of bytes that the target allowed for the encoded frames.
+  /// The bytes that the target bit rate allowed for the encoded frames (W3C
+  /// totalEncodedBytesTarget).
   private(set) var targetBytes = 0.0
   private(set) var resolutionChanges: UInt64 = 0
   private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
@@ -326,7 +327,8 @@ struct SendingTotals {
 
   init(followsTarget: Bool = false) { self.followsTarget = followsTarget }
 
-  /// Records that encoding pauses because the path cannot carry this layer.
+  /// Records that encoding pauses because the path cannot carry this layer, which counts as
+  /// limited.
   mutating func hold(at now: Instant) {
     if followsTarget { limitation.hold(at: now) }
   }

@@ -5,11 +5,11 @@ import Wire
 /// The stream that a sending track feeds: its section, layer, SSRC and limits, which are kept after
 /// feeding stops.
 struct SentStream {
-  /// The section that the track currently feeds.
+  /// The section that the track currently feeds; nil if there is none.
   private(set) var mid: String?
   /// The section that the track would feed if the path could carry it.
   private(set) var heldMID: String?
-  /// The name of the layer in which frames are sent.
+  /// The name of the layer in which frames are sent; nil for the only stream.
   private(set) var rid: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
@@ -61,21 +61,21 @@ struct SentStream {
 
 /// A sending track's audio: the running capture, and its source's counters.
 struct SentAudio {
-  /// The limit in bit/s.
+  /// The connection's maximum audio bit rate, in bit/s.
   private let bitrateMaximum: UInt32
   /// The running encoder's bit rate, which cannot be changed.
   private var bitrate: UInt32 = 0
   private var capture: AudioCapture?
   /// The counters of the current source's earlier captures.
   private var earlier = AudioCaptureCounters()
-  /// Empty between inputs; kept to reuse memory.
+  /// The capture's outputs; empty between inputs, and kept to reuse their memory.
   private var outputs = Outbox<AudioCapture.Output>()
 
   init(bitrateMaximum: UInt32) { self.bitrateMaximum = bitrateMaximum }
 
   var isRunning: Bool { capture != nil }
   var deadline: Instant? { capture?.deadline }
-  /// The instant of media time 0 of the running capture.
+  /// The instant of media time 0 of the running capture; nil if none is running.
   var origin: Instant? { capture?.origin }
   /// The current source's counters.
   var counters: AudioCaptureCounters { capture?.counters ?? earlier }
@@ -97,7 +97,7 @@ struct SentAudio {
     drive(.start, at: now)
   }
 
-  /// Ends the capture; its last outputs follow.
+  /// Ends the capture; `next` then returns its last outputs.
   mutating func stop(at now: Instant) {
     drive(.stop, at: now)
     earlier = counters
@@ -119,18 +119,18 @@ struct SentAudio {
 
 // MARK: - SentVideo
 
-/// A sending track's video: the running capture or stream of encoded frames, its reductions, and
-/// its source's counters.
+/// A sending track's video: the running capture or stream of encoded frames, how far it is reduced,
+/// and its source's counters.
 struct SentVideo {
   private var capture: VideoCapture?
   /// The stream that replaces the capture while video arrives encoded.
   private var stream: StreamCapture?
-  /// The parameters for starting a capture if the codec's frames may arrive encoded or not; nil if
-  /// only one is possible.
+  /// What is needed to switch between encoding frames and passing them on; nil if the codec allows
+  /// only one of these.
   private var choice: Choice?
   /// The counters of the current source's earlier captures.
   private var earlier = VideoCaptureCounters()
-  /// Empty between inputs; kept to reuse memory.
+  /// The capture's outputs; empty between inputs, and kept to reuse their memory.
   private var outputs = Outbox<VideoCapture.Output>()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
@@ -154,11 +154,12 @@ struct SentVideo {
   /// Whether the video currently arrives encoded.
   var comesEncoded: Bool { stream != nil }
   var deadline: Instant? { capture?.deadline }
-  /// The instant of media time 0 of the running capture or stream.
+  /// The instant of media time 0 of the running capture or stream; nil if none is running.
   var origin: Instant? { capture?.origin ?? stream?.origin }
   /// The current source's counters.
   var counters: VideoCaptureCounters { capture?.counters ?? stream?.counters ?? earlier }
-  /// The number of frames that the running capture dropped because its clock was late.
+  /// The number of frames that were dropped because a capture's clock was late, since the source
+  /// was attached; 0 if no capture is running.
   var framesLate: UInt64 { capture?.counters.framesLate ?? 0 }
 
   /// Resets the counters for a new source.
@@ -260,7 +261,7 @@ struct SentVideo {
     drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now)
   }
 
-  /// Sets the aspect of video to reduce first, and the content hint.
+  /// Sets what to reduce first if the bit rate is short, and the content hint.
   mutating func adapt(
     _ preference: DegradationPreference?, _ hint: ContentHint, within encoding: RTPEncoding,
     at now: Instant
@@ -272,7 +273,7 @@ struct SentVideo {
     drive(limits(within: encoding), at: now)
   }
 
-  /// Reduces frame rate or resolution if necessary, according to the preference.
+  /// Reduces or restores frame rate or resolution, according to the reason and the preference.
   mutating func adapt(
     to reason: QualityLimitation.Reason, within encoding: RTPEncoding, at now: Instant
   ) {
@@ -306,7 +307,8 @@ struct SentVideo {
     return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Converts a received frame to be sent unchanged; returns nil while waiting for a key frame.
+  /// Returns a received frame in the form in which it is sent on; nil while waiting for a key
+  /// frame.
   mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false

@@ -2,8 +2,8 @@ import Media
 import RTP
 package import Wire
 
-/// Determines, among a peer's local and remote voices, which ones speak, which one dominates, which
-/// are loudest and which have a slot.
+/// Determines which of a peer's local and remote voices speak, which one dominates, which are
+/// loudest and which have a slot.
 ///
 /// Speech and dominance are evaluated only when an audio block arrives, so they need no deadline: a
 /// change is reported with the next block of any voice, at most 20 ms late during speech.
@@ -26,8 +26,8 @@ struct SpeakerWatch {
     return settings
   }()
 
-  /// The instant of the next report on the loudest voices; nil if it was not requested or all are
-  /// silent.
+  /// The instant of the next report on the loudest voices; nil if no reports are requested or all
+  /// voices are silent.
   ///
   /// Inlined, because each step reads it, and a call would copy the complete structure.
   @inline(__always)
@@ -51,8 +51,9 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Handles an audio block: the levels of its voices if a mixer reported them, or else its own;
-  /// returns the events.
+  /// Handles an audio block and returns the resulting events.
+  ///
+  /// If a mixer reported the levels of the voices in the block, they replace the block's own level.
   mutating func observe(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
@@ -179,7 +180,7 @@ struct SpeakerNames {
 
   /// The maximum number of voices, because a sender can name new contributors endlessly.
   private static let maximum = 64
-  /// A contributor that occurs in no packet for this long has left.
+  /// A contributor that packets have not named for this long has left.
   private static let patience = Interval.seconds(10)
 
   /// Returns a voice's number, or nil if there are too many voices.
@@ -204,7 +205,7 @@ struct SpeakerNames {
       .map(\.track)
   }
 
-  /// Returns a received track's contributors.
+  /// Returns the contributors that were seen in a received track's packets and have not left.
   func contributors(of transceiver: UInt32) -> [SpeakingTrack] {
     entries.map(\.track).filter {
       $0.transceiver == transceiver && $0.isInbound && $0.contributor != nil
@@ -230,7 +231,7 @@ extension PeerStack {
 
 /// A voice that a peer sends or receives: an audio track, or a contributor mixed into it.
 public struct SpeakingTrack: Hashable, Sendable {
-  /// The transceiver's number.
+  /// The number of the transceiver that sends or receives the voice.
   public var transceiver: UInt32
   /// Whether the voice is received rather than sent.
   public var isInbound: Bool
@@ -238,7 +239,7 @@ public struct SpeakingTrack: Hashable, Sendable {
   /// (RFC 6465); nil for the track itself.
   public var contributor: UInt32?
 
-  /// Creates a voice's identification.
+  /// Identifies a track, or with `contributor` one of the voices mixed into it.
   public init(transceiver: UInt32, isInbound: Bool, contributor: UInt32? = nil) {
     self.transceiver = transceiver
     self.isInbound = isInbound
@@ -273,12 +274,12 @@ package struct SpeechRecord: Hashable, Sendable {
 
 /// One of the loudest voices with its mean level in dBov, where 0 is full scale.
 public struct SpeakerVolume: Hashable, Sendable {
-  /// The voice.
+  /// The track or contributor that has this volume.
   public var track: SpeakingTrack
   /// The mean level, from -127 (silence) to 0.
   public var decibels: Int
 
-  /// Creates a voice's volume.
+  /// Creates a volume; `decibels` ranges from -127 (silence) to 0.
   public init(track: SpeakingTrack, decibels: Int) {
     self.track = track
     self.decibels = decibels
@@ -294,7 +295,7 @@ public struct LoudestSettings: Hashable, Sendable, Codable {
   /// The time between reports, from 250 to 5000 ms.
   public var intervalMilliseconds: Int
 
-  /// Creates settings; the defaults are those used by media servers.
+  /// Creates settings; the defaults are the usual ones of media servers.
   public init(count: Int = 1, threshold: Int = -80, intervalMilliseconds: Int = 1000) {
     self.count = count
     self.threshold = threshold

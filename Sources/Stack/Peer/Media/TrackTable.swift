@@ -8,12 +8,11 @@ import Wire
 struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
-  /// The application's settings for senders.
   var senders = SenderTable()
   var receivers = ReceiverTable()
-  /// The choice of the simulcast layers that are shown.
   var layers = LayerChoice()
-  /// Empty between a track's inputs; kept to reuse memory.
+  /// The outputs of the sending track being stepped; empty between inputs, and kept to reuse its
+  /// memory.
   var sent = Outbox<SendingTrack.Output>()
   var received = Outbox<ReceivingTrack.Output>()
   private let codecs: any CodecFactory
@@ -36,7 +35,8 @@ struct TrackTable {
     return first
   }
 
-  /// Returns the index of a sender's track, or of the first of several layers.
+  /// Returns the index of a sender's track, or of the first of several layers; nil if the sender
+  /// has no track.
   func sendingIndex(of transceiver: UInt32) -> Int? {
     sending.firstIndex { $0.transceiver == transceiver }
   }
@@ -62,7 +62,7 @@ struct TrackTable {
     }.map { sending[$0] }
   }
 
-  /// Returns the index of the track that plays a section's media, and creates it for the first
+  /// Returns the index of the track that plays a section's media, creating the track for the first
   /// frame.
   mutating func receivingIndex(of section: NegotiatedSection) -> Int {
     if let known = receiving.firstIndex(where: { $0.mid == section.mid }) { return known }
@@ -122,8 +122,8 @@ struct TrackTable {
     return records.filter { !announced.contains($0) }
   }
 
-  /// Ends all playouts except those of the given sections; returns the transceivers of those with
-  /// audio.
+  /// Ends all playouts except those of the given sections; returns the transceivers whose audio
+  /// playout ended.
   mutating func endPlayouts(besides sections: [NegotiatedSection]) -> [UInt32] {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }
@@ -166,10 +166,11 @@ extension TrackTable {
 }
 
 extension [ReceivingTrack] {
-  /// The maximum time that one track waits for another; larger offsets cannot be right.
+  /// The maximum time in nanoseconds that one track waits for another; larger offsets cannot be
+  /// right.
   private static var mostAlignment: UInt64 { 1_000_000_000 }
 
-  /// Synchronises each stream's tracks.
+  /// Delays the faster track of each stream's audio and video, so that both play in sync.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ track: UInt32) -> [String]
   ) {
@@ -190,7 +191,7 @@ extension [ReceivingTrack] {
 
 extension ReceivingTrack {
   /// Returns the track's independent playout delay in nanoseconds after capture by the sender's
-  /// clock.
+  /// clock; nil before the first sender report.
   ///
   /// The clocks are unrelated, so only differences are meaningful.
   fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
@@ -216,7 +217,7 @@ public struct TrackState: Hashable, Sendable, Codable {
   /// Whether no media currently arrives from the remote peer (W3C muted); false for local tracks.
   public var isMuted: Bool
 
-  /// Creates a new track's state.
+  /// Creates a track's state; by default it is enabled, not muted, and at unchanged volume.
   public init(isEnabled: Bool = true, volume: Double = 1, isMuted: Bool = false) {
     self.isEnabled = isEnabled
     self.volume = volume
@@ -236,11 +237,11 @@ public struct TrackChange: Hashable, Sendable {
     case mute
     /// Media arrives again.
     case unmute
-    /// The track has ended.
+    /// The track has ended and cannot resume.
     case ended
   }
 
-  /// The reason for a change.
+  /// Why a track was muted, unmuted or ended.
   public enum Reason: String, Hashable, Sendable {
     /// The first frame arrived, or the first frame after a pause.
     case media
@@ -250,20 +251,20 @@ public struct TrackChange: Hashable, Sendable {
     case goodbye
     /// The transceiver was stopped, or the application stopped the track.
     case stopped
-    /// The connection was closed.
+    /// The application closed the connection.
     case closed
   }
 
-  /// The track's transceiver.
+  /// The transceiver that sends or receives the track.
   public var transceiver: UInt32
   /// Whether the track is received rather than sent.
   public var isInbound: Bool
-  /// The kind of change.
+  /// What happened to the track.
   public var kind: Kind
   /// The reason; nil if the application enabled or disabled the track.
   public var reason: Reason?
 
-  /// Creates a change.
+  /// Creates a change; omit the reason if the application enabled or disabled the track.
   public init(transceiver: UInt32, isInbound: Bool, kind: Kind, reason: Reason? = nil) {
     self.transceiver = transceiver
     self.isInbound = isInbound
@@ -284,7 +285,6 @@ struct LayerChoice {
     case needsKey
   }
 
-  /// The layer that a section shows.
   private struct Shown {
     var mid: String
     var ssrc: UInt32

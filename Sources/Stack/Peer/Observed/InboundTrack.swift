@@ -5,7 +5,8 @@ import Wire
 
 /// A stream that an observed peer receives, with its reception and playout.
 struct InboundTrack {
-  /// The maximum number of RTX packets that wait for the stream's first packet.
+  /// The maximum number of RTX packets, and of correction packets, that wait for the stream's first
+  /// packet.
   private static let earlyMaximum = 450
 
   private(set) var track: ObservedTrack
@@ -55,12 +56,12 @@ struct InboundTrack {
 
   var deadline: Instant? { playout?.deadline }
 
-  /// The bytes that wait for the stream's codec to become known.
+  /// The bytes that wait for the stream's codec to become known or for its first packet.
   var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
   /// The stream's counters; nil before its first packet.
   ///
-  /// While the track's kind is unknown, the counters' kind has no meaning.
+  /// Ignore their `kind` while the track's kind is unknown.
   var counters: InboundStreamCounters? {
     var counters = reception?.counters.adding(early.forgotten) ?? unknown?.counters
     counters?.ecn = ecn.all
@@ -73,14 +74,15 @@ struct InboundTrack {
     ecn.all.count(mark)
   }
 
-  /// The counters of the stream's own packets, without its retransmissions.
+  /// The counters of the stream's own packets, without its retransmissions; nil before reception
+  /// has begun.
   var mediaCounters: InboundStreamCounters? {
     var counters = reception?.mediaCounters
     counters?.ecn = ecn.media
     return counters
   }
 
-  /// Applies new knowledge; returns the frames from packets that waited for it.
+  /// Applies new knowledge about the stream; returns the frames from packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
       // The assumed kind was wrong: start over, but keep the counters.
@@ -98,14 +100,14 @@ struct InboundTrack {
     return frames
   }
 
-  /// Turns the track into a stream that repairs another one; returns the packets that waited.
+  /// Turns the track into a retransmission stream; returns the packets that waited for a codec.
   mutating func turn(into track: ObservedTrack) -> [SeenPacket] {
     self.track = track
     (reception, playout, unknown) = (nil, nil, nil)
     return early.removeAll().map(\.packet)
   }
 
-  /// Drops the packets that wait for the stream's codec.
+  /// Frees the bytes of packets that wait for the stream's codec; the packets stay counted.
   mutating func forgetEarly() {
     early.forget(unknown?.counters)
     for index in earlyRepairs.indices { earlyRepairs[index].packet.forgetBytes() }
@@ -119,7 +121,7 @@ struct InboundTrack {
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      // Packets that wait too long are dropped but still counted.
+      // If too many packets wait, they are dropped, but stay counted.
       if unknown == nil {
         unknown = StreamReception(
           mid: track.key, kind: .audio, ssrc: track.ssrc, followsRestarts: followsRestarts,

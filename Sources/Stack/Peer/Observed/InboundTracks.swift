@@ -3,7 +3,7 @@ import Media
 import RTP
 import Wire
 
-/// The streams that an observed peer receives, and the choice of those with playouts and decoders.
+/// The streams that an observed peer receives; the first of them have playouts and decoders.
 struct InboundTracks {
   /// The maximum number of streams with playouts, and with decoders; others are only counted.
   private static let playoutsMaximum = 256
@@ -59,7 +59,8 @@ struct InboundTracks {
 
   // MARK: Streams
 
-  /// Adds a stream or applies new knowledge about one, for which packets may have waited.
+  /// Adds a stream or applies new knowledge about one; returns the frames from packets that waited
+  /// for it, or nil if there are none.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
     if let protected = track.protects, let place = placeOfMedia(protected) {
       all[place].protect(by: track.ssrc)
@@ -91,8 +92,8 @@ struct InboundTracks {
     return nil
   }
 
-  /// Turns a stream into one that repairs another, as its packets have shown, and passes on the
-  /// packets that waited.
+  /// Turns a stream into a retransmission stream, as its packets have shown it to be; returns the
+  /// frames from the packets that waited, or nil if there are none.
   private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
     -> Completed?
   {
@@ -109,7 +110,8 @@ struct InboundTracks {
     for index in all.indices { all[index].setExtensions(map) }
   }
 
-  /// Handles a stream's packet; a retransmission is passed to the original stream.
+  /// Handles a stream's packet, passing a retransmission to the original stream; returns the frames
+  /// now complete, or nil if the stream is unknown.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     if let protected = all[place].track.protects {
@@ -172,7 +174,7 @@ struct InboundTracks {
     all[place].playDue(at: now, into: &outbox)
   }
 
-  /// Synchronises audio and video from the same endpoint, as endpoints do.
+  /// Synchronises audio and video from the same endpoint, as a real receiver does.
   private mutating func alignPlayouts() {
     let played = all.indices.filter { all[$0].playout != nil }
     var tracks = played.compactMap { all[$0].playout }
@@ -185,6 +187,8 @@ struct InboundTracks {
 
   // MARK: RTCP
 
+  /// Handles a sender report on a received stream.
+  ///
   /// - Parameter aligns: whether playouts are synchronised afterwards.
   mutating func receive(_ report: SenderReport, aligns: Bool = true, at now: Instant) {
     guard let place = place(of: report.ssrc) else { return }
@@ -213,14 +217,15 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  /// Handles a key frame request; returns the frames that waited for it.
+  /// Handles a key frame request; returns the frames that waited for it, or nil if the stream is
+  /// unknown.
   mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
     guard let place = place(of: ssrc) else { return nil }
     return Completed(
       place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
   }
 
-  /// Handles the peer's report blocks.
+  /// Applies the peer's report blocks to the streams that they are about.
   mutating func receive(_ blocks: [ReportBlock]) {
     for block in blocks {
       if let place = place(of: block.ssrc) { all[place].receive(block) }

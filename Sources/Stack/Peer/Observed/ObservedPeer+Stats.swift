@@ -23,7 +23,7 @@ extension ObservedPeer {
     StatsBuilder(id: id, type: type, timestamp: wallClock.milliseconds(at: now))
   }
 
-  /// Returns a name that is unique among a take's peers.
+  /// Returns the id of a stats object, unique among a take's peers.
   private func id(_ prefix: String, _ key: some CustomStringConvertible) -> String {
     "\(prefix)\(number)-\(key)"
   }

@@ -7,11 +7,11 @@ package import Wire
 /// An endpoint of an observed call: processes the received packets as the endpoint would, and shows
 /// as much of the sent media as the packets reveal.
 ///
-/// It sends and requests nothing: packets that the real receiver requested arrive or not. The
-/// jitter buffers, decoders and statistics are those of `PeerStack`.
+/// It sends and requests nothing: a retransmission or key frame arrives only if the real receiver
+/// requested it. The jitter buffers, decoders and statistics are those of `PeerStack`.
 package struct ObservedPeer: Machine {
   package enum Input {
-    /// A stream started, or its contents are better known.
+    /// A stream started, or more became known about its contents.
     case stream(ObservedTrack)
     /// The meaning of the streams' header extensions.
     case extensions(HeaderExtensionMap)
@@ -47,12 +47,15 @@ package struct ObservedPeer: Machine {
   /// Whether the endpoint counts a stream without its retransmissions, as Firefox and aiortc do.
   private(set) var countsMediaAlone = false
 
+  /// Creates a peer without streams.
+  ///
   /// - Parameters:
   ///   - number: the peer's number.
   ///   - codecs: the codecs; nil if no media is decoded.
   ///   - furtherDecoders: pass-through codecs that are decoded here.
   ///   - playsG711: whether G.711 is played, and decoded even without `codecs`.
-  ///   - countsEarlyRepeats: whether a retransmission counts if it is requested later.
+  ///   - countsEarlyRepeats: whether a retransmission sent without a request counts once it is
+  ///     requested after all.
   ///   - followsRestarts: whether a stream restarts if its sequence numbers do, however short the
   ///     step.
   ///   - minimumDelay: the minimum delay of the jitter buffers.
@@ -140,7 +143,7 @@ package struct ObservedPeer: Machine {
     return record
   }
 
-  /// Emits a playout's outputs.
+  /// Emits events for the frames that a playout played or refused, and for the speech in them.
   private mutating func emit(at now: Instant, into outbox: inout Outbox<Output>) {
     while let output = outputs.next() {
       switch output {
@@ -160,8 +163,8 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
-  /// The maximum number of reports in a datagram after which playouts are synchronised, and of
-  /// replies to reference times; a real datagram contains a few.
+  /// The maximum number of sender reports in a datagram that synchronise playouts, and of replies
+  /// to reference times in a report; real ones contain a few.
   private static let reportsMaximum = 32
 
   private mutating func receive(

@@ -5,7 +5,7 @@ package import Wire
 
 /// An RTP stream in an observed call, with what is known about its contents.
 package struct ObservedTrack: Sendable {
-  /// The stream's number over all calls, which identifies it in all rows.
+  /// The number that identifies the stream in all rows of the take, unique among all calls.
   package var number: UInt32
   package var ssrc: UInt32
   /// Whether the observed peer receives rather than sends the stream.
@@ -13,9 +13,10 @@ package struct ObservedTrack: Sendable {
   /// The kind; nil while it is unknown.
   package var kind: MediaKind?
   package var mid: String
-  /// The meaning of the payload types.
+  /// The codecs of the payload types, as far as descriptions or packets have shown them.
   package var codecs: [FlowSection.Codec] = []
-  /// The SSRC whose packets this stream retransmits (RFC 4588).
+  /// The SSRC whose packets this stream retransmits (RFC 4588); nil if it retransmits no other
+  /// stream.
   package var repairs: UInt32?
   /// The source whose packets this stream recovers, if it is a FlexFEC stream (RFC 8627).
   package var protects: UInt32?
@@ -23,13 +24,14 @@ package struct ObservedTrack: Sendable {
   package var protectedBy: UInt32?
   /// Whether both peers agreed on ULPFEC.
   package var agreesOnCorrection = false
-  /// The original payload types by the payload types of their retransmissions.
+  /// The original payload types, by the payload types of their RTX packets.
   package var repeatedTypes: [UInt8: UInt8] = [:]
   /// The formats' fmtp values in descriptions, by payload type.
   package var parameters: [UInt8: String] = [:]
   /// The transport's number; nil if statistics do not include transports.
   package var transport: Int?
-  /// The canonical name that all streams of an endpoint share (CNAME, RFC 3550 section 6.5.1).
+  /// The canonical name that all streams of an endpoint share (CNAME, RFC 3550 section 6.5.1); nil
+  /// until it is known.
   package var canonicalName: String?
 
   package init(
@@ -47,7 +49,7 @@ package struct ObservedTrack: Sendable {
     codecs.first { $0.payloadType == payloadType }
   }
 
-  /// The stream's name for the lower layers, which need not know sections.
+  /// The stream's number as text: the lower layers use it where a live peer has a MID.
   var key: String { String(number) }
 }
 
@@ -173,7 +175,7 @@ extension ObservedTrack {
   /// Whether the stream carries media, so that statistics have an object for it.
   var isMedia: Bool { repairs == nil && protects == nil }
 
-  /// The codec of the media packets, without wrappers such as RTX and RED.
+  /// The codec of the media packets, without wrappers such as RTX and RED; nil if it is unknown.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }
@@ -183,8 +185,8 @@ extension ObservedTrack {
 
 /// Packets of an observed stream whose contents are not known yet.
 ///
-/// All are counted, which requires no clock rate. They wait to be parsed once the codec is known;
-/// when too many wait, all of these are dropped.
+/// All are counted, which requires no clock rate. They are parsed once the codec is known; if too
+/// many wait for it, all are dropped.
 struct EarlyPackets<Counters: Sendable>: Sendable {
   struct Packet {
     var packet: SeenPacket
@@ -197,7 +199,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
 
   private var packets: [Packet] = []
   private(set) var bytes = 0
-  /// The counters of packets that no longer wait.
+  /// The counters at the time when packets were last dropped; nil if none were.
   private(set) var forgotten: Counters?
 
   /// Stores a packet after counting it.
@@ -222,7 +224,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
 }
 
 extension InboundStreamCounters {
-  /// Returns the sum with the counters of the stream's earlier packets.
+  /// Returns these counters plus those of the stream's earlier packets, if there are any.
   func adding(_ earlier: InboundStreamCounters?) -> InboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -238,7 +240,7 @@ extension InboundStreamCounters {
 }
 
 extension OutboundStreamCounters {
-  /// Returns the sum with the counters of the stream's earlier packets.
+  /// Returns these counters plus those of the stream's earlier packets, if there are any.
   func adding(_ earlier: OutboundStreamCounters?) -> OutboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -312,7 +314,7 @@ extension ReceivedFrame {
 }
 
 extension CodecName {
-  /// Returns a key frame's pixel size, given its first bytes.
+  /// Returns a key frame's pixel size, given its first bytes; nil if they do not state it.
   func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
     switch self {
     case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }
@@ -347,8 +349,8 @@ struct Departures {
     packets[Int(number) % Departures.capacity] = (number, packet)
   }
 
-  /// Returns the packets that feedback reports as lost; for each stream, only those after the last
-  /// packet that arrived or that is a retransmission.
+  /// Returns packets that feedback reports as lost: in each stream, only the packets after the last
+  /// one that arrived or that is a retransmission.
   func lostLast(_ feedback: TransportFeedback) -> [Packet] {
     guard !packets.isEmpty else { return [] }
     var lost: [Packet] = []

@@ -77,7 +77,8 @@ struct OutboundTracks {
     if let place = place(of: report.ssrc) { all[place].report(report, at: now) }
   }
 
-  /// Handles the receiver's report blocks; returns the longest round trip that they show.
+  /// Handles the receiver's report blocks; returns the longest round trip that they show, or nil if
+  /// they show none.
   @discardableResult
   mutating func receive(_ blocks: [ReportBlock], at now: Instant) -> Interval? {
     var longest: Interval?
@@ -92,7 +93,7 @@ struct OutboundTracks {
   /// Handles arrival feedback.
   ///
   /// libwebrtc immediately retransmits packets that were lost after the last arrival: the receiver
-  /// cannot miss them yet.
+  /// cannot have noticed their loss yet.
   mutating func receive(_ feedback: TransportFeedback) {
     for lost in departures.lostLast(feedback) { all[lost.place].receive(lost: lost.sequence) }
   }
@@ -124,7 +125,7 @@ struct OutboundTrack {
 
   private let countsEarlyRepeats: Bool
 
-  /// Whether sizes are read for AV1, and for all layers of VP9.
+  /// Whether frame sizes are also read from AV1, and from all spatial layers of VP9.
   private let readsAllSizes: Bool
 
   init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false, readsAllSizes: Bool = false) {
@@ -135,10 +136,10 @@ struct OutboundTrack {
 
   /// The counters; nil before the first packet.
   ///
-  /// While the track's kind is unknown, the counters' kind has no meaning.
+  /// Ignore their `kind` while the track's kind is unknown.
   var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
 
-  /// Applies new knowledge; returns the packets that waited for it.
+  /// Applies new knowledge about the stream; returns the packets that waited for it.
   mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
       // The assumed kind was wrong: start over, but keep the counters.
@@ -166,7 +167,7 @@ struct OutboundTrack {
   /// Whether any packet was decrypted and has a known codec.
   private(set) var isReadable = false
 
-  /// The frame size stated by a key frame.
+  /// The frame size stated by a key frame; nil before the first.
   var frameSize: (width: Int, height: Int)? { emission?.size }
 
   mutating func send(_ packet: SeenPacket) {
@@ -186,8 +187,8 @@ struct OutboundTrack {
     emission?.send(header, content)
   }
 
-  /// Handles a packet on the stream's retransmission source; returns whether it is a
-  /// retransmission.
+  /// Handles a packet on the stream's retransmission source; returns whether it is a retransmission
+  /// rather than a path probe.
   @discardableResult
   mutating func repeatPacket(_ packet: SeenPacket) -> Bool {
     guard emission != nil else {
@@ -232,7 +233,8 @@ struct OutboundTrack {
     return content
   }
 
-  /// Returns the size of the highest spatial layer, if a key frame states all sizes (VP9).
+  /// Returns the size of the highest spatial layer if a VP9 key frame states all sizes; nil
+  /// otherwise.
   private func layerSize(_ payload: RawSpan, _ codec: CodecName) -> (width: Int, height: Int)? {
     guard readsAllSizes, codec == .vp9 else { return nil }
     var reader = ByteReader(payload)
@@ -244,7 +246,8 @@ struct OutboundTrack {
     emission?.report(report, at: arrival)
   }
 
-  /// Handles the receiver's report block; returns the round trip that it shows.
+  /// Handles the receiver's report block; returns the round trip that it shows, or nil if it shows
+  /// none.
   @discardableResult
   mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
     emission?.receive(block, at: arrival) ?? nil

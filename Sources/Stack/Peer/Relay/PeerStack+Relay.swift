@@ -6,9 +6,9 @@ import Wire
 // One leg of a relay: a connection's transports, without media or negotiation above them.
 //
 // A leg is a peer whose genesis sets `relays`. Its sockets, ICE, DTLS, SRTP, states, rows and
-// statistics are those of any peer. Packets that it decrypts go to the other leg, and packets from
-// the other leg are protected and sent. It does not negotiate: the descriptions it signals are
-// those of the other leg's remote peer.
+// statistics work as in any peer. Packets that it decrypts are passed to the other leg, and packets
+// from the other leg are protected and sent. It does not negotiate: the descriptions it signals
+// come from the other leg's remote peer.
 extension PeerStack {
   /// Returns the reply to a call that a leg answers differently from a full stack; nil for all
   /// other calls.
@@ -24,6 +24,13 @@ extension PeerStack {
     case .localDescription:
       return relay?.description(presentTransports).map { .description($0) } ?? .done
     case .addICECandidate(let candidate): try receive(candidate)
+    case .createOffer(iceRestart: true):
+      // The restart begins once an offer with the new credentials is signaled.
+      for bundle in bundles.all {
+        drive(bundle, PeerTransport.Input.restart)
+        drive(bundle, PeerTransport.Input.offering)
+      }
+      return relay?.description(nextTransports).map { .description($0) } ?? .done
     case .close, .getStats, .setConfiguration: return nil
     default:
       throw PeerError(name: "NotSupportedError", message: "a leg of a relay has no such call")
@@ -41,6 +48,9 @@ extension PeerStack {
     }
     relay = exchange
     prepareBundles(exchange.numbers)
+    if description.type == .offer, let next = exchange.description(nextTransports) {
+      for bundle in bundles.all { drive(bundle, PeerTransport.Input.offered(next.sdp)) }
+    }
     for bundle in bundles.all {
       if description.type == .offer, !bundle.transport.hasRole {
         drive(bundle, .role(.controlling))
@@ -108,9 +118,12 @@ extension PeerStack {
     drive(bundle, .remoteCandidate(candidate.candidate, parsed))
   }
 
+  /// The parameters of this leg's transports, with the credentials of a requested ICE restart.
+  private var nextTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
+
   // MARK: Packets
 
-  /// Sends a packet from the other leg.
+  /// Protects and sends a packet from the other leg; a full stack ignores it.
   func send(_ packet: RelayedPacket) {
     guard relay != nil else { return }
     let bundle = bundles[packet.transport] ?? bundles.first

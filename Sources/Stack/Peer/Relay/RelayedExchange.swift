@@ -42,7 +42,7 @@ struct RelayedExchange {
     return Set(all.compactMap { $0 }).sorted()
   }
 
-  // MARK: The end of this leg
+  // MARK: Descriptions from this leg
 
   /// Applies a description from this leg's remote peer; returns the transports in it.
   mutating func receive(_ description: SessionDescription) throws(JSEPError) -> [RemoteTransport] {
@@ -77,13 +77,15 @@ struct RelayedExchange {
     return transports
   }
 
-  /// Returns the MID and index of the section that this leg's candidates for a transport name.
+  /// Returns the MID and index of the section to name in this leg's candidates for a transport; nil
+  /// if no section uses the transport.
   func place(of number: Int) -> (mid: String?, index: Int)? {
     guard let shown, let index = shown.numbers.firstIndex(of: number) else { return nil }
     return (shown.document.sections[index].mid, index)
   }
 
-  /// Returns the number of the transport for a candidate from this leg's remote peer.
+  /// Returns the number of the transport for a candidate from this leg's remote peer; nil if the
+  /// candidate names no section that has a transport.
   func transport(of candidate: CandidateInit) -> Int? {
     guard let remote else { return nil }
     if let mid = candidate.sdpMid,
@@ -97,7 +99,7 @@ struct RelayedExchange {
     return remote.numbers[index]
   }
 
-  // MARK: The far end
+  // MARK: Descriptions from the other leg
 
   /// Applies a description from the other leg's remote peer, which this leg is about to signal.
   /// - Returns: the transports whose DTLS role an answer settles.

@@ -59,14 +59,14 @@ package struct StatsBuilder {
   /// Sets a duration in seconds, which is the W3C unit.
   package mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
-  /// Sets a nested record.
+  /// Sets a member whose value is a record of members.
   package mutating func set(_ name: String, _ members: [StatsMember]?) {
     if let members { object.members.append(StatsMember(name, .record(members))) }
   }
 
   package func build() -> StatsObject { object }
 
-  /// Creates the object with the time at which its values arrived by RTCP.
+  /// Creates the object, timestamped with the arrival of the RTCP report that its values come from.
   func build(at timestamp: Double) -> StatsObject {
     var stamped = object
     stamped.timestamp = timestamp
@@ -74,8 +74,8 @@ package struct StatsBuilder {
   }
 }
 
-/// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats
-/// section 8.1).
+/// Creates ids that applications cannot predict, as W3C RTCStats requires, and that a replay
+/// reproduces.
 final class StatsNames {
   /// The key of a cached id.
   private struct Thing: Hashable {

@@ -19,7 +19,7 @@ extension StatsCollector {
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
     stats.set("encodingIndex", encodingIndex(of: stream))
     stats.set("rid", stream.rid)
-    // No packet is marked (RFC 3168 section 5: not ECN-capable).
+    // Sent packets have no ECN mark (RFC 3168 section 5: not ECN-capable).
     stats.add(
       stream, sendDelay: stream.totalPacketSendDelay, withECT1: isComplete ? 0 : nil)
     stats.set("active", stream.isActive && (stream.rid == nil || track?.isWanted == true))
@@ -128,7 +128,7 @@ extension StatsCollector {
   }
 
   /// Returns the sender's NTP time for the media being played now, in milliseconds since 1900;
-  /// returns nil until a sender report maps RTP times to NTP times.
+  /// returns nil until media is played and a sender report maps RTP times to NTP times.
   private func playoutTimestamp(of track: ReceivingTrack, _ stream: InboundStreamCounters)
     -> Double?
   {
@@ -177,13 +177,13 @@ extension StatsCollector {
 
 // MARK: - Playouts
 
-// A playout's members of inbound-rtp.
+// Adds a playout's members to inbound-rtp.
 extension StatsBuilder {
   /// Adds an audio playout's counters.
   /// - Parameters:
   ///   - discarded: the number of packets that did not reach the playout.
   ///   - decoding: the decoder's processing time in seconds.
-  ///   - decodes: whether the audio has a level.
+  ///   - decodes: whether the audio is decoded, so that its level is known.
   mutating func add(
     _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, decodes: Bool = true
   ) {

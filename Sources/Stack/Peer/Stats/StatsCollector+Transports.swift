@@ -57,7 +57,7 @@ extension StatsCollector {
   }
 
   /// Returns the local certificate, which all transports use unless their remote peers require
-  /// different ones, and the remote certificates.
+  /// different ones, and the remote certificates with their issuers.
   func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
     for bundle in bundles.all {
@@ -139,8 +139,8 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// Returns the username fragment that was signaled with the candidate, or else its side's current
-  /// one.
+  /// Returns the username fragment that was signaled with the candidate, or else the current one of
+  /// the candidate's peer; nil if that is unknown.
   private func usernameFragment(
     of candidate: ICECandidate, _ bundle: Bundle, isLocal: Bool
   ) -> String? {

@@ -11,7 +11,6 @@ package import Wire
 /// Members that do not apply are absent, and cumulative ones start at 0; the order of objects and
 /// members is fixed. Each extension in this folder creates one layer's objects.
 struct StatsCollector {
-  /// The report's instant.
   let now: Instant
   let wallClock: WallClock
   let names: StatsNames
@@ -20,7 +19,7 @@ struct StatsCollector {
   let data: DataTransport
   let sections: [NegotiatedSection]
   let transceivers: [Transceiver]
-  /// The audio encoder's bit rate in bit/s.
+  /// The configured maximum of the audio encoders' bit rate in bit/s.
   let audioBitrate: UInt32
   /// The codecs' processing times, as measured by the caller.
   let codecTimes: [CodecTime]
@@ -116,7 +115,7 @@ extension PeerStack {
 }
 
 extension WallClock {
-  /// Returns the Unix time in milliseconds, as for all instants in W3C.
+  /// Returns the Unix time in milliseconds, the unit of all W3C timestamps.
   package func milliseconds(at instant: Instant) -> Double {
     Double(unixNanoseconds(at: instant) / 1000) / 1000
   }

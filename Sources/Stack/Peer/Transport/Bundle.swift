@@ -19,11 +19,11 @@ final class Bundle {
   private(set) var dtlsState = DTLSTransportState.new
   /// Whether all of the current generation's candidates were reported.
   private(set) var hasAllCandidates = false
-  /// The combined target of the sections' video encoders, once known.
+  /// The combined target of the sections' video encoders in bit/s; nil until it is known.
   private(set) var videoBitrate: UInt64?
   /// The number of bundles that share the peer's bit rate.
   private(set) var bitrateShare: UInt64 = 1
-  /// The instant at which the remote peer's last RTCP packet arrived, if that was a BYE.
+  /// The instant of the last RTCP block, if that was a BYE from the remote peer.
   private var goodbye: Instant?
   /// The selected pair as last reported.
   private var selectedPair: ICEPairReport?
@@ -89,7 +89,7 @@ final class Bundle {
   /// Records a reported candidate, or the end of candidates.
   func record(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
 
-  /// Records a pair report; returns the reason if the selected pair changed.
+  /// Records a pair report; returns the reason if the selected pair changed, otherwise nil.
   func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
     let before = selectedPair
     guard pair.selected || before?.id == pair.id else { return nil }
@@ -97,7 +97,7 @@ final class Bundle {
     return pair.selected && pair.id != before?.id ? pair.reason(after: before) : nil
   }
 
-  /// Records whether the remote peer's RTCP packet was a BYE.
+  /// Records whether the latest RTCP block, sent or received, is a BYE from the remote peer.
   func record(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
 
   /// Returns whether a BYE arrived at this instant.
@@ -113,7 +113,7 @@ final class Bundle {
 /// A peer's bundles by number; there is always at least one.
 struct BundleTable {
   private(set) var all: [Bundle]
-  /// The application's limits for all video, set after the genesis.
+  /// The application's limits for all video in bit/s; nil unless set after the genesis.
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
   /// The addresses to gather on, once known.
   private(set) var interfaces: [IPAddress]?
@@ -129,7 +129,7 @@ struct BundleTable {
 
   subscript(number: Int) -> Bundle? { all.first { $0.number == number } }
 
-  /// Returns a media section's bundle.
+  /// Returns the bundle that carries a media section, or the first bundle if none does.
   func carrying(_ mid: String) -> Bundle { all.first { $0.mids.contains(mid) } ?? first }
 
   func bound(to local: SocketAddress) -> Bundle {

@@ -6,12 +6,12 @@ import SDP
 import Secure
 import Wire
 
-// Creating and removing bundles, and routing inputs to them.
+// Creates and removes bundles, and routes inputs to them.
 extension PeerStack {
-  /// The local transports as stated in new descriptions.
+  /// The local transports for new descriptions; a requested ICE restart gives them new credentials.
   var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
 
-  /// The local transports as stated in current descriptions.
+  /// The local transports with the ICE credentials that are in use.
   var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
 
   /// Creates the missing bundles among the given numbers.
@@ -31,7 +31,8 @@ extension PeerStack {
     }
   }
 
-  /// Initialises a new bundle with what is already known.
+  /// Sets a new bundle's bit rate limits, and fills its candidate pool if there is one; for the
+  /// first bundle, reports the certificates, which all bundles share.
   func begin(_ bundle: Bundle) {
     if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
     if bundle.number == 0 {
@@ -74,7 +75,8 @@ extension PeerStack {
         minimum: limits.minimum.map { $0 / bundle.bitrateShare }))
   }
 
-  /// Sets the limits for all video in bit/s; nil leaves a value unchanged.
+  /// Sets the limits for all video and the capacity assumed for the path, in bit/s; nil leaves a
+  /// value unchanged.
   func limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?) throws(PeerError) {
     var limits = bundles.bitrateLimits
     limits.minimum = minimum ?? limits.minimum
@@ -151,7 +153,7 @@ extension PeerStack {
 
 // MARK: - Path
 
-// Reports on candidates and pairs in addition to their rows.
+// Emits notices about candidates and pairs, in addition to their rows in the take.
 extension PeerStack {
   /// Follows a transport's selected pair and reports changes.
   func follow(_ pair: ICEPairReport, of bundle: Bundle) {
@@ -195,7 +197,8 @@ extension PeerStack {
     if state == .connected { life.revoke(.iceFailed) }
   }
 
-  /// Reports why the connection ended, once for each reason, unless the application is closing it.
+  /// Reports why the connection ended, unless this was the last reason reported or the application
+  /// has already closed it.
   func end(_ reason: ConnectionEnd) {
     guard life.end(reason) else { return }
     notify(.connectionEnd, .connectionEnded(reason))
@@ -217,7 +220,7 @@ extension ICECandidate {
 
 // MARK: - Transport
 
-// The transports of media and data.
+// Passes inputs to the bundles' transports and handles the outputs.
 extension PeerStack {
   func drive(_ bundle: Bundle, _ input: consuming PeerTransport.Input) {
     guard bundle.step(input, at: now) else { return }
@@ -275,7 +278,7 @@ extension PeerStack {
           usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  /// Returns the MID and index of the section that a bundle's candidates name.
+  /// Returns the MID and index of the section to name in a bundle's candidates.
   private func place(of bundle: Bundle) -> (mid: String?, index: Int?) {
     if let relay { return relay.place(of: bundle.number).map { ($0.mid, $0.index) } ?? (nil, nil) }
     return (
@@ -304,7 +307,7 @@ extension PeerStack {
     }
   }
 
-  /// Enables media if SRTP was negotiated.
+  /// Reports a finished handshake, and enables media if SRTP was negotiated.
   private func secure(_ bundle: Bundle, _ result: DTLSResult, _ role: DTLSRole) {
     emit(
       .secured(

@@ -362,7 +362,7 @@ package struct PeerTransport: Machine, ~Copyable {
 
 // Members that descriptions, stats and debugging read.
 extension PeerTransport {
-  /// The reason that the transport cannot be used at all, as a sentence.
+  /// The reason that the transport cannot be used at all, as a sentence; nil if it can be used.
   package var failure: String? { keys.failure }
 
   /// Returns whether a datagram is an ICE check with the local credentials.
@@ -373,10 +373,10 @@ extension PeerTransport {
 
   package var counters: TransportCounters { traffic.total }
 
-  /// The remote peer's current ICE username fragment.
+  /// The remote peer's current ICE username fragment; nil until it is known.
   package var remoteUsernameFragment: String? { peer.usernameFragment }
 
-  /// Each layer's deadline.
+  /// The deadlines of ICE and DTLS; nil for a layer that waits for nothing.
   package var deadlines: (ice: Instant?, dtls: Instant?) { (agent.deadline, keys.deadline) }
 
   // MARK: Descriptions
@@ -409,12 +409,13 @@ extension PeerTransport {
   /// The result of the last handshake.
   package var secured: DTLSResult? { keys.secured }
 
-  /// Whether packets can be protected.
+  /// Whether there are SRTP keys, so that packets can be protected.
   package var isSecured: Bool { keys.hasProtection }
 
   /// The local certificates in DER.
   package var certificates: [[UInt8]] { keys.certificates }
 
-  /// The certificate that was sent to the remote peer, or else the first one, in DER.
+  /// The certificate that was sent to the remote peer, or else the first one, in DER; nil if there
+  /// are no certificates.
   package var localCertificate: [UInt8]? { keys.secured?.localCertificate ?? certificates.first }
 }

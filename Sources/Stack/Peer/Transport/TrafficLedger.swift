@@ -71,7 +71,7 @@ package struct TrafficLedger {
     lastPlace = entries.count - 1
   }
 
-  /// Returns a pair's traffic, if it is known.
+  /// Returns a pair's traffic; nil if the pair is unknown.
   package func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress)
     -> PairTotals?
   {
@@ -120,14 +120,14 @@ package struct TrafficLedger {
 
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
-  /// Returns whether to inform ICE of a received packet now.
+  /// Returns whether to inform ICE of a received packet now: at most once per `reportInterval`.
   mutating func reportsReceived(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= receivedToldAt else { return false }
     receivedToldAt = now
     return true
   }
 
-  /// Returns whether to inform ICE of a sent packet now.
+  /// Returns whether to inform ICE of a sent packet now: at most once per `reportInterval`.
   mutating func reportsSent(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= sentToldAt else { return false }
     sentToldAt = now

@@ -14,7 +14,7 @@ extension PeerTransport {
 
     /// A datagram and the kernel's receive time.
     case datagram(Datagram, arrival: Instant)
-    /// The deadline was reached.
+    /// The deadline that the transport last returned was reached.
     case deadline
     /// The addresses to gather on.
     case interfaces([IPAddress])
@@ -49,7 +49,7 @@ extension PeerTransport {
   /// A request or event from a transport.
   package enum Output {
     case datagram(Datagram)
-    /// ICE's request to the system.
+    /// A request by ICE, such as to open a socket.
     case request(SystemRequest)
 
     /// The remote peer's packet in the clear, with the kernel's receive time and the packet's ECN
@@ -73,7 +73,7 @@ extension PeerTransport {
     case gatheringFailed(ICEServerFailure)
     /// A pair was added or changed.
     indirect case pair(ICEPairReport)
-    /// The handshake is complete, and packets can be protected.
+    /// The handshake is complete; packets can be protected if it negotiated an SRTP profile.
     case secured(DTLSResult, DTLSRole)
     /// A layer refused an input, for the given reason.
     case refused(layer: StaticString, String)
@@ -85,7 +85,7 @@ extension PeerTransport {
 /// The DTLS association and its keys: the role, the remote peer's fingerprints (RFC 8842
 /// section 4), and SRTP with these keys (RFC 5764).
 struct TransportKeys: ~Copyable {
-  /// The reason that there are no certificates, as a sentence.
+  /// The reason that there are no certificates, as a sentence; nil if there are certificates.
   let failure: String?
   /// The role in the current or last association.
   private(set) var role: DTLSRole?
@@ -115,7 +115,7 @@ struct TransportKeys: ~Copyable {
     }
   }
 
-  /// Uses another transport's certificates.
+  /// Creates the keys of another transport of the same peer, with the same certificates.
   init(beside first: borrowing TransportKeys, entropy: EntropyStream) {
     security = first.security
     do throws(SecureError) {
@@ -159,7 +159,7 @@ struct TransportKeys: ~Copyable {
     return isOutermost
   }
 
-  /// Returns the association's next output.
+  /// Returns the association's next output; nil after the last one.
   mutating func next() -> DTLSTransport.Output? { outputs.next() }
 
   // MARK: Protection
@@ -183,7 +183,7 @@ struct TransportKeys: ~Copyable {
 
 /// A packet before a transport protects it, or after decryption.
 package struct ClearPacket: Sendable {
-  /// The packet's protocol.
+  /// The protocol of a packet in the clear.
   package enum Kind: Sendable {
     case rtp, rtcp, sctp
   }
@@ -198,7 +198,7 @@ package struct ClearPacket: Sendable {
 }
 
 extension SRTPContext.Refusal {
-  /// The refusal as a sentence.
+  /// A phrase with the reason, for the take.
   var reason: String {
     switch self {
     case .authentication: "authentication failed"

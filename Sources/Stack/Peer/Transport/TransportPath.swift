@@ -82,7 +82,7 @@ struct LocalGathering {
   /// The current generation's candidates, as text for descriptions.
   private(set) var candidates: [String] = []
   private(set) var isComplete = false
-  /// The default destination (RFC 9429 section 5.2.1).
+  /// The default destination (RFC 9429 section 5.2.1); nil until a candidate is known.
   private(set) var defaultAddress: SocketAddress?
   private var interfaces: [IPAddress]?
   private var isWanted = false
@@ -114,11 +114,11 @@ struct LocalGathering {
       return
     }
     candidates.append(candidate.description)
-    // Media sections use UDP.
+    // The m-line states UDP, so a TCP candidate's address is never the default.
     if defaultAddress == nil, !candidate.isTCP { defaultAddress = candidate.address }
   }
 
-  /// Discards the previous generation's candidates and requests those of the next.
+  /// Discards the previous generation's candidates and requests gathering for the next.
   mutating func restart() {
     candidates = []
     isComplete = false
@@ -189,7 +189,7 @@ struct PeerParameters {
   private static let candidatesMaximum = 200
 
   private(set) var described: RemoteTransport?
-  /// The remote peer's current ICE username fragment.
+  /// The remote peer's current ICE username fragment; nil until it is known.
   private(set) var usernameFragment: String?
   private var candidates: [String] = []
 
@@ -205,7 +205,7 @@ struct PeerParameters {
     return isRestart ? .restart : .credentials
   }
 
-  /// Records a candidate in a description; returns false if it is known already.
+  /// Records a candidate in a description; returns false if it is already known.
   mutating func describe(_ line: String) -> Bool {
     guard !candidates.contains(line) else { return false }
     candidates.append(line)

@@ -41,8 +41,9 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// Parses a packet whose content is the whole payload; `join` reassembles the OBUs across
-  /// packets.
+  /// Parses a packet whose content is the whole payload; nil if it is malformed.
+  ///
+  /// `join` reassembles the OBUs across packets.
   static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
     guard let read = AV1Payload(payload) else { return nil }
     var packet = VideoPacket(.slice(0..<payload.byteCount))
@@ -102,8 +103,8 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Packets
 
-  /// Packetizes a temporal unit: OBUs follow one another, and an OBU continues in the next packet
-  /// when one is full.
+  /// Packetizes a temporal unit: OBUs follow one another, and an OBU that does not fit continues in
+  /// the next packet.
   static func split(_ frame: PayloadFormat.Frame) -> [PayloadShare] {
     let bytes = frame.frame.bytes.span.bytes
     let all = AV1Unit.units(of: bytes)
@@ -176,7 +177,7 @@ extension PayloadFormat {
 }
 
 extension FormatRules {
-  /// Formats differ by profile.
+  /// The rules for AV1, whose formats differ by profile.
   ///
   /// An answer repeats the peer's level and tier, because any can be received (AV1 RTP section 7).
   static let av1 = FormatRules(
@@ -214,7 +215,7 @@ package struct AV1Unit: Hashable, Sendable {
   package private(set) var type: AV1UnitType
   /// The header with its size bit cleared: one byte, two with layers.
   package private(set) var header: [UInt8]
-  /// The range after the header and the size.
+  /// The range of the bytes after the header and the size.
   package private(set) var payload: Range<Int>
 
   /// The header bit that announces a size (`obu_has_size_field`).

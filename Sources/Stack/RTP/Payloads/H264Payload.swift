@@ -148,7 +148,7 @@ extension PayloadShare {
       }
       guard fragments else { return [] }
       let header = bytes.byte(at: unit.lowerBound)
-      // A fragment's own header carries the unit's header.
+      // A fragment's header contains the unit's header, so the unit's own header is not sent.
       let body = unit.dropFirst()
       let split = PayloadSplit(length: body.count, limit: limit - PayloadPrefix.fragmentLength)
       for part in 0..<split.count {
@@ -192,16 +192,16 @@ package enum H264Profile: Hashable, Sendable {
   }
 }
 
-/// H.264's parameter `profile-level-id`.
+/// The profile and level in H.264's fmtp parameter `profile-level-id` (RFC 6184 section 8.1).
 package struct H264ProfileLevelID: Hashable, Sendable {
   /// The value that browsers assume when the parameter is missing: constrained baseline, level 3.1.
   package static let usual = "42e01f"
 
   package var profile: H264Profile
-  /// The level times ten.
+  /// The level times ten: 31 for level 3.1.
   package var level: UInt8
 
-  /// Parses six hexadecimal digits.
+  /// Parses six hexadecimal digits; nil for other texts.
   package init?(_ text: String) {
     guard text.utf8.count == 6, let number = UInt32(text, radix: 16) else { return nil }
     profile = H264Profile(
@@ -211,7 +211,7 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 }
 
 extension FormatRules {
-  /// Formats differ by packetization mode and profile.
+  /// The rules for H.264, whose formats differ by packetization mode and profile.
   ///
   /// An answer repeats the peer's `profile-level-id`: levels may differ, and any can be received
   /// (RFC 6184 section 8.2.2).
@@ -225,7 +225,7 @@ extension FormatRules {
 
   private static func h264Variant(_ parameters: String) -> CodecFormat.Variant? {
     let mode = CodecFormat.value(of: "packetization-mode", in: parameters) ?? "0"
-    // Mode 2 sends units out of order; no browser does.
+    // Mode 2, which sends units out of order, is refused; no browser uses it.
     guard let mode = UInt8(mode), mode < 2,
       let id = H264ProfileLevelID(
         CodecFormat.value(of: "profile-level-id", in: parameters) ?? H264ProfileLevelID.usual)

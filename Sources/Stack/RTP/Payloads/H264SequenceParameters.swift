@@ -72,7 +72,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
     guard width > 0, height > 0 else { throw .malformed }
   }
 
-  /// The six hexadecimal digits of the SDP parameter.
+  /// `profileLevelID` as the six hexadecimal digits of the SDP parameter.
   package var profileLevelIDText: String {
     var writer = ByteWriter()
     writer.uint24(profileLevelID)
@@ -102,8 +102,8 @@ package struct H264SliceHeader: Hashable, Sendable {
 }
 
 extension H264Payload {
-  /// Returns the pic_parameter_set_id of a picture parameter set; nil if it is truncated (section
-  /// 7.3.2.2).
+  /// Returns the pic_parameter_set_id of a picture parameter set; nil if it is truncated or above
+  /// 255 (section 7.3.2.2).
   package static func pictureParametersNumber(_ unit: RawSpan) -> UInt32? {
     let front = withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, 8)))
     var reader = BitReader(front.span.bytes)
@@ -183,7 +183,7 @@ extension BitReader {
     }
   }
 
-  /// Parses the timing of the VUI parameters (section E.1.1).
+  /// Parses the timing of the VUI parameters (section E.1.1); nil if the set has none.
   fileprivate mutating func timing() throws(ReadError)
     -> H264SequenceParameters.Timing?
   {
@@ -211,7 +211,7 @@ extension BitReader {
 // MARK: - H264Quantisers
 
 /// Parses the quantisers of H.264 slices without fields, slice groups and weighted prediction, as
-/// in the baseline profile (H.264 section 7.3.3).
+/// in the constrained baseline profile (H.264 section 7.3.3).
 package struct H264Quantisers: Sendable {
   /// The parameter set values that slice headers depend on; nil until received.
   private var sequence: (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
@@ -243,8 +243,8 @@ package struct H264Quantisers: Sendable {
     H264Payload.withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, count)))
   }
 
-  /// Parses a sequence parameter set (section 7.3.2.1.1); nil for profiles that code slices
-  /// differently.
+  /// Parses a sequence parameter set (section 7.3.2.1.1); nil for profiles other than baseline, and
+  /// for orders of pictures that are not supported.
   private static func sequence(_ unit: RawSpan) throws(ReadError)
     -> (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   {
@@ -284,7 +284,7 @@ package struct H264Quantisers: Sendable {
     let isKey = H264UnitType(rawValue: header) == .instantRefreshSlice
     _ = try reader.exponentialGolomb()  // first_mb_in_slice
     let type = try reader.exponentialGolomb() % 5
-    // P and I; the baseline profile has no other slice types.
+    // P and I slices; the baseline profile has no other slice types.
     guard type == 0 || type == 2 else { throw .malformed }
     _ = try reader.exponentialGolomb()  // pic_parameter_set_id
     try reader.skip(sequence.frameNumberBits)

@@ -119,7 +119,7 @@ package struct PayloadShare: Hashable, Sendable {
 
 /// The bytes that a payload format puts before a share of a frame.
 package struct PayloadPrefix: Hashable, Sendable {
-  /// The length in bytes.
+  /// The prefix's length in bytes; 0 if the payload is only the share itself.
   package private(set) var length = 0
   /// Up to eight bytes in one word, first byte lowest, to save an allocation per packet.
   private var few: UInt64 = 0
@@ -167,8 +167,8 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Returns a descriptor in flexible mode: every frame names the one before it, so no pattern has
-  /// to be signaled.
+  /// Returns a VP9 descriptor in flexible mode: every frame names the one before it, so no pattern
+  /// has to be signaled.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
     descriptor.pictureID = PictureID(pictureID)
@@ -197,7 +197,7 @@ package struct PayloadPrefix: Hashable, Sendable {
 package struct PayloadSplit: Hashable, Sendable {
   /// The length of the frame in bytes.
   package let length: Int
-  /// The number of packets.
+  /// The number of packets; 0 for an empty frame.
   package let count: Int
 
   /// Splits `length` bytes into the fewest parts of at most `limit` bytes.
@@ -231,7 +231,7 @@ package struct VideoPacket: Hashable, Sendable {
 
   /// The bytes a packet adds to its frame.
   package enum Content: Hashable, Sendable {
-    /// A range of the payload.
+    /// A range of the payload, which is used as it is.
     case slice(Range<Int>)
     /// Bytes converted from the payload.
     case bytes([UInt8])
@@ -274,8 +274,8 @@ package struct VideoPacket: Hashable, Sendable {
     isKey = payload.byte(at: reader.offset) & 1 == 0
   }
 
-  /// Combines all layers of a picture into one frame, because libvpx decodes them one after the
-  /// other.
+  /// Parses a VP9 payload, or fails if it is malformed; all layers of a picture form one frame,
+  /// because libvpx decodes them in turn.
   init?(vp9 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
@@ -288,7 +288,7 @@ package struct VideoPacket: Hashable, Sendable {
         temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
     }
     guard descriptor.beginsFrame else { return }
-    // A picture may lack its lower layers: an SFU may drop those that nothing depends on.
+    // A picture may lack its lower layers, because an SFU may drop layers that no other depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible
     guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
@@ -317,7 +317,7 @@ package struct PictureID: Hashable, Sendable {
     self.isLong = isLong
   }
 
-  /// The length in bytes.
+  /// The length on the wire, in bytes.
   package var length: Int { isLong ? 2 : 1 }
 
   /// Returns whether the frame directly follows `other`, across wrap-arounds.

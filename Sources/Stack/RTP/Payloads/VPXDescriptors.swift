@@ -43,7 +43,7 @@ package struct VP8Descriptor: Hashable, Sendable {
     }
   }
 
-  /// The length in bytes.
+  /// The descriptor's length on the wire, in bytes.
   package var length: Int {
     let fields =
       (pictureID?.length ?? 0) + (baseLayerIndex == nil ? 0 : 1)
@@ -131,7 +131,7 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the packet is the first in the lowest layer.
+  /// Whether the packet starts a picture: it is the first one of the lowest spatial layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
   /// Parses a descriptor; the VP9 data follows.
@@ -163,7 +163,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     if first & 0x02 != 0 { structure = try VP9ScalabilityStructure(parsing: &reader) }
   }
 
-  /// The length in bytes.
+  /// The descriptor's length on the wire, in bytes.
   package var length: Int {
     1 + (pictureID?.length ?? 0) + (layer == nil ? 0 : isFlexible ? 1 : 2)
       + (isFlexible && isInterPredicted ? max(1, references.count) : 0) + (structure?.length ?? 0)

@@ -120,7 +120,7 @@ package struct MaximumBitrate: Hashable, Sendable {
   static let identifier: UInt32 = 0x5245_4d42  // "REMB"
 
   package var senderSSRC: UInt32
-  /// Bits per second for all sources together; 18 significant bits on the wire.
+  /// The bit rate of all sources together, in bits per second; 18 significant bits on the wire.
   package var bitrate: UInt64
   package var ssrcs: [UInt32]
 
@@ -162,7 +162,7 @@ package struct MaximumBitrate: Hashable, Sendable {
 /// Arrival times of packets with transport-wide sequence numbers
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
 package struct TransportFeedback: Hashable, Sendable {
-  /// A packet's arrival.
+  /// The arrival of one packet, relative to the message's base and reference time.
   package struct Arrival: Hashable, Sendable {
     /// The packet's number relative to the base.
     package var offset: UInt16
@@ -186,7 +186,7 @@ package struct TransportFeedback: Hashable, Sendable {
   package var count: UInt16
   /// Reference time in units of 64 ms: a signed 24-bit number that wraps around.
   package var reference: Int32
-  /// The feedback packet count.
+  /// The feedback packet count, which increases by one with each message and wraps around.
   package var number: UInt8
   /// The packets that arrived, in ascending order of offset.
   package var arrivals: [Arrival]
@@ -212,7 +212,7 @@ package struct TransportFeedback: Hashable, Sendable {
     reference = Int32(bitPattern: try reader.uint24() << 8) >> 8
     number = try reader.uint8()
     arrivals = []
-    // Deltas follow all chunks: a first pass finds them, a second one reads both.
+    // The deltas follow all chunks: a first pass finds where they begin, a second one reads both.
     var deltas = ByteReader(reader.rest())
     var seen = 0
     while seen < Int(count) {
@@ -307,7 +307,7 @@ struct StatusChunk {
     return PacketStatus(rawValue: UInt8(symbol))
   }
 
-  /// Writes the statuses in chunks, each of the type that covers more of the remaining ones.
+  /// Writes the statuses in chunks: each a run or a vector, whichever covers more statuses.
   static func write(_ statuses: [PacketStatus], into writer: inout ByteWriter) {
     var index = 0
     while index < statuses.count {

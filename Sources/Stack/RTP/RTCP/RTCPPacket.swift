@@ -97,7 +97,8 @@ package struct RTCPCompound: Hashable, Sendable {
     }
   }
 
-  /// Returns a compound's packets of some types as they are; stops at an invalid version or length.
+  /// Returns a compound's bytes with only the packets whose types `isKept` accepts; stops at an
+  /// invalid version or length.
   package static func bytes(of compound: [UInt8], where isKept: (RTCPType) -> Bool) -> [UInt8] {
     var kept: [UInt8] = []
     var start = 0
@@ -152,11 +153,11 @@ package struct RTCPType: RawRepresentable, Hashable, Sendable {
   package static let sourceDescription = RTCPType(rawValue: 202)
   package static let goodbye = RTCPType(rawValue: 203)
   package static let application = RTCPType(rawValue: 204)
-  /// RFC 4585 section 6.2.
+  /// RTPFB, transport layer feedback (RFC 4585 section 6.2).
   package static let transportFeedback = RTCPType(rawValue: 205)
-  /// RFC 4585 section 6.3.
+  /// PSFB, payload-specific feedback (RFC 4585 section 6.3).
   package static let payloadFeedback = RTCPType(rawValue: 206)
-  /// RFC 3611.
+  /// XR, an extended report (RFC 3611).
   package static let extendedReport = RTCPType(rawValue: 207)
 }
 

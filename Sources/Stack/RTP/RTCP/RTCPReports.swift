@@ -141,7 +141,8 @@ package struct ExtendedReport: Hashable, Sendable {
   }
 
   package var ssrc: UInt32
-  /// NTP time at which a receiver sent the report (RFC 3611 section 4.4).
+  /// NTP time at which a receiver sent the report (RFC 3611 section 4.4); nil if the report has no
+  /// such block.
   package var receiverReferenceTime: UInt64?
   package var delays: [DelayBlock]
 

@@ -3,16 +3,16 @@
 /// The codes are those of the room SDK whose names the API follows; for a protocol without codes,
 /// the closest one is used.
 public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
-  /// The code.
+  /// The number that the room SDK or the service gives the error.
   public let rawValue: Int
-  /// Creates an error code, whether or not it is known.
+  /// Creates an error code from its number, which need not be a known one.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
   /// No error: the result of a successful sign-in.
   public static let none = RoomErrorCode(rawValue: 0)
 
   // Signing in.
-  /// Neither a service nor a token was given.
+  /// The service, its secret or the token is missing or malformed.
   public static let signInIncomplete = RoomErrorCode(rawValue: 1101)
   /// The sign-in could not reach the service.
   public static let signInUnreachable = RoomErrorCode(rawValue: 1102)
@@ -22,7 +22,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let signInUnreadable = RoomErrorCode(rawValue: 1104)
   /// The token is no longer valid.
   public static let tokenExpired = RoomErrorCode(rawValue: 1105)
-  /// There was no sign-in.
+  /// The call needs a token, but there was no sign-in.
   public static let notSignedIn = RoomErrorCode(rawValue: 1106)
 
   // Local media.
@@ -43,9 +43,9 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let nothingToSubscribe = RoomErrorCode(rawValue: 1323)
   /// The list contains nothing to unsubscribe from.
   public static let nothingToUnsubscribe = RoomErrorCode(rawValue: 1324)
-  /// There is no receiving connection.
+  /// There is no receiving connection, because the room is not connected.
   public static let noDownConnection = RoomErrorCode(rawValue: 1325)
-  /// No receiver is free.
+  /// No receiver is free until the service has confirmed an earlier unsubscription.
   public static let noFreeReceiver = RoomErrorCode(rawValue: 1326)
   /// The video is not subscribed to.
   public static let notSubscribed = RoomErrorCode(rawValue: 1327)
@@ -69,19 +69,19 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   // Signaling and sessions.
   /// The service could not be reached.
   public static let unreachable = RoomErrorCode(rawValue: 1401)
-  /// The service refused the room.
+  /// The service refused to admit the participant to the room.
   public static let joinRefused = RoomErrorCode(rawValue: 1402)
   /// A message to participants could not be sent.
   public static let messageFailed = RoomErrorCode(rawValue: 1403)
-  /// A connection failed.
+  /// A connection found no path, even after several ICE restarts.
   public static let connectionFailed = RoomErrorCode(rawValue: 1411)
-  /// The peer closed a connection.
+  /// The remote peer or the server closed a connection.
   public static let connectionClosed = RoomErrorCode(rawValue: 1412)
-  /// A connection lost its path.
+  /// The server refused a connection's ICE restart, or did not answer it.
   public static let pathLost = RoomErrorCode(rawValue: 1413)
   /// No offer could be created.
   public static let offerFailed = RoomErrorCode(rawValue: 1431)
-  /// No answer could be created.
+  /// No answer could be created, or the server refused it.
   public static let answerFailed = RoomErrorCode(rawValue: 1432)
   /// The local description could not be applied.
   public static let localDescriptionFailed = RoomErrorCode(rawValue: 1433)
@@ -107,17 +107,17 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   // General.
   /// The call is not valid in the room's state.
   public static let invalidState = RoomErrorCode(rawValue: 1901)
-  /// An argument is invalid.
+  /// An argument of the call is invalid, such as the identifier of unknown media.
   public static let invalidArgument = RoomErrorCode(rawValue: 1902)
   /// The room's protocol does not support the operation.
   public static let notSupported = RoomErrorCode(rawValue: 1903)
-  /// An internal error occurred.
+  /// An error inside the client, which neither the call nor the service caused.
   public static let internalError = RoomErrorCode(rawValue: 1904)
   /// A frame could not be encoded for the screen sharing socket.
   public static let shareEncodingFailed = RoomErrorCode(rawValue: 1905)
-  /// The screen sharing process and the room cannot connect to each other.
+  /// The screen sharing process could not be started or has crashed, or its room is gone.
   public static let shareUnreachable = RoomErrorCode(rawValue: 1906)
-  /// The screen sharing process found no room.
+  /// The screen sharing process found no room that accepts its frames, or did not connect in time.
   public static let shareRoomMissing = RoomErrorCode(rawValue: 1907)
 
   /// The code's meaning as a sentence; for an unknown code in a known range, the meaning of the

@@ -4,7 +4,7 @@ package import Wire
 package struct RoomJoin: Hashable, Sendable, Codable {
   /// The room's name or number, or the channel on a Sora server.
   package var room: String
-  /// The direction of media.
+  /// Whether the local participant sends media, receives it, or both.
   package var role: ConnectionRole
   /// The local participant's displayed name; empty for none.
   package var displayName: String
@@ -14,7 +14,7 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   package var token: String?
   /// Metadata for the service or other participants, as JSON, if any.
   package var metadata: String?
-  /// The number of voices that the service should send at once; nil for all.
+  /// The number of voices that the service should send at the same time; nil for all.
   package var voices: UInt32?
 
   package init(
@@ -39,7 +39,7 @@ package enum JoinStage: String, Hashable, Sendable, Codable {
   case joining
 }
 
-/// The state of the room on arrival.
+/// What the local participant learns on joining: its identifier, and who is present.
 package struct JoinedRoom: Hashable, Sendable, Codable {
   /// The local participant's identifier.
   package var participant: String
@@ -55,7 +55,7 @@ package struct JoinedRoom: Hashable, Sendable, Codable {
   }
 }
 
-/// A participant as signaling knows it.
+/// A participant as the signaling protocol describes it.
 package struct ParticipantInfo: Hashable, Sendable, Codable {
   /// The participant's identifier in the room.
   package var id: String
@@ -200,7 +200,7 @@ public enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
   case empty
   /// The smallest layer.
   case low
-  /// The middle layer.
+  /// The middle of three layers.
   case mid
   /// The largest layer.
   case high
@@ -224,7 +224,7 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// A failed action or session, under the room's error codes whatever the protocol.
+/// The reason that an action or session failed, with the room's error code, whatever the protocol.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
   /// The explanation from the server or the machine.

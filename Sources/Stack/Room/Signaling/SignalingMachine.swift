@@ -39,7 +39,7 @@ package struct SignalingConfiguration: Hashable, Sendable, Codable {
   }
 }
 
-/// A signaling protocol's abilities.
+/// What a signaling protocol can do, beyond joining and publishing.
 package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -62,7 +62,7 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let audioOnly = SignalingAbilities(rawValue: 128)
   /// The server makes the offers and thereby determines the layers of local video.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
-  /// The server reports whose audio it sends; otherwise all received audio is played.
+  /// The server reports whose audio it sends.
   package static let reportedVoices = SignalingAbilities(rawValue: 512)
 }
 
@@ -109,7 +109,7 @@ package enum SignalingInput: Hashable, Sendable, Codable {
   case transport(TransportID, TransportEvent)
   case response(RequestID, HTTPResult)
   case intent(RoomIntent)
-  /// A report from one of the machine's connections.
+  /// A report from one of the machine's peer connections.
   case connection(ConnectionID, ConnectionReport)
 }
 
@@ -126,7 +126,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   case failed(String)
 }
 
-/// A request of the room, in terms that every protocol can translate.
+/// A request from the room, in terms that every protocol can translate.
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
@@ -158,7 +158,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case leave
 }
 
-/// A report of a peer connection to the machine that signals for it.
+/// A report from a peer connection to the machine that signals for it.
 package enum ConnectionReport: Hashable, Sendable, Codable {
   /// The requested offer or answer, already set as local description; `media` lists the sections of
   /// local media.
@@ -184,7 +184,7 @@ package enum PeerState: String, Hashable, Sendable, Codable {
 
 // MARK: - SignalingOutput
 
-/// A request or a report of any protocol's machine to the room.
+/// A request or a report from a protocol's machine to the room.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
@@ -195,7 +195,7 @@ package enum SignalingOutput: Hashable, Sendable, Codable {
   case event(SignalingEvent)
 }
 
-/// A request of a machine to a WebSocket.
+/// A request from a machine to a WebSocket.
 package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
@@ -204,7 +204,7 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   case close(code: UInt16, reason: String)
 }
 
-/// A request of a machine to a peer connection, which returns descriptions and candidates as
+/// A request from a machine to a peer connection, which returns descriptions and candidates as
 /// reports.
 package enum ConnectionRequest: Hashable, Sendable, Codable {
   /// Opens the connection.
@@ -271,7 +271,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case assigned(MediaID, ConnectionID, mid: String)
   /// The media is no longer received.
   case unassigned(MediaID)
-  /// Local media was published, under a number that other participants see.
+  /// Local media was published, with the id that the machine assigned to it.
   case localPublished(LocalMediaID, MediaID)
   case localUnpublished(LocalMediaID)
   /// The server switched local media off or on, as when a moderator mutes it.
@@ -313,7 +313,7 @@ package struct ConnectionID: Hashable, Sendable, Codable {
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Identifies an action that is answered later; numbered by the side that requests it.
+/// Identifies an action that is answered later; the part that requests the action numbers it.
 package struct ActionID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }

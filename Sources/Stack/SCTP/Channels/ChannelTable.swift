@@ -6,9 +6,9 @@ enum ChannelOutcome {
   case useless
   case message(DataChannelNumber, binary: Bool, [UInt8])
   case failed(SCTPFailure)
-  /// The peer announced a channel, which now has this place.
+  /// The peer announced a channel, which is now at this place in the table.
   case announced(Int)
-  /// The announced channel is impossible: it is closed without an answer (RFC 8832 section 6).
+  /// The announced channel cannot be opened, and is closed without an answer (RFC 8832 section 6).
   case refused(UInt16)
 }
 
@@ -66,7 +66,8 @@ struct ChannelTable {
 
   func place(of number: DataChannelNumber) -> Int? { index(of: number).map { byNumber[$0].place } }
 
-  /// Returns the lowest free stream of a parity below a bound.
+  /// Returns the lowest free stream below a bound, even or odd as the role requires; nil if none is
+  /// free.
   func freeStream(isEven: Bool, below bound: Int) -> UInt16? {
     for stream in stride(from: isEven ? 0 : 1, to: min(bound, 65535), by: 2)
     where place(ofStream: UInt16(stream)) == nil {
@@ -98,8 +99,8 @@ struct ChannelTable {
     return stream
   }
 
-  /// Opens a channel that was waiting for the association; returns its announcement unless it is
-  /// negotiated.
+  /// Opens a channel that was waiting for the association; returns its announcement, or nil for a
+  /// negotiated channel.
   mutating func open(_ place: Int) -> OutgoingMessage? {
     slots[place].open()
     guard slots[place].options.negotiated else {
@@ -111,8 +112,10 @@ struct ChannelTable {
 
   // MARK: Messages
 
-  /// Creates a message for a channel (RFC 8831 section 6.6): an empty one has one byte, and
-  /// messages are ordered until the peer knows the channel (RFC 8832 section 6).
+  /// Creates a message for a channel (RFC 8831 section 6.6).
+  ///
+  /// An empty message is sent as one byte. All messages are ordered until the peer knows the
+  /// channel (RFC 8832 section 6).
   mutating func message(_ bytes: [UInt8], binary: Bool, on place: Int) -> OutgoingMessage {
     slots[place].countSent(bytes.count)
     let kind: PayloadProtocol
@@ -182,11 +185,10 @@ struct ChannelTable {
   /// Returns true once, when the stream of a closing channel should be reset.
   mutating func wantReset(_ place: Int) -> Bool { slots[place].wantReset() }
 
-  /// Records that the reset of a channel's stream was requested.
   mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Records the response to a stream's reset; returns the channel's place if it is now closed in
-  /// both directions.
+  /// Records the response to a stream's reset; returns the channel's place if the channel is now
+  /// closed in both directions, and nil otherwise.
   mutating func recordResetResponse(stream: UInt16) -> Int? {
     guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
       return nil
@@ -213,7 +215,7 @@ struct Channel {
     case none, wanted, asked, done
   }
 
-  /// A message's outcome.
+  /// The outcome of a message from the peer.
   enum Arrival {
     /// A part of a message; nothing to deliver yet.
     case nothing
@@ -226,8 +228,7 @@ struct Channel {
   private(set) var options: DataChannelInit
   private(set) var state: DataChannelState
   private(set) var counters = DataChannelCounters()
-  /// Whether the peer knows the channel, so that messages need no longer stay behind the
-  /// announcement.
+  /// Whether the peer knows the channel; until then, messages must not overtake the announcement.
   private(set) var isConfirmed = false
   private(set) var outgoingReset = OutgoingReset.none
   /// Whether the peer has reset the incoming stream.

@@ -27,8 +27,8 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Four times the usual share.
   case high = 1024
 
-  /// Creates the lowest priority class that is not below a number on the wire, or `high` (RFC 8832
-  /// section 8.2.1 names the four).
+  /// Creates the lowest priority whose weight is at least the number on the wire; above 1024,
+  /// `high` (RFC 8832 section 8.2.1 names the four).
   package init(weight: UInt16) {
     switch weight {
     case ...128: self = .veryLow
@@ -55,7 +55,7 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   public var negotiated: Bool
   /// The stream; required for a negotiated channel, otherwise the association may choose it.
   public var id: UInt16?
-  /// The channel's share relative to the others.
+  /// The channel's share of the bandwidth relative to the other channels.
   public var priority: DataChannelPriority
 
   /// Creates options; without arguments, for a reliable and ordered channel.
@@ -83,7 +83,7 @@ public enum DataChannelState: String, Hashable, Sendable, Codable {
   case open
   /// Earlier messages are still being delivered.
   case closing
-  /// The channel is closed.
+  /// The channel is closed and cannot be reopened.
   case closed
 }
 
@@ -93,7 +93,7 @@ package struct DataChannelCounters: Hashable, Sendable {
   package var messagesSent: UInt64 = 0
   /// Bytes in messages passed to `send`.
   package var bytesSent: UInt64 = 0
-  /// Messages delivered.
+  /// Complete messages delivered to the application.
   package var messagesReceived: UInt64 = 0
   /// Bytes in messages delivered.
   package var bytesReceived: UInt64 = 0
@@ -140,7 +140,7 @@ struct DataChannels {
 
   init(next: DataChannelNumber) { table = ChannelTable(next: next) }
 
-  /// Removes all channels.
+  /// Closes and removes all channels because the association ended.
   mutating func end(_ sender: inout Sender, into outbox: inout Outbox<Output>) {
     for place in table.places { finish(place, &sender, into: &outbox) }
   }
@@ -244,7 +244,8 @@ struct DataChannels {
     }
   }
 
-  /// Handles the change after a queue became shorter.
+  /// Acts on a queue that became shorter: requests a reset if it is drained, and reports a low
+  /// buffered amount.
   mutating func apply(_ change: QueueChange, into outbox: inout Outbox<Output>) {
     if change.isDrained { wantReset(change.place) }
     if change.isLow { outbox.append(.bufferedAmountLow(table[change.place].number)) }

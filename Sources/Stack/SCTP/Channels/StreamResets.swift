@@ -21,16 +21,16 @@ struct StreamResets {
   /// A request to reset outgoing streams, waiting for its response.
   private struct Request {
     var number: UInt32
-    /// The last chunk sent when the request was created; repetitions keep it.
+    /// The number of the last chunk sent before the request was created; repetitions keep it.
     var lastNumber: UInt32
     var streams: [UInt16]
   }
 
-  /// The peer's request, waiting for data.
+  /// A request from the peer that waits for data sent before it.
   private struct Deferred {
     var number: UInt32
     var lastNumber: Int64
-    /// The streams; all if empty.
+    /// The peer's streams to reset; all if empty.
     var streams: [UInt16]
   }
 
@@ -46,7 +46,7 @@ struct StreamResets {
   private var lastResult = ResetResult.nothingToDo
   private var deferred: Deferred?
 
-  /// Numbers local requests from the first chunk's number (RFC 6525 section 4.1).
+  /// Numbers local requests, starting with the first chunk's number (RFC 6525 section 4.1).
   mutating func start(firstNumber: UInt32) { nextRequest = firstNumber }
 
   /// Expects the peer's requests to be numbered from its first chunk's number.
@@ -70,7 +70,7 @@ struct StreamResets {
     if refused.count < SCTPLimits.channels { refused.append(stream) }
   }
 
-  /// Creates a request for streams, and for refused streams while there is room.
+  /// Creates a request to reset streams, with as many of the refused streams as fit.
   ///
   /// - Parameters:
   ///   - most: how many streams fit into a request; 0 if the peer does not support resets.
@@ -85,7 +85,7 @@ struct StreamResets {
     return true
   }
 
-  /// The pending request as a chunk (RFC 6525 section 4.1).
+  /// The pending request as a chunk (RFC 6525 section 4.1); nil if none is pending.
   var request: ControlChunk? {
     guard let pending else { return nil }
     var value = ByteWriter(capacity: 12 + 2 * pending.streams.count)
@@ -103,12 +103,14 @@ struct StreamResets {
     }
     guard let request = pending, request.number == sequence else { return .nothing }
     if ResetResult(rawValue: word) == .inProgress {
-      // Repeated later under a new number, for peers that answer each number only once.
+      // The request is repeated later under a new number, because some peers answer each number
+      // only once.
       pending?.number = nextRequest
       nextRequest &+= 1
       return .askLater
     }
-    // A peer that refuses would refuse again; only its direction of the channel remains.
+    // A peer that refuses once would refuse again; the channel then waits only for the peer's own
+    // reset.
     pending = nil
     return .done(request.streams)
   }
@@ -150,8 +152,10 @@ struct StreamResets {
     return Self.response(request, lastResult)
   }
 
-  /// Returns the response to an unexpected request, the earlier response if it is a repetition; nil
-  /// for the expected request, after which the next number is expected (RFC 6525 section 5.2.1).
+  /// Returns the response to a request with an unexpected number: for a repetition, the earlier
+  /// response.
+  ///
+  /// Returns nil for the expected number, and then expects the next one (RFC 6525 section 5.2.1).
   private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {
     guard sequence == expectedRequest else {
       let isRepeated = sequence == expectedRequest &- 1

@@ -23,9 +23,9 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   static let reconfiguration = ChunkType(rawValue: 130)
   /// Padding (RFC 4820 section 3).
   static let padding = ChunkType(rawValue: 132)
-  /// Requests the receiver to skip abandoned data (RFC 3758 section 3.2).
+  /// Makes the receiver skip abandoned data (RFC 3758 section 3.2).
   static let forward = ChunkType(rawValue: 192)
-  /// Requests the receiver to skip abandoned interleaved data (RFC 8260 section 2.3).
+  /// Makes the receiver skip abandoned interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
   /// Returns whether the chunk may be at this position in a packet: some must be alone, a cookie

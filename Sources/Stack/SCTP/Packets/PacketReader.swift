@@ -11,16 +11,16 @@ enum PacketAdmission {
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Admits packets before their chunks are read; stores those received before the start, and counts
-/// received and useless ones (RFC 9260 sections 8.4 and 8.5).
+/// Admits packets before their chunks are read; stores packets received before the start, and
+/// counts received and dropped packets (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
   private(set) var received: UInt64 = 0
-  /// The number of useless packets and chunks.
+  /// The number of dropped packets and chunks.
   private(set) var dropped: UInt64 = 0
 
-  /// Counts a useless packet or chunk.
+  /// Counts a dropped packet or chunk.
   mutating func drop() { dropped += 1 }
 
   /// Removes and returns the packets received before the start.
@@ -65,7 +65,7 @@ struct ChunkReader: ~Escapable {
   private(set) var type = ChunkType.padding
   private(set) var flags: UInt8 = 0
 
-  /// Starts after a packet's header.
+  /// Creates a reader that starts after a packet's header.
   @_lifetime(copy packet)
   init(_ packet: RawSpan) throws(ReadError) {
     reader = ByteReader(packet)
@@ -95,8 +95,8 @@ struct ChunkReader: ~Escapable {
 
 // MARK: - PacketHeader
 
-/// An intact packet's header, and the association to which it belongs (RFC 9260 sections 8.4 and
-/// 8.5).
+/// The header of an intact packet, which determines the packet's association (RFC 9260 sections 8.4
+/// and 8.5).
 struct PacketHeader: Hashable {
   let tag: UInt32
   let first: ChunkType
@@ -133,9 +133,10 @@ struct PacketHeader: Hashable {
     }
   }
 
-  /// Returns the answer to a packet of another association: SHUTDOWN COMPLETE to an older
-  /// association while a new one starts (section 9.2), or ABORT once the association has ended
-  /// (section 8.4).
+  /// Returns the answer to a packet of another association; nil if it is not answered.
+  ///
+  /// A new association answers an older one with SHUTDOWN COMPLETE (section 9.2); one that has
+  /// ended answers with ABORT (section 8.4).
   func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {

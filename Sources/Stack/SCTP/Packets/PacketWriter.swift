@@ -8,7 +8,7 @@ struct PacketSpace {
   var hasData: Bool
 }
 
-/// The values that packets need to reach the peer.
+/// The peer's tag, and whether packets to the peer need a checksum.
 struct PacketDestination {
   /// The peer's verification tag.
   var tag: UInt32

@@ -2,7 +2,7 @@ import Wire
 
 /// Limits the bytes in flight: slow start and congestion avoidance (RFC 9260 section 7.2).
 struct CongestionWindow {
-  /// The window in bytes.
+  /// The number of bytes that may be in flight.
   private(set) var bytes: Int
   /// The last number in flight when a loss was detected; recovery ends once it is acknowledged.
   private(set) var recoveryPoint: UInt32?
@@ -74,7 +74,8 @@ struct CongestionWindow {
     isProbing = true
   }
 
-  /// Halves the window for each timeout spent silent (RFC 9260 section 7.2.1).
+  /// Halves the window for each retransmission timeout that passed without sending (RFC 9260
+  /// section 7.2.1).
   mutating func idle(for silence: Interval, timeout: Interval) {
     let least = 4 * chunkSize
     var left = silence
@@ -104,10 +105,10 @@ struct RoundTrip {
   /// The time to wait for an acknowledgement.
   private(set) var timeout = SCTPLimits.initialTimeout
   private var variation = Interval.zero
-  /// The chunk whose round trip is being measured.
+  /// The chunk whose round trip is being measured; nil if there is none.
   private var timed: (number: UInt32, at: Instant)?
 
-  /// The number of the chunk whose round trip is being measured.
+  /// The number of the chunk whose round trip is being measured; nil if there is none.
   var timedNumber: UInt32? { timed?.number }
 
   mutating func measure(_ sample: Interval) {
@@ -123,7 +124,7 @@ struct RoundTrip {
     settle()
   }
 
-  /// Starts measuring a chunk's round trip unless another one's is being measured.
+  /// Starts measuring a chunk's round trip, unless another chunk is being measured.
   mutating func begin(_ number: UInt32, at now: Instant) {
     if timed == nil { timed = (number, now) }
   }

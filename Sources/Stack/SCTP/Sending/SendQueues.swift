@@ -24,7 +24,7 @@ extension OutgoingMessage {
 }
 
 struct QueueChange: Hashable {
-  /// The channel's place.
+  /// The place of the channel in the channel table.
   var place: Int
   /// Whether the buffered amount fell to the threshold.
   var isLow = false
@@ -56,7 +56,6 @@ struct SendQueues {
     var nextUnordered: UInt32 = 0
     /// The stream's last chunk, which must be acknowledged before the stream is reset.
     var lastNumber: UInt32?
-    /// The number of abandoned messages.
     var abandoned: UInt64 = 0
   }
 
@@ -107,7 +106,7 @@ struct SendQueues {
   /// Returns the channel's messages not sent completely, oldest first.
   func messages(of place: Int) -> Deque<OutgoingMessage> { queues[place].messages }
 
-  /// Returns the message that a channel is sending or sends next.
+  /// Returns the message that a channel is sending or sends next; nil if none is queued.
   func first(of place: Int) -> OutgoingMessage? { queues[place].messages.first }
 
   /// Returns how many bytes of a channel's first message were sent.
@@ -132,7 +131,7 @@ struct SendQueues {
   }
 
   /// Removes the next bytes of a channel's first message as a chunk; the channel's turn starts with
-  /// it.
+  /// this chunk.
   mutating func removePart(
     of message: OutgoingMessage, _ place: Int, count: Int, header: Int, number: UInt32
   ) -> SentChunk {
@@ -171,7 +170,7 @@ struct SendQueues {
       part: queues[place].partsOfFirst, limits: message.limits, strikeFloor: number &+ 1)
   }
 
-  /// Advances past a sent part; if messages interleave, the turn ends with it.
+  /// Advances past a sent part; if messages interleave, the channel's turn ends there.
   mutating func finishPart(_ place: Int, count: Int, buffered: UInt64, interleaves: Bool)
     -> QueueChange
   {
@@ -186,8 +185,8 @@ struct SendQueues {
   /// Removes a channel's first message after it was sent or abandoned.
   ///
   /// - Parameters:
-  ///   - numbered: whether it used a stream number.
-  ///   - unsent: its bytes that still counted as buffered.
+  ///   - numbered: whether the message used a stream number.
+  ///   - unsent: the message's bytes that still counted as buffered.
   mutating func finishFirst(_ place: Int, numbered: Bool, unsent: UInt64, interleaves: Bool)
     -> QueueChange
   {
@@ -217,7 +216,7 @@ struct SendQueues {
 
   /// Ends a channel's turn, and schedules the next one if the channel has more to send.
   ///
-  /// - Returns: whether it has nothing more to send.
+  /// - Returns: whether the channel has nothing more to send.
   mutating func endTurn(_ place: Int) -> Bool {
     if unfinished == place { unfinished = nil } else { schedule.remove(place) }
     if queues[place].messages.isEmpty { return true }
@@ -266,10 +265,10 @@ struct SendSchedule {
   /// The virtual time of the channel served last.
   private(set) var now: UInt64 = 0
 
-  /// The channel whose turn it is.
+  /// The channel whose turn it is; nil if none has anything to send.
   var first: Int? { turns.min?.channel }
 
-  /// Adds a channel with its virtual time.
+  /// Schedules a channel's next turn at its virtual time.
   mutating func push(_ channel: Int, time: UInt64) {
     turns.insert(Turn(time: time, channel: channel))
   }
@@ -286,7 +285,7 @@ struct SendSchedule {
   mutating func removeAll() { turns = [] }
 }
 
-// MARK: - Deque: Space
+// MARK: - Deque: Storage
 
 extension Deque {
   /// Frees the storage when the queue is empty, so that one long burst does not occupy it forever.

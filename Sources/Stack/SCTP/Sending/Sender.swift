@@ -23,8 +23,8 @@ struct AcknowledgementEffects {
   var changes: [QueueChange] = []
 }
 
-/// Sends data: what may be sent when (RFC 9260 section 6.1), losses shown by SACKs and timeouts
-/// (sections 6.3.3 and 7.2.4), and abandoned messages (RFC 3758).
+/// Sends data: decides what may be sent (RFC 9260 section 6.1), detects losses from SACKs and
+/// timeouts (sections 6.3.3 and 7.2.4), and abandons messages (RFC 3758).
 ///
 /// It departs from RFC 9260 on purpose:
 /// - Only the window limits bursts (section 6.1, rule D): otherwise a message of several packets
@@ -63,7 +63,7 @@ struct Sender {
   /// The number and time of the last FORWARD-TSN.
   private var forwardSent: (number: UInt32, at: Instant)?
 
-  /// The peer acknowledged data that was never sent (RFC 9260 section 12.2.3).
+  /// The failure after the peer acknowledged data that was never sent (RFC 9260 section 12.2.3).
   private static let impossible = SCTPFailure(
     cause: .protocolViolation, reason: "the peer acknowledged what was not sent")
 
@@ -125,7 +125,7 @@ struct Sender {
     }
   }
 
-  /// Returns the next step in filling a packet; nil if nothing may be sent.
+  /// Returns the next step in filling a packet; nil if nothing can be sent now.
   mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
     sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
   }
@@ -214,8 +214,8 @@ struct Sender {
     return .chunk(chunk, number: number, restartsTimer: false, change)
   }
 
-  /// Returns a chunk with the numbers that the peer should skip, if one is due (RFC 3758
-  /// section 3.5).
+  /// Returns a chunk with the numbers that the peer should skip, if one is due (RFC 3758 section
+  /// 3.5); otherwise nil.
   mutating func makeForward(at now: Instant) -> ControlChunk? {
     guard isForwardDue else { return nil }
     isForwardDue = false
@@ -235,7 +235,7 @@ struct Sender {
       let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
     else { return .useless }
     let passed = sent.place(of: cumulative) + 1
-    // The SACK is older than the last one.
+    // A SACK with a lower number than the last one is out of date.
     guard passed >= 0 else { return .useless }
     guard passed <= sent.count else { return .failed(Self.impossible) }
     let flight = sent.flight
@@ -246,7 +246,8 @@ struct Sender {
       return .failed(Self.impossible)
     }
     if progress.bytes > 0 { roundTrip.settle() }
-    // In a recovery that advances, all missing reports count (section 7.2.4).
+    // During a recovery in which the cumulative number advances, all missing reports are counted
+    // (section 7.2.4).
     let isRecovering = window.recoveryPoint != nil && progress.advanced
     window.advance(to: cumulative)
     window.acknowledge(progress.bytes, flight: flight)
@@ -276,8 +277,10 @@ struct Sender {
     return acknowledge(bytes.span.bytes, at: now)
   }
 
-  /// Schedules FORWARD-TSN: unchanged numbers once per round trip, new ones immediately, because
-  /// there may be no other packet whose acknowledgement triggers it.
+  /// Schedules FORWARD-TSN: immediately for new numbers, and once per round trip for unchanged
+  /// ones.
+  ///
+  /// It must not wait for an acknowledgement, because there may be no other packet to acknowledge.
   private mutating func wantForward(at now: Instant) {
     guard sent.abandonedPrefix > 0 else { return }
     let pause = roundTrip.smoothed ?? roundTrip.timeout
@@ -314,7 +317,8 @@ struct Sender {
     window.timeOut()
     roundTrip.cancel()
     var changes: [QueueChange] = []
-    // The peer revoked its gap report for the very next chunk: it dropped the data.
+    // If a gap report acknowledged the first chunk after the cumulative number, the peer has since
+    // dropped it, or it would have advanced the number; so chunks in gap reports are lost too.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate
@@ -328,7 +332,8 @@ struct Sender {
 
   // MARK: Abandoning
 
-  /// Marks a chunk as lost; its message is abandoned if its limits are reached.
+  /// Marks a chunk as lost, or abandons its message if the message's limits are reached; returns
+  /// the change of its queue, or nil if the queue is unchanged.
   private mutating func lose(_ index: Int, at now: Instant) -> QueueChange? {
     if isOver(sent.chunks[index], at: now) { return abandon(index) }
     sent.lose(at: index)
@@ -341,7 +346,8 @@ struct Sender {
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
-  /// Abandons a chunk's message: its other chunks and its unsent rest.
+  /// Abandons a chunk's message: its other chunks and its unsent rest; returns the change of the
+  /// queue, or nil if the queue is unchanged.
   private mutating func abandon(_ index: Int) -> QueueChange? {
     let message = sent.chunks[index].message
     let place = sent.chunks[index].channel
@@ -352,7 +358,8 @@ struct Sender {
     return nil
   }
 
-  /// Abandons the message that a channel is in the middle of sending.
+  /// Abandons the message that a channel is in the middle of sending; returns the change of the
+  /// queue, or nil if there is no such message.
   ///
   /// A final chunk that is never sent gets a number, so that the peer can skip to it even if it has
   /// acknowledged all others.

@@ -4,13 +4,13 @@ import Wire
 /// A DATA or I-DATA chunk whose number is not yet acknowledged cumulatively.
 struct SentChunk {
   enum Fate {
-    /// In flight.
+    /// Sent, and neither acknowledged nor lost.
     case outstanding
     /// Lost; to be retransmitted.
     case lost
     /// Acknowledged in a gap report.
     case acknowledged
-    /// Abandoned (RFC 3758).
+    /// Given up; the peer is asked to skip the chunk (RFC 3758).
     case abandoned
   }
 
@@ -43,9 +43,9 @@ struct SentChunk {
 
 /// Limits on retransmitting a message (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
-  /// When the message is abandoned.
+  /// When the message is abandoned; nil for no limit.
   var expiry: Instant?
-  /// The maximum number of retransmissions of each of the message's chunks.
+  /// The maximum number of retransmissions of each of the message's chunks; nil for no limit.
   var retransmissions: Int?
 
   /// Whether the message is never abandoned.
@@ -64,7 +64,7 @@ struct MessageLimits {
 /// Chunks not acknowledged cumulatively, in numerical order: in flight, lost, acknowledged in gap
 /// reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
 struct SentChunks {
-  /// The number of the first chunk, or of the next chunk to send if empty.
+  /// The number of the first chunk, or of the next chunk to send if there is none.
   private(set) var firstNumber: UInt32
   private(set) var chunks = Deque<SentChunk>()
   /// Bytes in outstanding chunks.
@@ -171,9 +171,9 @@ extension SentChunks {
   struct Progress: Hashable {
     /// Bytes newly acknowledged, cumulatively or in gap reports.
     var bytes = 0
-    /// The highest number newly acknowledged in a gap report.
+    /// The highest number newly acknowledged in a gap report; nil if there is none.
     var newest: UInt32?
-    /// The highest number in any gap report.
+    /// The highest number in any gap report; nil if there is none.
     var highest: UInt32?
     /// Whether the cumulative number advanced.
     var advanced = false

@@ -1,9 +1,8 @@
 /// One DTLS 1.2 association of OpenSSL without clock, socket or randomness of its own.
 ///
-/// Datagrams go in as arguments and come out through a callback, one call for each. The
-/// retransmission timer is the caller's: see cdtls_flight and cdtls_retransmit.
-/// Callbacks run inside of the calls below, on the same thread; they must not call back into the
-/// association and not read a clock.
+/// Datagrams go in as arguments and come out through a callback, one call for each. The caller runs
+/// the retransmission timer: see cdtls_flight and cdtls_retransmit. Callbacks run on the same
+/// thread, inside of the calls below; they must not call back into the association or read a clock.
 #ifndef CDTLS_ASSOCIATION_H
 #define CDTLS_ASSOCIATION_H
 
@@ -30,20 +29,21 @@ typedef struct cdtls_association cdtls_association;
 /// The outcome of a call.
 enum {
   CDTLS_CLOSED = -2,  ///< The peer sent close_notify.
-  CDTLS_FAILED = -1,  ///< It is broken; cdtls_library_error tells why.
-  CDTLS_WAITING = 0,  ///< It needs a datagram or the timer to go on.
+  CDTLS_FAILED = -1,  ///< The association is broken; cdtls_library_error says why.
+  CDTLS_WAITING = 0,  ///< The association needs a datagram or the timer to continue.
   CDTLS_DONE = 1,     ///< The handshake is finished.
 };
 
 /// Creates an association in the shared library; returns NULL if OpenSSL fails.
 ///
-/// Certificates are added, then the context is prepared, then it can be started.
+/// Add certificates, then prepare the context, then start the association.
 cdtls_association *cdtls_new(const cdtls_callbacks *callbacks);
 
 /// Draws a P-256 key, or an RSA key of 2048 bits, and creates its certificate, valid between two
 /// Unix times in seconds; one of each type can be added.
 ///
-/// Returns NULL if OpenSSL fails.
+/// Returns NULL if OpenSSL fails, if there is one of the type already, or if the context is
+/// prepared.
 X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, int64_t end);
 
 /// Creates the context from the certificates and the names of SRTP profiles, separated by colons,

@@ -2,7 +2,7 @@
 #ifndef CDTLS_CPU_H
 #define CDTLS_CPU_H
 
-/// Returns the architecture and its features in a fixed order, separated by blanks, e.g. `x86_64
+/// Returns the architecture and its features in a fixed order, separated by blanks, such as `x86_64
 /// sse4.1 avx2`.
 ///
 /// Codecs and crypto libraries dispatch on these; a take stores the text, since bit-exactness of

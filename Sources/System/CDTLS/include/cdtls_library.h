@@ -30,8 +30,8 @@ const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness)
 /// configuration files are read.
 OSSL_LIB_CTX *cdtls_library_shared(void);
 
-/// Removes the first error of this thread's OpenSSL queue as text, empties the queue, and returns
-/// 1; returns 0 and an empty text when there is none.
+/// Writes the first error in this thread's OpenSSL queue as text, empties the queue, and returns 1;
+/// returns 0 and an empty text when there is none.
 int cdtls_library_error(char *text, size_t size);
 
 #endif

@@ -1,11 +1,12 @@
 /// Files embedded in the binary, as texts.
 ///
-/// In C, because a Swift compiler needs half a minute for the same bytes as array literals.
+/// They are in C, because a Swift compiler needs half a minute for the same bytes as array
+/// literals.
 #ifndef CFILES_H
 #define CFILES_H
 
-/// The page of a take: its document, its style, and the modules of its script with their paths
-/// beside the document; NULL after the last one.
+/// The page of a take: its document, its style, and its script's modules with their paths relative
+/// to the document; NULL after the last module.
 const char *cfiles_page_html(void);
 const char *cfiles_page_css(void);
 const char *cfiles_page_module_name(unsigned int index);
@@ -16,14 +17,14 @@ const char *cfiles_call_html(void);
 const char *cfiles_call_css(void);
 const char *cfiles_call_script(void);
 
-/// The script that records pages, as modules, NULL after the last one; and the browser extension
-/// that injects it.
+/// The script that records pages, as modules with NULL after the last one, and the files of the
+/// browser extension that injects it.
 const char *cfiles_recorder_module_name(unsigned int index);
 const char *cfiles_recorder_module(unsigned int index);
 const char *cfiles_recorder_manifest(void);
 const char *cfiles_recorder_relay(void);
 
-/// A file of the schema of takes, oldest first; NULL after the last one.
+/// One file of the take schema, by its index from the oldest on; NULL after the last one.
 const char *cfiles_schema(unsigned int index);
 
 #endif

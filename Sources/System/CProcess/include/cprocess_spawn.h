@@ -5,8 +5,8 @@
 /// Starts a program by its path.
 ///
 /// Its standard streams are these three descriptors, where -1 stands for /dev/null. It has no other
-/// descriptors, no blocked or ignored signals, and its own process group. If the environment is
-/// NULL, it is that of this process.
+/// descriptors, no blocked or ignored signals, and its own process group. If `environment` is NULL,
+/// it inherits this process's environment.
 ///
 /// Returns its process number, or a negative errno value.
 int cprocess_spawn(

@@ -14,7 +14,7 @@
 typedef struct {
   /// The address in network order; an IPv4 address is in the first four bytes.
   uint8_t ip[16];
-  /// 4 or 6.
+  /// The IP version: 4 or 6.
   uint8_t family;
   /// The port in host order.
   uint16_t port;
@@ -24,7 +24,7 @@ typedef struct {
 
 /// A received datagram, or a buffer for one.
 typedef struct {
-  /// The buffer; the caller's storage.
+  /// The buffer for the bytes, which belongs to the caller.
   uint8_t *bytes;
   /// The size of the buffer.
   size_t capacity;
@@ -33,13 +33,13 @@ typedef struct {
   /// Longer datagrams are truncated and marked.
   size_t length;
   csockets_address source;
-  /// When the kernel received it, on CLOCK_REALTIME, nanoseconds; 0 without a time stamp.
+  /// When the kernel received the datagram, on CLOCK_REALTIME, nanoseconds; 0 without a time stamp.
   int64_t realtime_ns;
   /// The same instant on CLOCK_MONOTONIC, nanoseconds, never after the call.
   int64_t monotonic_ns;
   /// The ECN field of the IP header, 0 to 3 (RFC 3168 section 5).
   uint8_t ecn;
-  /// The code point of the IP header, 0 to 63 (RFC 2474 section 3).
+  /// The DSCP in the IP header, 0 to 63 (RFC 2474 section 3).
   uint8_t code_point;
   /// Not 0 if the datagram was longer than the buffer.
   uint8_t is_truncated;
@@ -58,16 +58,16 @@ int csockets_udp_open(const csockets_address *address, int buffer_bytes, csocket
 /// Receives up to `count` datagrams without waiting; returns their number, 0 when there are none.
 int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count);
 
-/// Sends a datagram with a code point (0 to 63, RFC 2474) without waiting; returns 0, or -EAGAIN if
-/// the socket's buffer is full.
+/// Sends a datagram with a DSCP (0 to 63, RFC 2474) without waiting; returns 0, or -EAGAIN if the
+/// socket's buffer is full.
 int csockets_udp_send(int socket, const csockets_address *to, uint8_t code_point,
                       const uint8_t *bytes, size_t length);
 
 /// Sends datagrams of `segment` bytes each, the last one possibly shorter, in one call without
 /// waiting (UDP generic segmentation offload); returns 0, or an error if the kernel accepted none.
 ///
-/// At most 64 datagrams and 65,000 bytes; EINVAL and EIO also mean that kernel or path do not
-/// support it.
+/// It sends at most 64 datagrams and 65,000 bytes; EINVAL and EIO also mean that the kernel or the
+/// path does not support it.
 int csockets_udp_send_segments(int socket, const csockets_address *to, uint8_t code_point,
                                const uint8_t *bytes, size_t length, uint16_t segment);
 

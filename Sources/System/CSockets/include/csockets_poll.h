@@ -18,7 +18,7 @@ enum {
 typedef struct {
   /// The tag of the descriptor.
   uint64_t tag;
-  /// The events that it is ready for.
+  /// The events that the descriptor is ready for.
   uint32_t ready;
 } csockets_event;
 

@@ -25,7 +25,7 @@ int csockets_tcp_accept(int socket, csockets_address *remote);
 /// Reads available bytes; returns 0 if there are none, and -ECONNRESET once the peer has closed.
 int csockets_tcp_read(int socket, uint8_t *bytes, size_t capacity);
 
-/// Writes as many bytes as accepted; returns 0 if none were.
+/// Writes as many bytes as the socket accepts; returns their number, 0 if none were accepted.
 int csockets_tcp_write(int socket, const uint8_t *bytes, size_t length);
 
 #endif

@@ -16,11 +16,12 @@ package struct FindingExplainer {
   private let codecs: () -> any CodecFactory
   private let findings: [Finding]
 
-  /// The harm at some places in one run; every run counts the same pictures and audio.
+  /// The seconds of freezes and concealment at some places in one run; every run counts the same
+  /// video frames and audio.
   private struct Harm {
     var frozenSeconds = 0.0
     var concealedSeconds = 0.0
-    /// The number of times that the video stood still.
+    /// The number of times that the video stopped.
     var stops = 0
 
     var isNone: Bool { Self.isNone(frozenSeconds) && Self.isNone(concealedSeconds) }
@@ -87,7 +88,7 @@ package struct FindingExplainer {
     self.codecs = codecs
   }
 
-  /// Returns explanations by finding index, where there is one.
+  /// Returns explanations, or reasons why there are none, keyed by the index of their finding.
   ///
   /// - Parameter progress: called with a description of the current run and its time.
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
@@ -99,8 +100,9 @@ package struct FindingExplainer {
     guard !recorded.isEmpty else {
       return Dictionary(
         uniqueKeysWithValues: wanted.map {
-          ($0.index, "not explained: this end was only seen, so nothing of it can be run otherwise")
-        })
+          ($0.index, "not explained: this end was only observed, so its stack cannot be run again")
+        }
+      ).merging(unseen) { one, _ in one }
     }
     let lost = try lostPackets()
     let all = lost.flatMap(\.packets).sorted { $0.at < $1.at }
@@ -133,7 +135,8 @@ package struct FindingExplainer {
     ).merging(unseen) { one, _ in one }
   }
 
-  /// Returns why nothing is replayed for findings that froze and concealed nothing in the take.
+  /// Returns why findings without freezes and concealment are not explained, by the index of the
+  /// finding.
   private func findingsOfOthers() throws(TapeError) -> [Int: String] {
     var texts: [Int: String] = [:]
     let seen = try sendersWithReceivers()
@@ -146,8 +149,8 @@ package struct FindingExplainer {
         "not explained: "
         + (isOfOther
           ? "what the remote peer displayed and played is not in the take"
-          : "no picture froze and no audio was concealed by it, and a replay with other packets "
-            + "and buffers shows nothing else")
+          : "it froze no picture and concealed no audio, and a replay with other packets and "
+            + "buffers shows only those")
     }
     return texts
   }
@@ -161,21 +164,22 @@ package struct FindingExplainer {
   ) -> String {
     let before = harm(places, recorded, recorded)
     guard !before.isNone else {
-      return "not explained: run freely from its inputs, the session shows nothing frozen or "
-        + "concealed, as what it waited for was decided by time"
+      return "not explained: run again from its inputs, the session shows no freeze and no "
+        + "concealment, because they depended on timing"
     }
     var parts: [String] = []
     let isRefused = finding.id == "srtp-refused"
     if isRefused {
       parts.append(
-        "the packets arrived and SRTP refused them, so their contents cannot be replayed")
+        "the packets arrived but SRTP rejected them, so their contents cannot be replayed")
     } else if let delivered, !lost.isEmpty {
       parts.append(
         "with the \(lost.map(\.words).joined(separator: " and the ")) delivered: "
           + before.change(to: harm(places, delivered, recorded)))
     } else if delivered == nil {
       parts.append(
-        "which packets were lost is not known, as the take does not have the other end's")
+        "which packets were lost is unknown, because the take does not have the remote end's "
+          + "packets")
     }
     let runs = buffered.map { ($0.milliseconds, harm(places, $0.outcomes, recorded)) }
     if !Harm.isNone(before.frozenSeconds) {
@@ -189,11 +193,11 @@ package struct FindingExplainer {
       parts.append(
         buffer("no audio is concealed", before, runs, \.concealedSeconds, isRefused))
     }
-    return parts.joined(separator: "; ") + " (open loop: the remote peer sends what it sent)"
+    return parts.joined(separator: "; ") + " (open loop: the remote peer's packets are as recorded)"
   }
 
-  /// Describes the effect of buffers on one kind of harm: the smallest sufficient one, or else the
-  /// best.
+  /// Describes how longer jitter buffers change one kind of harm: names the smallest buffer that
+  /// avoids the harm, or else the one that reduces it most.
   private func buffer(
     _ gone: String, _ before: Harm, _ runs: [(milliseconds: UInt32, harm: Harm)],
     _ kind: KeyPath<Harm, Double>, _ isRefused: Bool
@@ -209,14 +213,14 @@ package struct FindingExplainer {
     }
     let tried = runs.map { "\($0.milliseconds)" }.joined(separator: ", ")
     if let enough = runs.first(where: { Harm.isNone($0.harm[keyPath: kind]) }) {
-      return "\(gone) with a jitter buffer of \(enough.milliseconds) ms, the smallest that is "
-        + "enough of those tried (\(tried) ms): \(change(enough))"
+      return "\(gone) with a jitter buffer of \(enough.milliseconds) ms, the smallest sufficient "
+        + "one of those tried (\(tried) ms): \(change(enough))"
     }
     let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
     guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
       return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
         + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment")"
-        + (isRefused ? "" : ": the missing packets never arrived, or too late")
+        + (isRefused ? "" : ": the missing packets arrived too late or never")
     }
     return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
       + "\(best.milliseconds) ms: \(change(best))"
@@ -237,8 +241,10 @@ package struct FindingExplainer {
     return places
   }
 
-  /// Returns the harm in a run at places of the recorded session, for the same pictures and audio:
-  /// a longer buffer shows and plays them later.
+  /// Returns the harm in a run at places of the recorded session.
+  ///
+  /// Pictures and audio are matched by RTP timestamp, because a longer buffer shows and plays them
+  /// later.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
@@ -293,12 +299,12 @@ package struct FindingExplainer {
     }
   }
 
-  /// Returns whether a timestamp is before another; true if there is no other one.
+  /// Returns whether a timestamp is before another; true if `other` is nil.
   private static func isBefore(_ one: UInt32, _ other: UInt32?) -> Bool {
     other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
   }
 
-  /// The peers of which the take has the receiver, too.
+  /// Returns the peers whose packets the take has both as sent and as received.
   private func sendersWithReceivers() throws(TapeError) -> Set<Int64> {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -353,7 +359,7 @@ package struct FindingExplainer {
   private func readLost(
     _ connection: borrowing SQLiteConnection, _ lost: inout Lost, _ delay: Int64
   ) throws(SQLiteError) {
-    // The path with the most packets.
+    // Uses the receiver's path with the most packets.
     let paths = try connection.prepare(
       """
       SELECT local, remote FROM path JOIN packet_store USING (path)

@@ -9,14 +9,14 @@ package import Wire
 /// Inputs arrive in an open loop: at their recorded times, whatever the stack does. Only deadlines
 /// follow the stack. Without changes, the result is the recorded session.
 package final class FreeRun {
-  /// The differences between a run and the recording.
+  /// The ways in which a run deviates from the recorded session.
   package struct Changes: Sendable {
     package var edits: [PacketEdit] = []
-    /// Modifies every peer's configuration.
+    /// Modifies the configuration of each changed peer before it starts.
     package var configure: @Sendable (inout PeerConfiguration) -> Void = { _ in }
-    /// The peer whose inputs are changed; nil for all.
+    /// The peer whose configuration and datagrams are changed; nil for all.
     package var peer: UInt32?
-    /// The seed for random edits.
+    /// The seed for edits with a probability; the same seed gives the same run.
     package var seed: UInt64 = 1
     /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
@@ -30,7 +30,7 @@ package final class FreeRun {
     package init(delivering packets: [LostPacket]) { delivered = packets }
   }
 
-  /// A packet that was lost in the recording.
+  /// A packet that was lost in the recording, and that arrives in this run.
   package struct LostPacket: Sendable {
     /// The receiving peer's number.
     package var peer: UInt32
@@ -44,7 +44,7 @@ package final class FreeRun {
     }
   }
 
-  /// A delayed or duplicated datagram.
+  /// A datagram that arrives later than recorded, a second time, or although it was lost.
   private struct Held {
     var at: Instant
     var order: Int
@@ -55,7 +55,6 @@ package final class FreeRun {
   private struct Driven {
     /// The actor's number in the take.
     var number: UInt32
-    /// The peer's number.
     var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
@@ -66,10 +65,11 @@ package final class FreeRun {
     /// The minimum delay of the machine's jitter buffers.
     var buffer: Interval
     var recordedDeadline: Instant?
-    /// Whether the frames in flight at its end were awaited.
+    /// Whether the peer has already run past the end of its recording, to show frames still in
+    /// flight.
     var isDrained = false
 
-    /// The peer's deadline on the take's clock.
+    /// The peer's deadline on the take's clock; nil if it has none.
     var deadline: Instant? { machine.deadline.map { $0 + clock } }
   }
 
@@ -80,18 +80,18 @@ package final class FreeRun {
   private var memory = RowMemory()
   private var peers: [Driven] = []
   private var watched: [WatchedCalls] = []
-  /// Actors that are not endpoints and are omitted.
+  /// The names of actors that are omitted because they are not endpoints.
   package private(set) var others: [String] = []
   private var held: [Held] = []
   private var order = 0
   private var outbox = Outbox<PeerOutput>()
 
-  /// A live recorder serves a deadline slightly late; within this time no deadline is added.
+  /// How late a live recorder may react to a deadline; the run adds a deadline only after that.
   private static let patience = Interval.milliseconds(5)
-  /// A process that serves a deadline later than this was not running in the meantime.
+  /// A process that reacts to a deadline later than this was not running in the meantime.
   private static let stall = Interval.milliseconds(50)
-  /// The time that a peer runs after its end to show the frames that it has, beyond its jitter
-  /// buffers' delay.
+  /// How long a peer runs after its recorded end, beyond its jitter buffers' delay, to show the
+  /// frames that it has already received.
   static let drain = Interval.milliseconds(1500)
   /// The maximum number of wake-ups at one instant.
   static let wakesMaximum = 10_000
@@ -110,7 +110,7 @@ package final class FreeRun {
     }
   }
 
-  /// Returns the time of the take's last step, for progress.
+  /// Returns the time of the take's last step, for progress; nil if the take is empty.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
   /// The number of datagrams that each edit changed.
@@ -298,7 +298,7 @@ package final class FreeRun {
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)
-    // Whatever a peer does while frames are awaited counts at its recorded end.
+    // The outputs of a peer that is being drained are recorded at the end of its recording.
     let told = peers[index].isDrained ? instant : now
     while let output = outbox.next() { peers[index].outcome.record(output, at: told) }
   }
@@ -334,7 +334,7 @@ struct WatchedCalls {
       minimumDelay: { peer == nil || peer == $0 ? buffer : .zero })
   }
 
-  /// Handles a recorded input.
+  /// Handles a recorded input; a deadline is skipped if the stack has none that is due.
   mutating func step(_ input: ObserverInput, at instant: Instant) {
     var input = input
     switch input {
@@ -352,7 +352,7 @@ struct WatchedCalls {
     drive(input, at: instant)
   }
 
-  /// Serves deadlines that were not recorded.
+  /// Runs deadlines that the recording lacks: those more than `patience` overdue at `instant`.
   mutating func passTime(until instant: Instant, patience: Interval) {
     for _ in 0..<FreeRun.wakesMaximum {
       guard !isEnded, let due = machine.deadline, due + patience < instant else { return }
@@ -372,8 +372,8 @@ struct WatchedCalls {
     return outcomes
   }
 
-  /// Stores the statistics, and shows the frames that had arrived, so that the same frames count
-  /// for any buffer size.
+  /// Stores the final statistics, then plays out the frames that have already arrived, so that the
+  /// same frames count for any buffer size.
   private mutating func end(at instant: Instant) {
     guard !isEnded else { return }
     isEnded = true

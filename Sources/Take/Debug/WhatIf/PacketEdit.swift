@@ -18,12 +18,12 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   package let action: Action
   /// The condition that selects datagrams.
   package let condition: StepCondition
-  /// The part of the take to which the edit applies.
+  /// The bounds of the part of the take to which the edit applies; nil for no bound.
   let from: StepCondition?
   let to: StepCondition?
-  /// Applies to every n-th selected datagram, starting with the first.
+  /// The edit applies to every n-th selected datagram, starting with the first.
   let every: Int
-  /// The probability of the edit in thousandths, drawn from a seed.
+  /// The probability of the edit in thousandths; the decisions depend only on the run's seed.
   let share: UInt64
   /// The edit as written.
   package let description: String
@@ -42,14 +42,14 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
       case ("to", 2): to = try Self.place(parts[1], of: "to")
       case ("every", 2):
         guard let number = Int(parts[1]), number > 0 else {
-          throw ConditionError("every= takes a number from 1 on, not \(parts[1])")
+          throw ConditionError("every= needs a number from 1, not \(parts[1])")
         }
         every = number
       // `share` is the former name.
       case ("probability", 2), ("share", 2):
         let digits = parts[1].hasSuffix("%") ? parts[1].dropLast() : parts[1]
         guard let percent = TimeText.number(digits), (0...100).contains(percent) else {
-          throw ConditionError("\(parts[0])= takes a percentage from 0 to 100, not \(parts[1])")
+          throw ConditionError("\(parts[0])= needs a percentage from 0 to 100, not \(parts[1])")
         }
         share = UInt64(percent * 10)
       default: rest.append(word)
@@ -89,8 +89,8 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   {
     guard let place = try? StepCondition(String(text)), place.stopsBefore else {
       throw ConditionError(
-        "\(name)= takes a time from 0 to 1000000000 s (1.25s) or a step from 1 on (step:120), "
-          + "not \(text)")
+        "\(name)= needs a time from 0 to 1000000000 s (1.25s) or a step from 1 (step:120), not "
+          + "\(text)")
     }
     return place
   }
@@ -122,7 +122,7 @@ extension PacketEdit.Action {
 struct PacketEditor {
   private let edits: [PacketEdit]
   /// The number of datagrams that each edit selected per peer, so that `every` counts each peer's
-  /// datagrams alone.
+  /// datagrams separately.
   private var counts: [[UInt32: Int]]
   private let chance: EntropyStream
   /// The number of datagrams that each edit changed.

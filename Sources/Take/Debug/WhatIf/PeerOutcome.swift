@@ -25,21 +25,22 @@ package struct PeerOutcome: Sendable, Codable {
     package var track: UInt32
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
-    /// The timestamps of the picture before it and of the one after it; nil if none followed.
+    /// The timestamps of the pictures before and after the stop; `after` is nil if no picture
+    /// followed.
     package var before: UInt32
     package var after: UInt32?
 
     package var seconds: Double { Double(max(0, toNanoseconds -| fromNanoseconds)) / 1e9 }
   }
 
-  /// A state that was reached.
+  /// A state that one of the peer's machines reached, with the time.
   package struct State: Hashable, Sendable, Codable {
     package var machine: String
     package var state: String
     package var atNanoseconds: Int64
   }
 
-  /// A number to compare.
+  /// A named number by which outcomes are compared.
   package struct Measure: Hashable, Sendable, Codable {
     package var name: String
     package var value: Double
@@ -47,15 +48,15 @@ package struct PeerOutcome: Sendable, Codable {
 
   package let peer: UInt32
   package let label: String
-  /// Whether it is an end of an observed call, of which only the receiving side runs.
+  /// Whether the peer is an end of an observed call, of which only the receiving side runs.
   private(set) var isObserved = false
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
-  /// The refusals, with counts.
+  /// The distinct refusals, each with its layer.
   package private(set) var refusals: [String] = []
 
-  /// Freezes, and longer times without a new picture, up to the end.
+  /// Freezes, and gaps too long to count as freezes, including one at the end.
   package private(set) var stops: [Stop] = []
   /// The concealed blocks of audio that hide a loss.
   package private(set) var concealed: [PlayoutJudge.Concealed] = []
@@ -64,7 +65,7 @@ package struct PeerOutcome: Sendable, Codable {
   private var judge = PlayoutJudge()
   private var frames: [(name: String, count: Int)] = []
   private var samples: [(name: String, count: Int)] = []
-  /// Frames shown after the end whose packets had arrived before.
+  /// The number of frames shown after the recording's end, from packets that arrived before it.
   private var late: [(name: String, count: Int)] = []
   /// The highest sequence number sent on each stream.
   private var highest: [UInt32: UInt16] = [:]
@@ -82,7 +83,7 @@ package struct PeerOutcome: Sendable, Codable {
     self.isObserved = isObserved
   }
 
-  /// When the connection was closed, if it was.
+  /// The time at which the connection was closed, in nanoseconds; nil if it was not closed.
   private var closed: Int64? {
     states.first { $0.machine == "connection" && $0.state == "closed" }?.atNanoseconds
   }
@@ -127,7 +128,7 @@ package struct PeerOutcome: Sendable, Codable {
       at: now.nanoseconds)
   }
 
-  /// Counts a datagram of the session; an RTP packet's header is unencrypted.
+  /// Records the arrival of an RTP packet, whose header is unencrypted; ignores other datagrams.
   mutating func receive(_ bytes: [UInt8]) {
     guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
     func number(_ range: Range<Int>) -> UInt32 {
@@ -138,7 +139,7 @@ package struct PeerOutcome: Sendable, Codable {
       rtpTime: number(4..<8))
   }
 
-  /// More streams than any session has.
+  /// The maximum number of streams to count, more than any real session has.
   private static let streamMaximum = 4_096
 
   private mutating func countSent(_ bytes: [UInt8]) {
@@ -182,8 +183,8 @@ package struct PeerOutcome: Sendable, Codable {
     }
     if frame.kind == .audio {
       play(frame, at: now)
-      // Concealment of loss and blocks added to slow down have the same outcome; the statistics
-      // distinguish them.
+      // Blocks that conceal a loss and blocks inserted to slow down playout have the same outcome;
+      // the statistics distinguish them.
       guard frame.outcome != "concealed" else { return }
       var count = 0
       if case .audio(let block) = frame.decoded { count = block.frameCount }
@@ -326,7 +327,7 @@ package struct PeerOutcome: Sendable, Codable {
 /// Detects freezes: gaps of at least three times the average that exceed it by at least 150 ms (W3C
 /// freezeCount).
 struct FreezeRule: Sendable {
-  /// A longer gap is a pause, in nanoseconds.
+  /// The longest gap that counts as a freeze, in nanoseconds; a longer one is a pause.
   static let longest: Int64 = 5_000_000_000
   private var last: Instant?
   private var gaps: [Int64] = []

@@ -21,10 +21,10 @@ package struct WhatIfReport: Sendable {
     (self.recorded, self.changed) = (recorded, changed)
   }
 
-  /// A sentence about omitted actors.
+  /// A sentence about omitted actors; nil if there are none.
   private var otherText: String? {
     guard !others.isEmpty else { return nil }
-    return "Left out, because only endpoints can be changed: \(others.joined(separator: ", "))."
+    return "Not run, because only endpoints can be changed: \(others.joined(separator: ", "))."
   }
 
   /// The assumptions behind the comparison.
@@ -32,11 +32,11 @@ package struct WhatIfReport: Sendable {
     "Open loop: the inputs are those recorded, whatever the stack did; what the remote peer "
     + "would have sent in response (retransmissions, key frames, another bit rate) is unknown."
 
-  /// The assumptions, and what is missing of calls between others.
+  /// The assumptions, and which part of observed calls a run covers.
   private var explanation: String {
     guard recorded.contains(where: { $0.isObserved }) else { return Self.meaning }
     return Self.meaning
-      + " Of calls between others only the receiving side is run: jitter buffers and decoders."
+      + " For calls between others, only the receiving side is run: jitter buffers and decoders."
   }
 
   private struct Row {

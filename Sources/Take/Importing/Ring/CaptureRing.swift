@@ -2,7 +2,7 @@ package import Observer
 package import Tape
 import Wire
 
-/// Receives the events of a capture while it is made: for a take, or for a flight recorder.
+/// Receives the events of a capture while it is running, for a take or for a flight recorder.
 package protocol CaptureConsumer: AnyObject {
   /// Handles an event of the capture.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(TapeError)
@@ -32,7 +32,7 @@ extension CaptureRecorder: CaptureConsumer {
 /// Puts a capture's packets that may belong to calls into a flight recorder's ring.
 package final class CaptureRing: CaptureConsumer {
   private let recorder: FlightRecorder
-  /// Separates connections that carry media or signaling from others.
+  /// Separates TCP connections that carry media or signaling from others.
   private var gate = CallGate()
   private var packets: UInt64 = 0
   private var others: UInt64 = 0

@@ -10,9 +10,10 @@ package import Wire
 
 /// The reason for writing a take from a ring.
 package struct RingTrigger: Sendable, Hashable {
-  /// Identifies the reason: each key writes at most one take per ring length, an empty key always.
+  /// Limits repetitions: the same key writes at most one take per length of the ring; an empty key
+  /// is not limited.
   package var key: String
-  /// The reason in words, for the notice and the take's tags.
+  /// A phrase with the reason, for the notice and the take's tags.
   package var words: String
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
@@ -25,7 +26,7 @@ package struct RingTrigger: Sendable, Hashable {
 package struct RingTakeSummary: Sendable {
   /// The summary of the capture; its `take` is the file's path.
   package var capture: CaptureSummary
-  /// The take's length and the reason, in words.
+  /// A phrase with the take's length and the reason.
   package var words: String
 }
 
@@ -38,7 +39,7 @@ package final class RingPlan: Sendable {
     package var length = Interval.seconds(60)
     /// The memory limit of all rings together, in bytes.
     package var bytesMaximum = 64 << 20
-    /// The maximum number of takes.
+    /// The maximum number of takes that all recorders together write.
     package var takesMaximum = 20
     /// Whether the oldest take is removed to make room for a new one.
     package var removesOldest = false
@@ -48,7 +49,7 @@ package final class RingPlan: Sendable {
     package var wishes: [RingWish] = []
     /// Whether takes are written on the caller's thread, for drivers in virtual time.
     package var isSynchronous = false
-    /// Label, tags, keys and other settings of the takes.
+    /// The label, tags, keys and other settings for the takes.
     package var take = ImportSettings()
 
     package init() {}
@@ -94,8 +95,8 @@ package final class RingPlan: Sendable {
   /// Creates a recorder of what a page reports.
   ///
   /// - Parameters:
-  ///   - format: the reporting software, in words.
-  ///   - head: what is known of the page's browser.
+  ///   - format: the kind of source, such as `recorded page`.
+  ///   - head: the known facts about the page's browser.
   package func recorder(take path: String, format: String, head: JSONValue) -> FlightRecorder {
     let recorder = recorder(take: path)
     recorder.beginReports(ReportRing(ReportRing.Head(format: format, head: head), budget: budget))
@@ -129,7 +130,7 @@ package final class RingPlan: Sendable {
     }
     for path in surplus { FileBytes.remove(path) }
     if count == settings.takesMaximum, !settings.removesOldest {
-      notice("no more takes of the ring are written: --ring-count allows \(count)")
+      notice("no more takes are written from the ring: --ring-count allows \(count)")
     }
   }
 
@@ -139,19 +140,18 @@ package final class RingPlan: Sendable {
 
 // MARK: - FlightRecorder
 
-/// Retains the last seconds of a session in memory, and writes them as an observed take when
-/// triggered.
+/// Retains the last seconds of a session in memory, and writes them as a take when triggered.
 package final class FlightRecorder: Sendable {
   private struct State: ~Copyable {
     var ring: PacketRing
-    /// The ring of a page's reports, which replaces that of packets.
+    /// The ring of a page's reports, which is used instead of the packet ring; nil for packets.
     var reports: ReportRing?
-    /// The time of the next search, as Unix time in nanoseconds.
+    /// The time of the next search, as Unix time in nanoseconds; nil before the first packet.
     var nextSearch: Int64?
     /// The time at which each trigger last wrote a take.
     var written: [String: Int64] = [:]
     var takes: [RingTakeSummary] = []
-    /// The end of the last take.
+    /// The end of the last take, as Unix time in nanoseconds.
     var lastEnd = Int64.min
     /// The number of queued searches and takes.
     var waiting = 0
@@ -172,9 +172,9 @@ package final class FlightRecorder: Sendable {
     state = Mutex(State(ring: ring))
   }
 
-  // MARK: What happens
+  // MARK: Recording
 
-  /// Retains a packet, and searches the ring if a search is due.
+  /// Adds a packet to the ring, and searches the ring if a search is due.
   package func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false) {
     let isDue = state.withLock { state in
       state.ring.append(packet, of: owner, isOutbound: isOutbound)
@@ -185,7 +185,7 @@ package final class FlightRecorder: Sendable {
 
   fileprivate func beginReports(_ ring: ReportRing) { state.withLock { $0.reports = ring } }
 
-  /// Retains what a page reports, and searches the ring if a search is due.
+  /// Adds a page's report to the ring, and searches the ring if a search is due.
   package func append(_ report: RingReport, unixMilliseconds: Double) {
     let now = Int64(max(-9e12, min(unixMilliseconds, 9e12)) * 1e6)
     let isDue = state.withLock { state in
@@ -216,23 +216,23 @@ package final class FlightRecorder: Sendable {
     return true
   }
 
-  /// Records a frame of video that an owner sent or received.
+  /// Records when an owner sent or received a video frame.
   package func recordFrame(of stream: RingStream, isKey: Bool, at: Int64) {
     guard plan.settings.retainsPictures else { return }
     state.withLock { $0.ring.recordFrame(of: stream, isKey: isKey, at: at) }
   }
 
-  /// Records the name of an owner, and of the remote ends that it sends to, if they have one.
+  /// Sets an owner's name, and the name of the remote ends that it sends to, if they have one.
   package func name(_ label: String, owner: UInt32, remote: String = "") {
     state.withLock { $0.ring.name(label, owner: owner, remote: remote) }
   }
 
-  /// Adds lines of a key log.
+  /// Adds lines of an owner's NSS key log.
   package func add(keyLog lines: String, of owner: UInt32 = 0) {
     state.withLock { $0.ring.add(keyLog: lines, of: owner) }
   }
 
-  /// Adds a session description of one of the ends.
+  /// Adds a session description from either end.
   package func add(description text: String, of owner: UInt32 = 0) {
     state.withLock { $0.ring.add(description: text, of: owner) }
   }
@@ -241,7 +241,8 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.ring.recordDropped(count) }
   }
 
-  /// Records that an owner has left: its packets stay, its keys and descriptions are dropped later.
+  /// Records that an owner has left: its packets stay, and its keys and descriptions are dropped
+  /// later.
   package func end(owner: UInt32) { state.withLock { $0.ring.end(owner: owner) } }
 
   // MARK: Takes
@@ -254,11 +255,11 @@ package final class FlightRecorder: Sendable {
       guard let file = newFile(for: content) else { return }
       do {
         guard let written = try made(content, file, trigger.words) else {
-          return plan.notice("\(path): nothing is in the ring, so no take is written")
+          return plan.notice("\(path): the ring is empty, so no take is written")
         }
         try complete(file, written, content, [trigger])
       } catch {
-        plan.notice("\(path): no take of the ring is written: \(error)")
+        plan.notice("\(path): no take was written from the ring: \(error)")
       }
     }
   }
@@ -278,13 +279,14 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.takes }.filter { plan.contains($0.capture.take) }
   }
 
-  /// Writes the ring to a temporary take and searches that for the conditions.
+  /// Writes the ring to a temporary take and searches that for the conditions; keeps a take if a
+  /// new one is met.
   private func search() {
     guard !plan.settings.wishes.isEmpty else { return }
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // Earlier searches covered the packets from before the ring.
+      // Earlier searches covered the packets from before the ring's length.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {
@@ -326,7 +328,6 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// The ring's content.
   private enum Content {
     case packets(RingContent)
     case reports(ReportContent)
@@ -372,7 +373,7 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// Returns a copy of the ring; the lock covers nothing else, because media waits for it.
+  /// Returns a copy of the ring; the lock is held only while copying, because media waits for it.
   private func snapshot() -> Snapshot {
     state.withLock { state in
       if let reports = state.reports {
@@ -390,8 +391,8 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// Returns whether the last take has nearly the same packets; it then also counts for these
-  /// triggers.
+  /// Returns whether the last take has nearly the same packets; if so, that take also counts for
+  /// these triggers.
   private func isRepeated(_ content: Content, _ triggers: [RingTrigger]) -> Bool {
     let path = state.withLock { state -> String? in
       guard content.end -| state.lastEnd < Self.repetition else { return nil }
@@ -403,7 +404,7 @@ package final class FlightRecorder: Sendable {
     return true
   }
 
-  /// The time by which a take must extend beyond the previous one, in nanoseconds.
+  /// How far a take must extend beyond the previous one to count as new, in nanoseconds.
   private static let repetition: Int64 = 2_000_000_000
 
   private static func mark(_ triggers: [RingTrigger], _ state: inout State) {
@@ -421,7 +422,7 @@ package final class FlightRecorder: Sendable {
       return try WholeFile(
         RingName.free(beside: path, unixNanoseconds: content.end), .kept, isTake: true)
     } catch {
-      plan.notice("no take of the ring is written: \(error)")
+      plan.notice("no take was written from the ring: \(error)")
       return nil
     }
   }

@@ -12,9 +12,10 @@ package struct RingPacket: Sendable {
   package var bytes: [UInt8]
   /// Whether the capture has only the beginning of the packet.
   package var isTruncated = false
-  /// The ECN field of its IP header; nil if unknown.
+  /// The ECN field of the packet's IP header; nil if unknown.
   package var ecn: ECNMark?
-  /// For a connection: the number of missing bytes before these, and whether these are its last.
+  /// For a TCP connection: the number of missing bytes before these, and whether these are the
+  /// last.
   package var lost = 0
   package var isEnd = false
 
@@ -40,7 +41,7 @@ package final class RingBudget: Sendable {
     return false
   }
 
-  /// Acquires bytes beyond the limit.
+  /// Acquires bytes even if that exceeds the maximum.
   func exceed(by bytes: Int) { used.add(bytes, ordering: .relaxed) }
 
   func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
@@ -68,7 +69,7 @@ package struct PacketRing: ~Copyable {
     /// The number of the peer that sent or received the packets; 0 for observed packets.
     var owner: UInt32
     var isOutbound: Bool
-    /// The number of its packets in the ring.
+    /// The number of packets on the path that are in the ring.
     var count = 0
     var lastAt: Int64
     var head = RingHead()
@@ -98,7 +99,7 @@ package struct PacketRing: ~Copyable {
   private var drops: [(at: Int64, count: UInt64)] = []
   /// The number of packets evicted early for lack of memory.
   private(set) package var crowdedOut: UInt64 = 0
-  /// The key frames of the streams of endpoints, for which packets may stay longer.
+  /// The key frames of endpoints' streams; the packets since one of them may be retained longer.
   private var pictures = RingPictures()
 
   /// - Parameter length: the duration for which packets are retained.
@@ -114,7 +115,7 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Contents
 
-  /// Appends a packet, and drops packets that are too old by its time.
+  /// Appends a packet, and drops packets that are too old at its time.
   package mutating func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false)
   {
     trim(to: packet.at)
@@ -153,8 +154,10 @@ package struct PacketRing: ~Copyable {
     pictures.record(stream, isKey: isKey, at: at, ringBegins: latest -| length)
   }
 
-  /// The time before which no packet is retained: the ring's length ago, or the last key frames
-  /// before that, as long as half of the memory is free for other calls.
+  /// The time before which no packets are retained.
+  ///
+  /// This is the start of the ring's length. While half of the memory is free for other calls, it
+  /// is the time of the last key frames before that.
   private var retainedFrom: Int64 {
     let limit = latest -| length
     guard budget.usedBytes <= budget.maximum / 2 else { return limit }
@@ -175,7 +178,7 @@ package struct PacketRing: ~Copyable {
     return nextPath
   }
 
-  /// Forgets paths and owners without recent packets.
+  /// Forgets paths without recent packets, and owners that ended long ago.
   private mutating func sweep(_ now: Int64) {
     drops.removeAll { $0.at < now -| length }
     let limit = now -| max(length, PacketRing.silenceMinimum)
@@ -192,10 +195,10 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Segments
 
-  /// Adds a segment; without memory for it, the oldest packets make room.
+  /// Adds a segment, and removes the oldest packets if there is no memory for it.
   ///
-  /// A ring always has one segment, even beyond the limit, so that it works whatever other rings
-  /// use.
+  /// A ring always has one segment, even beyond the limit, so that it works even if other rings use
+  /// up the budget.
   private mutating func addSegment() {
     while !budget.acquire(PacketRing.segmentLength) {
       guard first != nil else {
@@ -251,12 +254,12 @@ package struct PacketRing: ~Copyable {
     facts[owner]?.remoteLabel = remote
   }
 
-  /// Adds lines of a key log.
+  /// Adds lines of an owner's NSS key log.
   package mutating func add(keyLog lines: String, of owner: UInt32 = 0) {
     facts[owner, default: RingFacts()].keyLogs.append(lines)
   }
 
-  /// Adds a session description of one of the ends.
+  /// Adds a session description from either end.
   package mutating func add(description text: String, of owner: UInt32 = 0) {
     facts[owner, default: RingFacts()].descriptions.append(text)
   }
@@ -269,7 +272,8 @@ package struct PacketRing: ~Copyable {
     }
   }
 
-  /// Records that an owner has left.
+  /// Records that an owner has left; its keys and descriptions are dropped when its packets are too
+  /// old for the ring.
   package mutating func end(owner: UInt32) { facts[owner]?.endedAt = latest }
 
   /// Copies the ring without parsing it.
@@ -284,11 +288,11 @@ package struct PacketRing: ~Copyable {
       earliest: latest -| length, retainedFrom: retainedFrom, pictures: pictures, end: latest)
   }
 
-  /// The ring's current content.
+  /// A parsed copy of the ring's current content.
   package var content: RingContent { RingContent(snapshot()) }
 }
 
-/// A copy of a ring.
+/// A copy of a ring, which is read while the ring receives further packets.
 struct RingSnapshot: Sendable {
   var segments: [[UInt8]]
   var start: Int
@@ -297,9 +301,10 @@ struct RingSnapshot: Sendable {
   var passed: UInt64
   var crowdedOut: UInt64
   var dropped: UInt64
-  /// The ring's beginning; older packets are left out.
+  /// The start of the ring's length; older packets are of use only for pictures.
   var earliest: Int64
-  /// Packets before that time are there only for the pictures in the ring.
+  /// The time from which packets are retained: `earliest`, or before it for the pictures in the
+  /// ring.
   var retainedFrom: Int64
   var pictures: RingPictures
   var end: Int64
@@ -313,7 +318,7 @@ package struct RingStream: Sendable, Hashable {
   package init(owner: UInt32, ssrc: UInt32) { (self.owner, self.ssrc) = (owner, ssrc) }
 }
 
-/// The key frames of the streams in a ring: those in it, and the last one before it.
+/// The key frames of the streams in a ring: those within its length, and the last one before that.
 struct RingPictures: Sendable {
   private struct Frames: Sendable {
     /// The times of key frames, in ascending order; at most one is before the ring.
@@ -363,8 +368,10 @@ struct RingPictures: Sendable {
   }
 }
 
-/// An owner's label, secrets and descriptions; the limits matter only for an owner that restarts
-/// endlessly.
+/// An owner's label, secrets and descriptions.
+///
+/// The size limits are generous: only an owner that restarts ICE or DTLS over and over would reach
+/// them.
 struct RingFacts: Sendable {
   var label = ""
   /// The name of the remote ends that the owner sends to; empty if they have none.
@@ -375,12 +382,13 @@ struct RingFacts: Sendable {
   var endedAt: Int64?
 }
 
-/// Distinct texts in order of arrival; the oldest are dropped beyond the size limit.
+/// Texts in order of arrival, without repetitions unless they are lines; beyond the limits on size
+/// and number, the oldest are dropped.
 struct RingTexts: Sendable {
   private(set) var all: [String] = []
   private var byteCount = 0
   private let bytesMaximum: Int
-  /// Whether texts are complete lines, which may be joined.
+  /// Whether the texts are complete lines, which can be joined into one text.
   private let isOfLines: Bool
   private static let countMaximum = 256
   private static let joinedMaximum = 1 << 16
@@ -414,8 +422,8 @@ struct RingRecord {
   /// Bit 0: truncated; bit 1: end of a direction; bit 2: bits 3 and 4 are the ECN field.
   private var flags: UInt8
 
-  /// The limit of a packet's length in bytes: a datagram's maximum; connections' pieces are
-  /// shorter.
+  /// The maximum length of a packet in bytes: that of a datagram; longer pieces of TCP streams are
+  /// split.
   static let bytesMaximum = 65_535
   static let headLength = 21
 
@@ -465,7 +473,7 @@ extension RingPacket {
     (isTruncated, ecn) = (datagram.isTruncated, datagram.ecn)
   }
 
-  /// Copies the next bytes of a connection from a capture.
+  /// Copies the next bytes of a TCP connection from a capture.
   package init(_ piece: CapturedStreamPiece, _ reader: borrowing CaptureReader) {
     self.init(
       at: piece.unixNanoseconds, tuple: piece.tuple, bytes: [UInt8](reader.bytes(piece.payload)))

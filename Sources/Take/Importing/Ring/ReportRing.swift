@@ -3,7 +3,7 @@ package import Observer
 import Tape
 import Wire
 
-/// What pages report, as a flight recorder receives it.
+/// A report from a page, as a flight recorder receives it.
 package enum RingReport: Sendable {
   case event(ReportedEvent)
   case frame(ScriptUnit.Frame)
@@ -43,12 +43,13 @@ package enum RingReport: Sendable {
   }
 }
 
-/// The reports of a page's last seconds in bounded memory, and the earlier reports that they need.
+/// A page's reports from the last seconds, in bounded memory, and the earlier reports that they
+/// need.
 ///
 /// Calls and events that leave the ring are kept within a limit. Statistics may contain only
 /// changes, so each object's last state is kept.
 struct ReportRing {
-  /// How the takes name the page and its reports.
+  /// What takes state about the source of the reports: its kind, and the page's browser.
   struct Head: Sendable {
     var format: String
     var head: JSONValue
@@ -71,8 +72,8 @@ struct ReportRing {
   private var crowdedOut: UInt64 = 0
   private var forgotten: UInt64 = 0
 
-  /// The limits of what is kept from before the ring: bytes of events, and connections with
-  /// statistics.
+  /// The maximum number of bytes of events, and of connections with statistics, that are kept from
+  /// before the ring's length.
   private static let beforeMaximum = 1 << 20
   private static let samplesMaximum = 1_000
 
@@ -155,7 +156,7 @@ struct ReportContent: Sendable {
 
   var begin: Double { entries.first?.unixMilliseconds ?? end }
 
-  /// Writes a take of reports, like an import; returns nil if the ring is empty.
+  /// Writes a take from the reports, like an import; returns nil if the ring is empty.
   func write(
     _ path: String, _ settings: ImportSettings, length: String
   ) throws(TapeError) -> RingTake.Written? {

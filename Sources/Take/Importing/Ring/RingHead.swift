@@ -5,8 +5,8 @@ package import Wire
 /// The packets in one direction of a path that have left the ring but are needed to read the rest:
 /// DTLS handshakes, and the last messages of ICE and of a TURN server.
 struct RingHead: Sendable {
-  /// The order in which an observer must receive them: a relay's channels before their contents,
-  /// and the checks that assign a path to a call before its keys.
+  /// The roles of retained packets, in the order in which an observer must receive them: a relay's
+  /// channels before their contents, and the checks that assign a path to a call before its keys.
   enum Role: Int, Sendable {
     case relay, check, handshake
   }
@@ -14,16 +14,17 @@ struct RingHead: Sendable {
   private struct Retained: Sendable {
     var packet: RingPacket
     var role: Role
-    /// A packet replaces the one with the same key; nil if none is replaced.
+    /// A packet replaces an earlier one with the same key; nil if every packet is kept.
     var key: UInt32?
   }
 
   private var retained: [Retained] = []
   private var handshakeBytes = 0
 
-  /// The maximum number of messages with a relay: allocation, channels and permissions.
+  /// The maximum number of retained messages to or from a relay: allocation, channels, permissions.
   private static let relayMaximum = 64
-  /// The maximum size of handshakes in bytes; one with a certificate chain has some ten thousand.
+  /// The maximum size of handshakes in bytes; a handshake with a certificate chain needs about
+  /// 10,000.
   private static let handshakeMaximum = 48 << 10
 
   var byteCount: Int { retained.reduce(0) { $0 + $1.packet.bytes.count } }
@@ -75,7 +76,7 @@ struct RingHead: Sendable {
     return retained.remove(at: index).packet.bytes.count
   }
 
-  // MARK: What is of use
+  // MARK: Classification
 
   private static func role(of bytes: [UInt8]) -> (Role, key: UInt32?)? {
     let span = bytes.span.bytes
@@ -97,8 +98,8 @@ struct RingHead: Sendable {
     if let inner = message.attribute(.data)?.range {
       return isHandshake(bytes[inner]) ? (.handshake, nil) : nil
     }
-    // A request for a channel is replaced by its repetition. Permissions, and responses about
-    // channels, do not state what they are about, so several are kept.
+    // A repeated channel request replaces the earlier one. Permissions, and responses to channel
+    // requests, do not state their channel or address, so several are kept.
     if let channel = message.channelNumber { return (.relay, type << 16 | UInt32(channel)) }
     let isOneOfMany = message.method == .channelBind || message.method == .createPermission
     return (.relay, isOneOfMany ? nil : type << 16)
@@ -116,9 +117,9 @@ struct RingHead: Sendable {
     }
   }
 
-  /// Returns whether a datagram has handshake records: ChangeCipherSpec, alerts and handshake
-  /// messages (RFC 6347 section 4.1), or encrypted records of DTLS 1.3, which do not show whether
-  /// they carry data (RFC 9147 section 4).
+  /// Returns whether a datagram begins with a handshake record: ChangeCipherSpec, alerts and
+  /// handshake messages (RFC 6347 section 4.1), or encrypted records of DTLS 1.3, which do not show
+  /// whether they carry data (RFC 9147 section 4).
   private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first else { return false }
     return (20...22).contains(first) || (0x20...0x3f).contains(first)
@@ -162,24 +163,25 @@ package struct RingContent: Sendable {
     begin = places.first?.at ?? ring.end
   }
 
-  /// How many seconds before the ring's length the packets begin, for the sake of its pictures.
+  /// The number of seconds by which packets precede the ring's length, to decode its first
+  /// pictures.
   package var secondsBefore: Double { max(0, Double(ring.earliest &- begin) / 1e9) }
 
-  /// How many streams of video have no key frame, and so no picture, as far as that is known.
+  /// The number of video streams without a key frame, which therefore cannot be decoded.
   package var picturelessCount: Int { ring.pictures.withoutKeyFrame(from: begin, to: end) }
 
   /// The Unix time of the snapshot, in nanoseconds.
   package var end: Int64 { ring.end }
   /// The number of packets that had left the ring.
   package var passed: UInt64 { ring.passed }
-  /// The number of those that were evicted early for lack of memory.
+  /// The number of packets evicted early for lack of memory.
   package var crowdedOut: UInt64 { ring.crowdedOut }
   /// The number of frames that the capturing system lost within the ring's time.
   package var dropped: UInt64 { ring.dropped }
   package var isEmpty: Bool { order.isEmpty }
   package var count: Int { order.count }
 
-  /// Passes on the packets retained from before the ring, in the order that an observer needs.
+  /// Passes on the packets from before the ring's length, in the order that an observer needs.
   package func visitHead(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }

@@ -13,10 +13,10 @@ import Wire
 struct RingTake {
   let content: RingContent
   let settings: ImportSettings
-  /// The ring's length in words, as in `60 s`.
+  /// The ring's length as text, as in `60 s`.
   let length: String
 
-  /// A written take, and how many of its steps are for packets from before the ring.
+  /// A written take, with the number of its steps that come from packets before the ring's length.
   struct Written {
     var summary: CaptureSummary
     var headSteps: Int
@@ -33,7 +33,7 @@ struct RingTake {
     }
     settings.keepsIncomplete = false
     settings.followsKeyLogs = false
-    // The ring already has all keys, so packets wait only if there are any.
+    // The ring already has all keys, so packets wait only if it has any.
     settings.awaitsKeys = !settings.keyLogs.isEmpty || !settings.srtpKeys.isEmpty
     let recorder = CaptureRecorder(settings, writing: path)
     try recorder.begin(unixNanoseconds: content.begin)
@@ -76,7 +76,7 @@ struct RingTake {
 
 /// A condition that a ring is searched for every ten seconds.
 package enum RingWish: Sendable, Hashable {
-  /// In an observed call, an end whose ICE, DTLS or connection failed.
+  /// The failure of ICE, DTLS or the connection at an end of an observed call.
   case failure
   /// A finding of this severity or worse.
   case severity(FindingSeverity)
@@ -111,7 +111,7 @@ package enum RingWish: Sendable, Hashable {
       words: "finding \(finding.id): \(finding.text)")
   }
 
-  /// Returns whether a condition is met after the packets from before the ring.
+  /// Returns whether a condition is met after the steps for packets from before the ring's length.
   private static func isMet(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {
@@ -121,7 +121,7 @@ package enum RingWish: Sendable, Hashable {
     return try meetsSample(condition, take, written)
   }
 
-  /// Returns whether a statistics sample, of which there is one per second, meets a condition.
+  /// Returns whether any statistics sample meets a condition; there is one sample per second.
   private static func meetsSample(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {

@@ -12,15 +12,15 @@ package struct H264AccessUnit: Hashable, Sendable {
 
 /// An error in an H.264 byte stream, or a feature that cannot be sent.
 package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file does not begin with a start code.
+  /// The data does not begin with a start code.
   case noByteStream
   /// An invalid unit, with its number from 0.
   case malformedUnit(Int)
-  /// A unit or video frame over the size limit, with the unit's number from 0.
+  /// A unit or video frame over a limit, with the unit's number from 0.
   case tooLarge(Int)
-  /// Video frames refer to later ones.
+  /// Video frames refer to later ones (B-frames).
   case bidirectional
-  /// Video frames consist of fields.
+  /// Video frames consist of two interlaced fields.
   case interlaced
 
   package var description: String {
@@ -31,8 +31,8 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformedUnit(let number):
       "unit \(number) of the H.264 byte stream is malformed: encode the file again"
     case .tooLarge(let number):
-      "unit \(number) of the H.264 byte stream is in a video frame of over 16 MiB or 4096 units:"
-        + " encode smaller video frames"
+      "unit \(number) of the H.264 byte stream belongs to a video frame of over 16 MiB or 4096 "
+        + "units: encode smaller video frames"
     case .bidirectional:
       "the video frames refer to later ones, which calls do not allow: encode without B pictures"
     case .interlaced:
@@ -61,11 +61,11 @@ package struct H264Reader {
 
   /// The offset of the last unit, in bytes from the start of the file.
   package private(set) var unitPosition = 0
-  /// The latest sequence parameter set.
+  /// The latest sequence parameter set; nil until one was read.
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()
-  /// The number of scanned bytes in the buffer, and of zeros at their end.
+  /// The number of scanned bytes in the buffer, and the number of zeros at their end.
   private var scanned = 0
   private var zeros = 0
   private var hasBegun = false
@@ -74,7 +74,7 @@ package struct H264Reader {
   private var failure: H264Error?
 
   private var sets: [ParameterSet] = []
-  /// The incomplete video frame's units.
+  /// The NAL units of the incomplete video frame.
   private var units: [[UInt8]] = []
   private var unitBytes = 0
   private var hasSlices = false
@@ -165,7 +165,7 @@ package struct H264Reader {
       if hasSlices { endFrame() }
       try add(unit)
     case .accessUnitDelimiter: if hasSlices { endFrame() }
-    // The rest is filler, end markers, or for other kinds of decoders (table 7-1).
+    // The other units are filler, end markers, or meant for other kinds of decoders (table 7-1).
     default: break
     }
   }
@@ -240,7 +240,8 @@ public struct H264FileSource: TimedMedia {
   private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
-  /// The frame rate.
+  /// The frame rate: the requested one, or else the file's; 30 if there is none, or if it is not
+  /// from 0.1 to 1000.
   public let framesPerSecond: Double
   /// The `profile-level-id` in SDP that the video frames require (RFC 6184 section 8.1).
   public let profileLevelID: String
@@ -270,7 +271,7 @@ public struct H264FileSource: TimedMedia {
     try file.restart()
   }
 
-  /// Returns the next video frame and its time.
+  /// Returns the next video frame and its time; nil at the end of the file.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
@@ -280,7 +281,8 @@ public struct H264FileSource: TimedMedia {
     return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// Returns the file's next key frame, where sending continues; the frame rate is unchanged.
+  /// Returns the file's next key frame, where sending continues at the same frame rate; nil if
+  /// there is none.
   public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
     while let videoFrame = try file.next() {
       if videoFrame.isKey { return content(videoFrame) }
@@ -299,8 +301,8 @@ extension H264Reader: PieceReader {
   typealias Fault = H264Error
 
   static var emptiness: String {
-    "the file holds no key frame of H.264 with its parameters: encode it again, with an IDR"
-      + " picture and its parameter sets in front"
+    "the file has no H.264 key frame with its parameters: encode it again so that it begins with "
+      + "parameter sets and an IDR picture"
   }
 
   func place(of fault: H264Error, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {

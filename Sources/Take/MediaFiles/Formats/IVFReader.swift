@@ -4,11 +4,11 @@ import Wire
 
 /// An error in an IVF file.
 package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file does not begin with the magic number.
+  /// The file does not begin with an IVF header.
   case notIVF
   /// An unsupported codec, by its four letters.
   case codec(String)
-  /// A video frame with a stated size over the limit.
+  /// A video frame whose stated size is implausibly large.
   case tooLong
   /// The file ends inside a video frame.
   case truncated
@@ -18,9 +18,9 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notIVF: "it is not an IVF file: convert it"
-    case .codec(let name): "its codec \(name) is not decoded here: encode it as VP8 or VP9"
-    case .tooLong: "a video frame claims an impossible length: convert the file again"
-    case .truncated: "the file ends within a video frame: copy or convert it again"
+    case .codec(let name): "its codec \(name) cannot be decoded here: encode it as VP8 or VP9"
+    case .tooLong: "a video frame has an impossible length: convert the file again"
+    case .truncated: "the file ends in the middle of a video frame: copy or convert it again"
     case .undecodable(let reason): reason
     }
   }
@@ -28,7 +28,6 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Reads IVF from pieces of any size: encoded video frames with their times.
 struct IVFReader {
-  /// The file's header.
   struct Header {
     var fourCC: String
     var width: Int
@@ -155,7 +154,7 @@ public struct IVFFileSource: TimedMedia {
   public let width: Int
   /// The height stated in the header.
   public let height: Int
-  /// The frame rate, from the first two video frames.
+  /// The frame rate, from the first two video frames; 30 if they give no usable rate.
   public let framesPerSecond: Double
 
   /// Opens a file and reads its first video frames, so that a file without any is refused at once.
@@ -190,7 +189,7 @@ public struct IVFFileSource: TimedMedia {
     }
   }
 
-  /// Returns the next video frame and its time.
+  /// Returns the next video frame and its time; nil at the end of the file.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {

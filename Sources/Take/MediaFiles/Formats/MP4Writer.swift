@@ -3,7 +3,8 @@ import RTP
 /// Writes encoded H.264 video frames into a fragmented MP4 file (ISO/IEC 14496-12 and -15), one
 /// fragment from each key frame to the next.
 package struct MP4Writer {
-  private struct I420Buffer {
+  /// An encoded frame: NAL units that are each preceded by their length.
+  private struct Sample {
     var at: Int64
     var bytes: [UInt8]
     var isKey: Bool
@@ -11,12 +12,12 @@ package struct MP4Writer {
 
   private var width: Int
   private var height: Int
-  private var videoFrames: [I420Buffer] = []
-  private var parameters: (sequence: [UInt8], videoFrame: [UInt8])?
+  private var samples: [Sample] = []
+  private var parameters: (sequence: [UInt8], picture: [UInt8])?
 
   /// - Parameters:
   ///   - width: the width to use if the sequence parameter set states none.
-  ///   - height: the height, likewise.
+  ///   - height: the height to use in that case.
   package init(width: Int, height: Int) {
     self.width = width
     self.height = height
@@ -27,17 +28,17 @@ package struct MP4Writer {
   /// - Parameter milliseconds: the time since the start of the file; video frames that are not
   ///   later than the previous one are moved after it.
   package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
-    let at = max(milliseconds, (videoFrames.last?.at ?? -1) + 1)
+    let at = max(milliseconds, (samples.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []
     for unit in Self.units(of: videoFrame) {
       let kind = (unit.first ?? 0) & 31
-      if parameters == nil || parameters?.videoFrame.isEmpty == true {
+      if parameters == nil || parameters?.picture.isEmpty == true {
         if kind == 7 { begin(Array(unit)) }
-        if kind == 8 { parameters?.videoFrame = Array(unit) }
+        if kind == 8 { parameters?.picture = Array(unit) }
       }
       bytes += Self.number(UInt32(clamping: unit.count)) + unit
     }
-    videoFrames.append(I420Buffer(at: at, bytes: bytes, isKey: isKey))
+    samples.append(Sample(at: at, bytes: bytes, isKey: isKey))
   }
 
   private mutating func begin(_ sequence: [UInt8]) {
@@ -48,7 +49,7 @@ package struct MP4Writer {
     (width, height) = (set.width, set.height)
   }
 
-  /// Returns the units between start codes.
+  /// Returns the NAL units between start codes.
   private static func units(of stream: [UInt8]) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var begin: Int?
@@ -66,7 +67,7 @@ package struct MP4Writer {
 
   /// Returns the complete file; nil without parameter sets, because it could not be decoded.
   package func file() -> [UInt8]? {
-    guard let parameters, parameters.sequence.count >= 4, !parameters.videoFrame.isEmpty else {
+    guard let parameters, parameters.sequence.count >= 4, !parameters.picture.isEmpty else {
       return nil
     }
     let kind = Array("iso5".utf8) + Self.number(512) + Array("iso5iso6mp41".utf8)
@@ -78,8 +79,8 @@ package struct MP4Writer {
 
   private var fragments: [Range<Int>] {
     var ranges: [Range<Int>] = []
-    for index in videoFrames.indices {
-      if let last = ranges.last, !videoFrames[index].isKey || last.isEmpty {
+    for index in samples.indices {
+      if let last = ranges.last, !samples[index].isKey || last.isEmpty {
         ranges[ranges.count - 1] = last.lowerBound..<(index + 1)
       } else {
         ranges.append(index..<(index + 1))
@@ -90,8 +91,8 @@ package struct MP4Writer {
 
   // MARK: Boxes
 
-  private func movie(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
-    let duration = UInt32(clamping: (videoFrames.last?.at ?? 0) + 40)
+  private func movie(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
+    let duration = UInt32(clamping: (samples.last?.at ?? 0) + 40)
     let header =
       Self.full(0, 0)
       + Self.number(0) + Self.number(0) + Self.number(1000) + Self.number(duration)
@@ -106,7 +107,7 @@ package struct MP4Writer {
     return Self.box("moov", Self.box("mvhd", header) + track(duration, parameters) + extends)
   }
 
-  private func track(_ duration: UInt32, _ parameters: (sequence: [UInt8], videoFrame: [UInt8]))
+  private func track(_ duration: UInt32, _ parameters: (sequence: [UInt8], picture: [UInt8]))
     -> [UInt8]
   {
     let header =
@@ -139,11 +140,11 @@ package struct MP4Writer {
 
   /// Returns the sample entry; parameter sets may also be in the stream if the size changes
   /// (`avc3`).
-  private func entry(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
-    let (sequence, videoFrame) = parameters
+  private func entry(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
+    let (sequence, picture) = parameters
     let configuration: [UInt8] =
       [1, sequence[1], sequence[2], sequence[3], 0xff, 0xe1] + Self.short(sequence.count)
-      + sequence + [1] + Self.short(videoFrame.count) + videoFrame
+      + sequence + [1] + Self.short(picture.count) + picture
     return Self.box(
       "avc3",
       Self.zeros(6) + Self.short(1) + Self.zeros(16) + Self.short(width) + Self.short(height)
@@ -152,18 +153,17 @@ package struct MP4Writer {
   }
 
   private func fragment(_ number: Int, _ range: Range<Int>) -> [UInt8] {
-    var samples: [UInt8] = []
+    var entries: [UInt8] = []
     for index in range {
-      let next =
-        index + 1 < videoFrames.count ? videoFrames[index + 1].at : videoFrames[index].at + 40
-      samples += Self.number(UInt32(clamping: next - videoFrames[index].at))
-      samples += Self.number(UInt32(clamping: videoFrames[index].bytes.count))
-      samples += Self.number(videoFrames[index].isKey ? 0x0200_0000 : 0x0101_0000)
+      let next = index + 1 < samples.count ? samples[index + 1].at : samples[index].at + 40
+      entries += Self.number(UInt32(clamping: next - samples[index].at))
+      entries += Self.number(UInt32(clamping: samples[index].bytes.count))
+      entries += Self.number(samples[index].isKey ? 0x0200_0000 : 0x0101_0000)
     }
     func boxes(offset: UInt32) -> [UInt8] {
       let run =
         Self.full(0, 0x701) + Self.number(UInt32(clamping: range.count))
-        + Self.number(offset) + samples
+        + Self.number(offset) + entries
       return Self.box(
         "moof",
         Self.box("mfhd", Self.full(0, 0) + Self.number(UInt32(clamping: number)))
@@ -173,12 +173,12 @@ package struct MP4Writer {
               + Self.box(
                 "tfdt",
                 Self.full(1, 0)
-                  + Self.long(UInt64(max(videoFrames[range.lowerBound].at, 0))))
+                  + Self.long(UInt64(max(samples[range.lowerBound].at, 0))))
               + Self.box("trun", run)))
     }
     // The samples begin after the next box's header.
     let length = boxes(offset: 0).count
-    let data = range.flatMap { videoFrames[$0].bytes }
+    let data = range.flatMap { samples[$0].bytes }
     return boxes(offset: UInt32(clamping: length + 8)) + Self.box("mdat", data)
   }
 

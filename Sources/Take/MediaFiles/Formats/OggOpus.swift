@@ -24,7 +24,8 @@ package struct OggOpusFile {
   private var pageBegin: Int64 = 0
   private var sequence: UInt32 = 0
 
-  /// A page lasts a second, so that players can seek.
+  /// The duration at which a page is written, in samples at 48 kHz: a second, so that players can
+  /// seek.
   private static let longestPage: Int64 = 48_000
   private static let serial: UInt32 = 0x7265_7461
 
@@ -53,7 +54,7 @@ package struct OggOpusFile {
     position += Int64(samples)
   }
 
-  /// Completes the file.
+  /// Writes the last page, which is marked as the end of the stream.
   package mutating func finish() throws(MediaFileError) { try flush(isLast: true) }
 
   private mutating func flush(isLast: Bool) throws(MediaFileError) {
@@ -123,7 +124,7 @@ package struct OpusTimeline {
   package private(set) var end: Int64 = 0
   /// The number of concealed samples.
   package private(set) var concealed: Int64 = 0
-  /// The number of samples cut from pauses because they exceed the limit.
+  /// The number of samples cut from pauses because the pauses were too long.
   package private(set) var leftOut: Int64 = 0
   /// The number of packets dropped as duplicate, too late, or invalid.
   package private(set) var dropped = 0
@@ -133,21 +134,21 @@ package struct OpusTimeline {
 
   /// Creates a timeline that starts at 0.
   ///
-  /// - Parameter limit: how many samples fillers may replace altogether: no call pauses longer than
-  ///   a day, and a wrong date must not fill a disk.
+  /// - Parameter limit: how many samples fillers may replace in total: no call pauses for longer
+  ///   than a day, and a wrong date must not fill a disk.
   package init(concealing limit: Int64 = 24 * 3_600 * 48_000) { rest = limit }
 
-  /// A packet whose time goes back by less is late; beyond that, the clock restarts.
+  /// How far a packet's time may go back, in samples, to count as late and not as a clock restart.
   private static let lateness: Int64 = 5 * 48_000
-  /// A packet whose time is further ahead of its arrival restarts the clock.
+  /// How far a packet's time may be ahead of its arrival, in samples, before the clock restarts.
   private static let lead: Int64 = 10 * 48_000
 
   /// Places the next packet after the last, with fillers before it.
   ///
   /// - Parameters:
-  ///   - time: its RTP time.
-  ///   - nanoseconds: when it was played or sent, which measures the pause if the sender's RTP
-  ///     times restart.
+  ///   - time: the packet's RTP time.
+  ///   - nanoseconds: when the packet was played or sent, which measures the pause if the sender's
+  ///     RTP times restart.
   package mutating func place(
     _ packet: [UInt8], time: UInt32, atNanoseconds nanoseconds: Int64,
     _ emit: (Piece) throws(MediaFileError) -> Void
@@ -191,15 +192,16 @@ package struct OpusTimeline {
   }
 
   /// Returns a packet without data for up to 20 ms: in the same mode if that has such a short
-  /// frame, otherwise CELT with the same bandwidth (RFC 6716 table 2).
+  /// frame, otherwise CELT with the same bandwidth, or wideband for medium band, which CELT lacks
+  /// (RFC 6716 table 2).
   private static func filler(_ toc: UInt8, upTo samples: Int64) -> (toc: UInt8, samples: Int) {
     let configuration = toc >> 3
     let stereo = toc & 4
     let lengths: [Int] = [960, 480, 240]
     let length: Int = lengths.first { samples >= Int64($0) } ?? 120
     if configuration < 16, length >= 480 {
-      // SILK begins each group of four configurations with 10 and 20 ms, the hybrid mode each group
-      // of two.
+      // With SILK, each group of four configurations begins with 10 and 20 ms; in hybrid mode, each
+      // group of two does.
       let base = configuration & (configuration < 12 ? ~3 : ~1)
       return ((base | (length == 480 ? 0 : 1)) << 3 | stereo, length)
     }

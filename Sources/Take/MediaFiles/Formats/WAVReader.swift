@@ -5,7 +5,7 @@ import Wire
 package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with RIFF and WAVE.
   case notWAV
-  /// The data begins before the format is known, or the format chunk is too short.
+  /// The data begins before the format is known, or the format chunk has an impossible length.
   case malformedFormat
   /// Samples that are not 16-bit PCM, with the format tag and the bits per sample.
   case unsupportedSamples(format: UInt16, bits: UInt16)
@@ -131,7 +131,8 @@ package struct WAVReader {
     phase = .end
   }
 
-  /// Returns the last block, which is shorter than the others, after `finish`.
+  /// Returns the last block, which is shorter than the others, after `finish`; nil if nothing is
+  /// left.
   package mutating func rest() -> AudioBlock? {
     guard let format, samples.count > taken else { return nil }
     let block = AudioBlock(samples: Array(samples[taken...]), channels: format.channels)
@@ -304,7 +305,7 @@ package struct G711WAVWriter {
     samples.append(contentsOf: payload)
   }
 
-  /// Returns the complete file; nil without audio.
+  /// Returns the complete file; nil without audio, or if it would exceed 4 GiB.
   package func file() -> [UInt8]? {
     guard !samples.isEmpty, let size = UInt32(exactly: samples.count + 50) else { return nil }
     var bytes = Array("RIFF".utf8)
@@ -341,7 +342,7 @@ public struct WAVFileSource: TimedMedia {
     file = try RepeatedFile(path: path, loops: loops)
   }
 
-  /// Returns the next block and its time.
+  /// Returns the next block and its time; nil at the end of the file.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {

@@ -139,10 +139,10 @@ package struct WebMFile {
 }
 
 /// The data that an AV1 decoder needs before the first frame (AV1 Codec ISO Media File Format
-/// Binding, section 2.3), and frames in file format.
+/// Binding, section 2.3), and the conversion of frames to the file format.
 package enum AV1File {
-  /// Returns `av1C` for a temporal unit that begins with a sequence header; empty if the header
-  /// contains what WebRTC never sends.
+  /// Returns `av1C` for a temporal unit with a sequence header; empty if there is none, or if it
+  /// uses features that WebRTC never sends.
   package static func configuration(_ unit: [UInt8]) -> [UInt8] {
     guard let header = sequenceHeader(unit) else { return [] }
     let body = header.dropFirst(header.count > 1 && header[header.startIndex + 1] < 0x80 ? 2 : 3)

@@ -227,11 +227,11 @@ public struct Y4MFileSource: TimedMedia {
   private let secondsPerFrame: Double
   private var count: Int64 = 0
 
-  /// The video frames' width.
+  /// The video frames' width in pixels.
   public let width: Int
-  /// The video frames' height.
+  /// The video frames' height in pixels.
   public let height: Int
-  /// The frame rate.
+  /// The frame rate, at most 1000; 30 if the file does not state one.
   public var framesPerSecond: Double { 1 / secondsPerFrame }
 
   /// Opens a file and reads its first video frame, so that a file without any is refused at once.
@@ -246,7 +246,7 @@ public struct Y4MFileSource: TimedMedia {
     secondsPerFrame = max(isKnown ? seconds : 1 / 30, 0.001)
   }
 
-  /// Returns the next video frame and its time.
+  /// Returns the next video frame and its time; nil at the end of the file.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {

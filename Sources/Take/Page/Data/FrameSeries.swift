@@ -119,7 +119,7 @@ struct FrameSeries {
     }
   }
 
-  /// Adds what was read since the last call to a list.
+  /// Moves the frames read since the last call into a list.
   mutating func drain(into list: inout PageSeriesList) {
     for place in tracks.indices {
       let track = tracks[place]

@@ -9,7 +9,7 @@ struct PacketSeries {
     case rtp, rtcp, stun, dtls, turn, other
   }
 
-  /// A peer and a direction; an observed packet has two.
+  /// One peer and one direction; an observed packet belongs to two ends.
   private struct End: Hashable {
     var peer: Int64
     var direction: String
@@ -20,7 +20,7 @@ struct PacketSeries {
     var kind: Kind
     var ssrc: Int64?
     var payloadType: Int64?
-    /// Whether its payload type is for media rather than repair or padding.
+    /// Whether the stream's payload type is for media rather than repair or padding.
     var isMedia = true
     var at = PageColumn(.steps)
     /// For RTP, twice the size, plus 1 if the marker is set.
@@ -37,7 +37,8 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
-  /// Identifies packets of the same streams, one stream at each end of their path.
+  /// Groups packets that belong to the same streams; each end of their path has one of these
+  /// streams.
   private struct Source: Hashable {
     var path: Int64
     var kind: Kind
@@ -59,15 +60,15 @@ struct PacketSeries {
   private var endsOfPath: [Int64: [Int]] = [:]
   private var streams: [Stream] = []
   private var places: [Key: Int] = [:]
-  /// Each source's streams.
+  /// The indices in `streams` of each source's streams.
   private var placesOfSource: [Source: [Int]] = [:]
-  /// A hash table of recent sources, which saves the search.
+  /// A hash table of recent sources, which usually makes a search in `placesOfSource` unnecessary.
   private var latest = [(source: Source, places: [Int])?](repeating: nil, count: latestCount)
   private var row: Int64 = 0
-  /// Media payload types by end; all others repair or pad.
+  /// Payload types of media by end; other types carry repair or padding.
   private var media: [End: Set<Int64>] = [:]
 
-  /// A power of two, above the number of concurrent streams in a call.
+  /// The size of `latest`: a power of two, above the number of concurrent streams in a call.
   private static let latestCount = 64
 
   /// The number of packets read so far.
@@ -222,7 +223,7 @@ struct PacketSeries {
     }
   }
 
-  /// Adds what was read since the last call, and all losses, to a list.
+  /// Moves the packets read since the last call, and all losses, into a list.
   mutating func drain(into list: inout PageSeriesList) {
     for place in streams.indices {
       let stream = streams[place]
@@ -280,16 +281,17 @@ struct LossLog {
   }
 
   private var entries: [Entry] = []
-  /// The indexes of missing sequence numbers in `entries`.
+  /// The indices in `entries` of missing sequence numbers.
   private var missing: [Int64: Int] = [:]
   private var highest: Int64?
   private var lastTime: Int64 = 0
   private var lastSequence: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// The step to the previous packet, if the sequence numbers may restart with it.
+  /// The difference of the previous packet's sequence number from the one before it, if the numbers
+  /// may have restarted there; nil otherwise.
   private var doubtfulStep: Int?
 
-  /// A larger jump is a restart (RFC 3550 appendix A.1).
+  /// The largest jump of sequence numbers that is not a restart (RFC 3550 appendix A.1).
   private static let jumpMaximum: Int64 = 3_000
   /// The maximum number of entries; for a stream that loses more, a list is useless.
   private static let entryMaximum = 100_000
@@ -326,8 +328,8 @@ struct LossLog {
     self.highest = highest &+ difference
   }
 
-  /// Starts over with the previous packet if this one confirms that sequence numbers restarted with
-  /// it.
+  /// Starts over at the previous packet if this packet confirms that the sequence numbers restarted
+  /// there.
   private mutating func findRestart(_ sequence: Int64, _ rtpTime: Int64) {
     let mayBegin = nearRestarts.mayBegin(
       UInt16(truncatingIfNeeded: sequence), UInt32(truncatingIfNeeded: rtpTime))

@@ -36,7 +36,7 @@ enum PageAnswers {
   }
 
   /// Returns the series of several queries (in any form but spans), in order; nil if the take has
-  /// changed since a moment.
+  /// changed since `moment`.
   static func series(_ queries: [PageQuery], path: String, at moment: PageMoment)
     throws(TapeError) -> [PageSeries]?
   {
@@ -95,7 +95,7 @@ enum PageAnswers {
       what: query.what, facts: run.facts, columns: [("at", run.at), ("value", run.value)])
   }
 
-  /// Returns the nearest integer to any value.
+  /// Rounds a value to the nearest integer, limited to the range of `Int64`.
   private static func whole(_ value: Double) -> Int64 {
     Int64(saturating: value)
   }
@@ -140,13 +140,14 @@ extension Value {
   }
 }
 
-/// A take's size at a moment: reads through several connections are consistent if it is equal.
+/// A take's size at one moment: reads through several connections are consistent if all of them see
+/// the same size.
 struct PageMoment: Equatable, Sendable {
   /// The row of the last packet at that moment.
   let lastPacket: Int64
   private let ends: [Int64]
 
-  /// Records the moment of a snapshot, which begins here.
+  /// Reads the take's size; the first query starts the connection's snapshot.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var ends: [Int64] = []
     for query in Self.queries { ends.append(try connection.integer(query) ?? 0) }
@@ -171,7 +172,7 @@ struct PageFindings {
 
   init(_ found: TakeFindings) { self.found = found }
 
-  /// The findings as a JSON array; `spans` has seconds and the evidence, longest first.
+  /// The findings as a JSON array; `spans` lists times in seconds and the evidence, longest first.
   var json: String { "[" + found.findings.map { json($0) }.joined(separator: ",\n") + "]" }
 
   private func json(_ finding: Finding) -> String {

@@ -7,7 +7,7 @@ package import Tape
 ///
 /// This is the contract between Swift and the page's script, described in the article on the page:
 /// only `columns.js` parses the bytes, and only `take.js` the object. While a take grows, its
-/// content can be read again: `series` then has only additions, except for `lost` and `curve`;
+/// content can be read again: then `packets` and `frames` in `series` have only additions;
 /// everything else is complete each time.
 package struct PageContent: Sendable {
   private let path: String
@@ -40,12 +40,12 @@ package struct PageContent: Sendable {
   ///   - keepsMessages: whether to include signaling messages' texts.
   ///   - shortMaximum: longer packet and frame series get an overview, and their values come after
   ///     all others.
-  ///   - tell: called with what is being read.
+  ///   - tell: called with the name of the part that is being read.
   package mutating func read(
     keepsMessages: Bool = true, shortMaximum: Int = .max, tell: (String) -> Void = { _ in }
   ) throws(TapeError) -> Reading {
-    // Packets are by far the most rows, then reports and statistics: both are read on separate
-    // threads, from the same moment as the rest.
+    // Packets have by far the most rows, followed by reports and statistics. Both are read on
+    // separate threads, from the same moment as the rest.
     let (path, former) = (path, packets)
     let connection = try TakeFile.openSnapshot(path)
     let moment: PageMoment
@@ -99,7 +99,7 @@ package struct PageContent: Sendable {
       title: PageContent.title(of: info))
   }
 
-  /// Reads only new packets, frames and states.
+  /// Reads only new packets and frames, and all states, paths, tracks, signaling and presence.
   ///
   /// This must be fast while a take is being recorded; everything else stays as it was.
   package mutating func readBriefly() throws(TapeError) -> Reading {
@@ -134,16 +134,26 @@ package struct PageContent: Sendable {
       members: members, columns: list.bytes, earlyCount: list.earlyCount, title: "")
   }
 
-  /// Reads a take's findings and the figures of its summary, as members whose values are JSON.
-  package static func examined(path: String) throws(TapeError) -> [(String, String)] {
+  /// Facts computed about a take that its rows do not contain: findings and summary.
+  struct Examination: Sendable {
+    /// Members of the page's data; their values are JSON.
+    var members: [(String, String)]
+    /// The findings and the summary as text, for readers without JavaScript.
+    var text: String
+  }
+
+  static func examine(path: String) throws(TapeError) -> Examination {
     let found = try TakeFindings(path: path)
     let summary = try TakeSummary(path: path, findings: found)
-    return [("findings", PageFindings(found).json), ("quality", summary.pageObject)]
+    return Examination(
+      members: [("findings", PageFindings(found).json), ("quality", summary.pageObject)],
+      // Only the file's name: pages are sent to others, and folders may name people and projects.
+      text: summary.text(named: path.split(separator: "/").last.map(String.init)))
   }
 
   /// Returns a take's findings and the figures of its summary as a JSON object.
   package static func examination(path: String) throws(TapeError) -> String {
-    let members = try examined(path: path).map { "\(jsonString($0.0)):\($0.1)" }
+    let members = try examine(path: path).members.map { "\(jsonString($0.0)):\($0.1)" }
     return "{" + members.joined(separator: ",\n") + "}"
   }
 
@@ -196,7 +206,7 @@ package struct PageContent: Sendable {
     return "[" + objects.joined(separator: ",") + "]"
   }
 
-  /// Returns rows `[seconds, step, peer, lane, what]`.
+  /// Returns a timeline's entries as JSON rows `[seconds, step, peer, lane, what]`.
   private static func entries(of timeline: Timeline) -> String {
     let rows = timeline.entries.prefix(entryMaximum).map { entry in
       "[\(StatsValue.number((Double(entry.atNanoseconds) / 1e4).rounded() / 1e5).json),"

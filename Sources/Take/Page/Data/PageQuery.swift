@@ -5,7 +5,7 @@ package struct PageQuery: Sendable {
   package enum Form: Hashable, Sendable {
     /// Columns peer, subject, from_s, to_s, text: time spans.
     case spans
-    /// Columns peer, direction, kind, ssrc, at_ns, value: the value divided by `divisor` is in the
+    /// Columns peer, direction, kind, ssrc, at_ns, value: dividing the value by `divisor` gives the
     /// unit.
     case curves(unit: String, divisor: Double)
     /// Columns peer, direction, type, ssrc, at_ns, value.
@@ -196,7 +196,8 @@ package struct PageQuery: Sendable {
 
   // MARK: - Equivalents
 
-  /// Queries that return, per second, what the page computes from every packet and frame.
+  /// Queries that return what the page computes from every packet and frame; bit rates are per
+  /// second.
   package static let equivalents: [(name: String, sql: String)] = [
     (
       "packets",

@@ -4,9 +4,9 @@ import Stats
 import Tape
 import Wire
 
-/// Returns a take's rows as JSON for the page's texts and tables.
+/// A take's rows as JSON, for the page's texts and tables.
 enum PageRows {
-  /// A list on the page, with its statement; columns keep their names.
+  /// A list on the page and the statement that fills it; JSON members are named like the columns.
   struct List {
     let name: String
     let sql: String
@@ -80,7 +80,7 @@ enum PageRows {
         ORDER BY peer, type, id LIMIT 1000
         """),
     // When participants entered and left a room, and when a track carried their media. The
-    // `participant_track` view has the same, but scans all rows for each of them.
+    // `participant_track` view returns the same, but scans all rows for each row that it returns.
     List(
       name: "presence",
       sql: """
@@ -188,8 +188,8 @@ struct AddressCover {
     return name
   }
 
-  /// Returns the length of an address at the start of a run of digits, dots and colons; nil if
-  /// there is none.
+  /// Returns the length of the address that a run of hexadecimal digits, dots and colons begins
+  /// with (for IPv6, the whole run); nil if there is none.
   private func addressLength(_ run: ArraySlice<UInt8>, followed next: UInt8?) -> Int? {
     if next.map({ !Self.isWord($0) }) ?? true, Self.isAddress(run, AF_INET6) { return run.count }
     let version4 = run.prefix { $0 == UInt8(ascii: ".") || Self.isDigit($0) }
@@ -197,7 +197,8 @@ struct AddressCover {
     return Self.isAddress(end, AF_INET) ? end.count : nil
   }
 
-  /// Returns an mDNS name's length (RFC 8839 section 5.1: a UUID and `.local`).
+  /// Returns the length of an mDNS name (RFC 8839 section 5.1: a UUID and `.local`); nil for other
+  /// text.
   private func localNameLength(_ text: ArraySlice<UInt8>) -> Int? {
     let name = text.prefix(42)
     guard name.count == 42, name.suffix(6).elementsEqual(".local".utf8),

@@ -6,15 +6,15 @@ struct PageSeries: Sendable {
 
   /// The kind: `packets`, `lost`, `frames`, `rtcp`, `curve` or `messages`.
   let what: String
-  /// The facts that identify it within its kind: peer, direction, ssrc and so on.
+  /// The facts that identify the series within its kind: peer, direction, ssrc and so on.
   let facts: [(String, StatsValue?)]
   var columns: Columns
   /// Aggregated values, for drawing the entire take before all values are loaded.
   var overview: Columns = []
 }
 
-/// A page's series with their columns concatenated: first those that a page needs at once, then the
-/// values of long series, whose overview is in the first part.
+/// A page's series with their columns concatenated: first those that a page needs immediately, then
+/// the values of long series, whose overview is in the first part.
 struct PageSeriesList {
   /// The position of a column in its part.
   private struct Place {
@@ -30,7 +30,8 @@ struct PageSeriesList {
     var overview: [Place] = []
   }
 
-  /// The length up to which a series has no overview and all its values in the first part.
+  /// The maximum length of a series that is stored in the first part as a whole, without an
+  /// overview.
   private let shortMaximum: Int
   private var entries: [Entry] = []
   private var early: [UInt8] = []
@@ -66,7 +67,7 @@ struct PageSeriesList {
   /// The number of bytes before the values of long series.
   var earlyCount: Int { early.count }
 
-  /// The bytes of all columns.
+  /// The bytes of all columns, with those of long series last.
   var bytes: [UInt8] { late.isEmpty ? early : early + late }
 
   /// A JSON array with each series and the positions of its columns in `bytes`.
@@ -121,7 +122,6 @@ struct PacketBins: Sendable {
 
 /// A track's frame outcomes in bins of half a second.
 struct FrameBins: Sendable {
-  /// A bin that has frames.
   private struct Bin {
     var number: Int64 = 0
     var frames: Int64 = 0
@@ -140,7 +140,7 @@ struct FrameBins: Sendable {
 
   /// - Parameters:
   ///   - outcome: the outcome's index.
-  ///   - measure: the audio peak.
+  ///   - measure: the audio peak, or the quantizer of a video frame.
   mutating func add(outcome: Int64, measure: Int64, at units: Int64) {
     let now = PageTime.bin(units)
     if now != open.number { close(before: now) }

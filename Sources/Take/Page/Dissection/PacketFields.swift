@@ -3,8 +3,8 @@ package import Wire
 /// Dissects a packet into fields with their positions: STUN (RFC 8489), DTLS (RFC 6347 and 9147),
 /// RTP and RTCP (RFC 3550), SCTP (RFC 9260), TURN channel headers (RFC 8656).
 ///
-/// The stack's machines parse the fields they act upon; this parses any bytes, as far as possible,
-/// for display.
+/// The stack's machines parse only the fields that they act upon; this type parses any bytes, as
+/// far as possible, for display.
 package struct PacketFields: Sendable {
   /// A field with its formatted value and position.
   package struct Field: Hashable, Sendable {
@@ -27,7 +27,7 @@ package struct PacketFields: Sendable {
   /// Dissects a packet.
   ///
   /// - Parameters:
-  ///   - kind: the protocol as in the `packet` view, or `sctp` for what DTLS contains.
+  ///   - kind: the protocol as in the `packet` view, or `sctp` for the contents of DTLS.
   ///   - isClear: whether RTP and RTCP are decrypted; otherwise only their headers are readable.
   package init(_ bytes: [UInt8], kind: String, isClear: Bool = false) {
     guard let first = bytes.first else { return }
@@ -101,7 +101,8 @@ struct FieldReader {
   /// The next byte's offset.
   var at: Int
   private(set) var fields: [PacketFields.Field] = []
-  /// A limit per layer, because a packet of 64 KiB could have as many fields.
+  /// The maximum number of fields per layer, because a packet of 64 KiB could have tens of
+  /// thousands.
   private static let fieldMaximum = 1_000
   /// The maximum number of a field's bytes to show.
   private static let shownMaximum = 24
@@ -113,10 +114,9 @@ struct FieldReader {
 
   var left: Int { bytes.count - at }
 
-  /// The next byte, which is not consumed.
+  /// The next byte, which is not consumed; nil at the end.
   var next: UInt8? { at < bytes.count ? bytes[at] : nil }
 
-  /// Whether another field may be added.
   var hasRoom: Bool { fields.count < Self.fieldMaximum }
 
   /// Returns the next number of at most four bytes, as part of a field.
@@ -138,14 +138,14 @@ struct FieldReader {
     return value
   }
 
-  /// Adds the next bytes, or all remaining ones if there are fewer, as a field.
+  /// Adds the next `length` bytes, or the remaining bytes if there are fewer, as a field.
   mutating func block(_ name: String, _ length: Int, words: ([UInt8]) -> String = Self.text) {
     let from = at
     let part = part(length)
     add(name, words(part), from: from)
   }
 
-  /// Returns the next bytes, or the remaining ones if there are fewer.
+  /// Returns the next `length` bytes, or the remaining bytes if there are fewer.
   mutating func part(_ length: Int) -> [UInt8] {
     let end = min(at + max(length, 0), bytes.count)
     defer { at = end }

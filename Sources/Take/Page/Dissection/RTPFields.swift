@@ -181,7 +181,7 @@ enum STUNFields {
   }
 
   /// Returns an address (section 14.1), which may be XORed with the cookie and transaction id
-  /// (section 14.2).
+  /// (section 14.2); nil if it is malformed.
   private static func address(_ part: [UInt8], key: [UInt8]) -> String? {
     guard part.count >= 8 else { return nil }
     func clear(_ bytes: ArraySlice<UInt8>) -> [UInt8] {

@@ -40,7 +40,7 @@ const views = [
   { id: "sql", name: "SQL" },
 ];
 
-/** Shows one of the views. */
+/** Shows one of the views and hides the others. */
 function chooseView(id, isAddressed = true) {
   for (const view of views) {
     const isChosen = view.id === id;
@@ -133,10 +133,13 @@ function* lateShown() {
 /** The interval between reads of a growing take, in milliseconds. */
 const liveMilliseconds = 300;
 
-/** Packets, frames and states are read each time; everything else once in this many reads. */
+/**
+ * The number of reads of which one reads everything; the others read packets, frames and
+ * states.
+ */
 const roundsToAll = 8;
 
-/** Reads what was added; a view that reaches to the end follows. */
+/** Reads what was added to the take; a view that ended at the take's end stays at the end. */
 async function readMore(isBrief) {
   const reading = await askReading("more", {
     session: take.session, ...(isBrief ? { brief: 1 } : {}),

@@ -1,6 +1,8 @@
-// The shapes that modules share, for the checker: nothing of this file is in the page.
+// The shapes that modules share, for the type checker; nothing of this file is in the page.
 
-/** What Swift writes and `take/reading.js` reads; see the article on the page. */
+/**
+ * The data of a take, which Swift writes and `take/reading.js` reads; see the article on the page.
+ */
 interface Take {
   form?: "file" | "served";
   name?: string;
@@ -14,7 +16,7 @@ interface Take {
   session?: number;
   isLive?: boolean;
   isComplete: boolean;
-  /** False while the server still looks for what went wrong. */
+  /** False until the server has examined the take for findings. */
   isExamined?: boolean;
   ending: string | null;
   fileBytes: number;
@@ -48,20 +50,20 @@ interface Take {
   timeline: [at: number, step: number, peer: number, lane: string, what: string][];
   queries: Record<string, string>;
   findings: Finding[];
-  /** Missing before the take was examined. */
+  /** Undefined until the take is examined. */
   quality?: Quality;
   media?: any[];
-  /** Made of the above when a take is read. */
+  /** Built from the members above when the take is read. */
   series: Series[];
   people: Person[];
   flows: Flow[];
-  /** The other takes of a catalogue, by their names. */
+  /** The names of the other takes in the catalogue. */
   others?: string[];
-  /** The reading as it came, while two takes are compared. */
+  /** The reading as received, kept while two takes are compared. */
   reading?: { data: any; bytes: Uint8Array };
 }
 
-/** A row of what lasted. */
+/** A time span of a subject, with its text. */
 type Spell = [peer: number, subject: string, from: number, to: number, text: string];
 
 interface Peer {
@@ -69,10 +71,10 @@ interface Peer {
   bytesIn: number; bytesOut: number; packetsIn: number; packetsOut: number;
 }
 
-/** A finding as `retake findings` has it; spans are the longest first. */
+/** A finding as in `retake findings`; the longest spans come first. */
 interface Finding {
   rule: string; peer: number; severity: number; level: string; text: string; count: number;
-  /** On whose side its cause lies, in words, and how sure that is; empty where it is not known. */
+  /** The side on which the cause lies, in words, and how certain that is; empty if unknown. */
   side: string; confidence: string;
   seconds: number; spans: [from: number, to: number, evidence: string][]; sql: string;
   symptoms: Finding[];
@@ -113,16 +115,16 @@ interface Curve {
 
 interface Span { from: number; to: number; text: string; tone?: string; subject?: string; row?: any }
 
-/** What a lane draws on: a context with the clock as its horizontal axis. */
+/** The canvas of a lane: a context whose horizontal axis is the clock. */
 interface View {
   context: CanvasRenderingContext2D; width: number; height: number; from: number; to: number;
-  /** Seconds in a pixel. */
+  /** The seconds per pixel. */
   pixel: number;
   x(time: number): number;
   time(x: number): number;
 }
 
-/** A lane: what it draws, and what it says at a time. */
+/** A lane: what it draws, and the text that it shows at a time. */
 interface Lane {
   label: string;
   unit?: string;
@@ -131,27 +133,27 @@ interface Lane {
   draw(view: View): void;
   at(time: number): string;
   toneAt?(time: number): string | undefined;
-  /** Whether values are still to come. */
+  /** Whether values are still loading. */
   isWaiting?(): boolean;
   /** Computes what drawing needs, a piece at a time, as soon as values can be read. */
   prepare?(): Generator<unknown, unknown, unknown>;
-  /** Whether what `prepare` computes is there. */
+  /** Whether `prepare` has finished. */
   isReady?(): boolean;
   carried?(from: number, to: number): number;
-  /** What can be selected. */
+  /** The spans that can be selected. */
   spans?: Span[];
-  /** Times to step to. */
+  /** The times that can be stepped to. */
   marks?: ArrayLike<number> & Iterable<number>;
   /** The name of its query in `take.queries`, or the query itself. */
   query?: string;
   sql?: string;
-  /** Whether it is shown only when somebody asks for more. */
+  /** Whether the lane is shown only on request. */
   isExtra?: boolean;
   open?: string;
   low?: number;
   top?: number;
   isState?: boolean;
-  /** Given by the board. */
+  /** Set by the board. */
   id?: string;
   group?: LaneGroup;
   canvas?: HTMLCanvasElement;
@@ -174,7 +176,7 @@ interface Layer {
   fields: { name: string; value: string; from: number; length: number }[];
 }
 
-// Newer than the library of the checker.
+// Missing from the checker's library, which is older.
 interface Array<T> {
   findLast(test: (value: T, index: number) => unknown): T | undefined;
 }
@@ -184,7 +186,7 @@ declare class DecompressionStream {
   readonly writable: WritableStream<BufferSource>;
 }
 
-/** For whoever drives the page by a script, as the tests do. */
+/** For scripts that drive the page, as the tests do. */
 interface Window { retake: Record<string, any> }
 
 /** A table or view, as the server describes it. */
@@ -193,7 +195,7 @@ interface Relation {
   columns: { name: string; comment: string }[];
 }
 
-/** A take of a catalogue, as the server lists it; details come later. */
+/** A take of a catalogue, as the server lists it; its details are loaded later. */
 interface Entry {
   name: string;
   label?: string;
@@ -203,7 +205,7 @@ interface Entry {
   bytes?: number;
   isComplete?: boolean;
   isLive?: boolean;
-  /** Why it cannot be read. */
+  /** The reason that the take cannot be read. */
   error?: string;
   details?: { findings: EntryFindings; spark: number[]; facts?: EntryFacts };
 }
@@ -211,7 +213,7 @@ interface Entry {
 /** The first finding of a take, and how many are medium or worse. */
 interface EntryFindings {
   count: number; severity: number; level?: string; worst?: string; evidence?: string;
-  /** On whose side its cause lies, and how sure that is. */
+  /** The side on which the cause lies, and how certain that is. */
   side?: string; confidence?: string;
 }
 
@@ -220,14 +222,14 @@ interface EntryFacts {
   codecs: string[];
   /** The ids of all findings, causes and symptoms. */
   findings: string[];
-  /** Whether a pair in use went over a TURN server. */
+  /** Whether a selected pair used a TURN server. */
   relay: boolean;
-  /** Packets that came and that SRTP refused, which are beside the loss. */
+  /** Packets that arrived but were refused by SRTP; the loss does not include them. */
   packets_refused?: number;
-  /** Of the stream that lost most, from 0 to 1. */
+  /** The loss of the stream that lost the most, from 0 to 1. */
   loss_share?: number;
   concealed_share?: number;
-  /** The median of the slowest connection. */
+  /** The median round trip of the slowest connection. */
   round_trip_ms?: number;
   frozen_ns?: number;
 }

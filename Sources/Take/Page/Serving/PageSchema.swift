@@ -6,7 +6,7 @@ import Wire
 package enum PageSchema {
   /// Returns the relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
   ///
-  /// They are in schema order, without storage tables, since each of those has a view.
+  /// Relations are in schema order; storage tables are omitted, because each has a view.
   package static func json(path: String) throws(TapeError) -> String {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -54,18 +54,18 @@ struct SchemaComments {
   struct Relation {
     let name: String
     let isView: Bool
-    /// The comment before it.
+    /// The comment before the CREATE statement.
     let comment: String
     /// The comments after columns, or on lines before them.
     var columns: [String: String] = [:]
   }
 
-  /// All relations in schema order; those of a later format come where its migration does.
+  /// All relations, in the order of the migrations that create them.
   static let all: [Relation] = TakeSchema.migrations.flatMap { SchemaComments($0).relations }
 
   private(set) var relations: [Relation] = []
   private var before: [Substring] = []
-  /// The comment on a CASE, whose column name follows at its end.
+  /// The comment before a CASE expression, kept until the expression's last line names the column.
   private var pending = ""
 
   /// Parses a migration's text line by line, in the layout of `Schema/`.
@@ -128,7 +128,7 @@ struct SchemaComments {
     [String(code.trimmed.prefix { $0.isLetter || $0.isNumber || $0 == "_" })]
   }
 
-  /// Returns the column whose definition a view's line ends with `AS name,`.
+  /// Returns the column that a view's line names, with `AS name,` at its end.
   ///
   /// A definition of several lines, such as a CASE, is named on its last line.
   private static func named(_ code: Substring) -> [String] {

@@ -4,18 +4,19 @@ import Wire
 
 /// A take's rows in a catalogue.
 ///
-/// They are read here in one pass over the take, through one connection.
+/// The initializer reads all of them through one connection.
 struct CatalogueEntry: Sendable {
   /// Stands for the take's path in stored results: a Unicode noncharacter, which no text contains.
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
   /// The time limit for reading one take, in seconds; a crafted file could take forever.
   private static let secondsMaximum = 300.0
-  /// The size limits of a row's text and of a stored result, in bytes.
+  /// The size limits of a text or blob in a row, and of a stored result, in bytes.
   private static let textMaximum = 4_000
   private static let documentMaximum = 4 << 20
 
   private(set) var rows: [(relation: String, values: [[Value]])] = []
-  /// The relations that have more rows than a catalogue stores.
+  /// The names of relations with more rows than a catalogue stores, and the kinds of results that
+  /// are too large for it.
   private(set) var cut: [String] = []
 
   /// Reads a take; fails if the settings skip it.
@@ -31,7 +32,8 @@ struct CatalogueEntry: Sendable {
       part = chosen
     }
     let limit = TakeFile.largestOnPage
-    // Partial takes and other rules change the connection, so it is not shared.
+    // Reading with other rules, or only a part of a take, changes the connection, which is then not
+    // shared.
     if let short, reading.isUsual {
       self = try short.read(path, largestValue: limit) { (connection) throws(TapeError) in
         try Self(path, connection, reading, part, isWanted)
@@ -70,8 +72,8 @@ struct CatalogueEntry: Sendable {
       throw TapeError(
         path: path, place: "",
         reason: isWanted()
-          ? "reading it took longer than \(Int(Self.secondsMaximum)) s; "
-            + "retake verify says whether it was altered" : "it was not read to its end",
+          ? "reading it took longer than \(Int(Self.secondsMaximum)) s; retake verify checks "
+            + "whether it was altered" : "it was not read completely",
         kind: .failed)
     }
   }
@@ -138,7 +140,7 @@ struct CatalogueEntry: Sendable {
           .integer(voice.measuredNanoseconds), .integer(voice.silentNanoseconds),
         ]
       })
-    // The JSON for one take lacks its path.
+    // `speakers.json` lacks the take's path, so the placeholder is inserted here.
     let take = JSONText.text(Self.placeholder).text
     addDocument("speakers", "{\"take\":\(take),\(speakers.json.dropFirst())")
   }
@@ -172,8 +174,7 @@ struct CatalogueEntry: Sendable {
 // MARK: Values
 
 extension CatalogueEntry {
-  /// Returns the columns `label` to `keeps_media` of a `take` row, except for the duration and the
-  /// end.
+  /// Returns the columns `label` to `keeps_media` of a `take` row.
   private static func header(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Value]
   {
@@ -188,7 +189,7 @@ extension CatalogueEntry {
 
   private static let trafficParts: Int64 = 60
 
-  /// Returns the bytes on the wire in each part of the take.
+  /// Returns the number of bytes on the wire in each of `trafficParts` equal parts of the take.
   private static func traffic(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Int64]
   {

@@ -14,8 +14,8 @@ final class CatalogueDatabase {
 /// writable.
 ///
 /// A file is complete once it gets its name, and never changes afterwards. If two processes write a
-/// file at once, the later one replaces the other's; readers continue with the file that they have
-/// open.
+/// file simultaneously, the later one replaces the other's; readers continue with the file that
+/// they have open.
 struct CatalogueFile {
   /// The file's name in the folder, which lists of takes ignore.
   static let name = ".retake.catalogue"
@@ -59,7 +59,7 @@ struct CatalogueFile {
     return nil
   }
 
-  /// Opens a file; returns nil if this build did not write it.
+  /// Opens a file; returns nil if this build did not write it, or if another user may have.
   private static func open(_ path: String) throws(SQLiteError) -> CatalogueDatabase? {
     var status = stat()
     // A file that another user owns or can write is not trusted.
@@ -81,7 +81,7 @@ struct CatalogueFile {
     return CatalogueDatabase(connection)
   }
 
-  /// Identifies this build, because another build's rules may find other things.
+  /// Identifies this build, because another build's rules may produce other findings.
   private static let build: String = {
     var status = stat()
     guard stat("/proc/self/exe", &status) == 0 else { return retakeVersion }

@@ -8,7 +8,7 @@ struct CataloguePart {
   private(set) var cut: [String] = []
   /// The selected takes that have rows, with their entry numbers.
   private(set) var chosen: [(entry: Int64, path: String)] = []
-  /// The number of takes read now, and of new takes left for later.
+  /// The number of takes read now, and of new and changed takes left for later.
   private(set) var readCount = 0
   private(set) var waitingCount = 0
 
@@ -24,14 +24,14 @@ struct CataloguePart {
   private enum Outcome: Sendable {
     case read(CatalogueEntry)
     case failed(TapeError)
-    /// The settings skip the take.
+    /// The settings skip the take, or reading was stopped before it.
     case leftOut
   }
 
   /// Opens a folder's catalogue and reads new and changed takes.
   ///
-  /// - Parameter isWhole: whether the entries are all of the folder's takes, so that others are
-  ///   removed.
+  /// - Parameter isWhole: whether the entries list every take in the folder; if so, the rows of
+  ///   other takes are removed.
   init(
     _ group: (folder: String, entries: [TakeList.Entry]), isWhole: Bool,
     reading: CatalogueReading, jobs: Int, progress: TakeCatalogue.Progress, readMaximum: Int
@@ -93,7 +93,7 @@ struct CataloguePart {
     let insert = try database.connection.prepare("INSERT INTO chosen (entry, path) VALUES (?, ?)")
     for take in chosen { try insert.insert([.integer(take.entry), .text(take.path)]) }
     for relation in CatalogueSchema.relations + [CatalogueSchema.document] {
-      // Takes in list order, and each take's rows in their order.
+      // The rows are ordered by take, as listed, and within a take as they were stored.
       try database.connection.execute(
         """
         CREATE TEMP VIEW \(relation.name) AS

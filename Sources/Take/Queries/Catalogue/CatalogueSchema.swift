@@ -3,15 +3,15 @@ import Wire
 
 /// The tables that queries on a catalogue can name.
 ///
-/// Those named like a take's view or table have its columns after a `take` column; the others
-/// summarize takes.
+/// Tables with the name of a take's view or table have the same columns after a `take` column; the
+/// other tables summarize takes.
 package enum CatalogueSchema {
   struct Relation: Sendable {
     var name: String
     var columns: [String]
     /// The columns' meanings; empty for a take's table, which the schema of takes explains.
     var meanings: [String] = []
-    /// The table's purpose.
+    /// A sentence about the table, for its documentation.
     var purpose: String
 
     /// The name of the table that stores the rows.
@@ -19,7 +19,8 @@ package enum CatalogueSchema {
     var isOfTakes: Bool { meanings.isEmpty }
   }
 
-  /// The takes' tables and views that a catalogue copies: up to a few hundred rows per take.
+  /// The takes' tables and views that a catalogue copies, which usually have at most a few hundred
+  /// rows.
   ///
   /// Names that this version's schema lacks are skipped.
   private static let kept = [
@@ -27,7 +28,7 @@ package enum CatalogueSchema {
     "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap", "tag",
   ]
 
-  /// The maximum number of rows per table and take; answers mention anything cut.
+  /// The maximum number of rows per table and take; results name the tables that were cut.
   static let mostRows = 5_000
 
   /// All tables that queries can name, in the order of the printed schema.
@@ -51,37 +52,39 @@ package enum CatalogueSchema {
   }
 
   static let take = relation(
-    "take", "One row a take.",
+    "take", "One row per take.",
     [
       "label": "free text given by whoever recorded",
-      "start_utc": "wall clock at its beginning", "start_unix_ns": "the same since 1970-01-01",
-      "duration_ns": "how long it lasted", "complete": "1: the recording ended in order",
+      "start_utc": "wall clock at its beginning",
+      "start_unix_ns": "the same in nanoseconds since 1970-01-01 UTC",
+      "duration_ns": "how long it lasted", "complete": "1: the recording ended properly",
       "format": "version of its schema", "tool_version": "the version of Retake that recorded",
-      "redaction": "0: nothing was taken out", "keeps_media": "1: it has media and data in clear",
+      "redaction": "0: nothing was redacted", "keeps_media": "1: it has unencrypted media and data",
       "bytes": "size of the file", "steps": "how many steps it has",
       "peers": "how many peers it has", "names": "their labels, with commas between",
       "packets": "packets of RTP", "codecs": "codecs of its media, with spaces between",
-      "relay": "1: a pair in use went over a TURN server",
+      "relay": "1: a selected pair used a TURN server",
       "state": "the last states of its connections, with commas between",
       "connected_ns": "how long the slowest connection took",
       "round_trip_ms": "median of the slowest connection",
       "bits_per_second": "of all its media together",
-      "loss_share": "packets lost of the stream that lost most, 0 to 1",
+      "loss_share": "of the stream with the most loss, 0 to 1",
       "packets_lost": "of all streams together",
-      "packets_refused": "came, and SRTP refused them, of all streams together; beside loss",
-      "jitter_ms": "of the stream that had most",
-      "frozen_ns": "how long pictures stood still, all streams together",
+      "packets_refused":
+        "arrived but rejected by SRTP, of all streams together; not part of the loss",
+      "jitter_ms": "of the stream with the most jitter",
+      "frozen_ns": "duration of freezes, of all streams together",
       "freezes": "how often", "concealed_share": "concealed audio of the worst stream, 0 to 1",
       "findings": "how many causes of severity medium or worse",
-      "severity": "that of its first finding; NULL where nothing seems wrong",
-      "finding": "the id of its first finding", "finding_text": "the sentence of it",
-      "side": "whose side its cause is on, in words; empty where that is not known",
+      "severity": "that of its first finding; NULL if nothing seems wrong",
+      "finding": "the id of its first finding", "finding_text": "the text of that finding",
+      "side": "where its cause is, in words; empty if unknown",
       "confidence": "how sure that is: certain, likely or possible",
       "traffic": "JSON: bytes on the wire in each sixtieth of it",
     ])
 
   static let connection = relation(
-    "connection", "One row a peer: its connection and the pair that it used last.",
+    "connection", "One row per peer: its connection and the last selected pair.",
     [
       "peer": "number", "name": "the end, in words", "other": "the other end",
       "observed": "1: an end of a call between others", "state": "the last state",
@@ -92,33 +95,34 @@ package enum CatalogueSchema {
     ])
 
   static let quality = relation(
-    "quality", "One row a stream of media, as its receiver had it, or else its sender.",
+    "quality", "One row per media stream, as seen by its receiver, or else by its sender.",
     [
       "peer": "number", "name": "whose media, in words", "direction": "in or out",
       "kind": "audio or video", "codec": "name", "ssrc": "number", "track": "of the transceiver",
-      "packets": "of RTP; 0: none came of media that was agreed on",
+      "packets": "of RTP; 0: none of the negotiated media arrived",
       "width": "of the last picture", "height": "of the last picture",
       "frames_per_second": "shown", "bits_per_second": "on the wire",
-      "packets_lost": "on the wire; by the reports of its receiver, if that is not in the take",
+      "packets_lost": "on the wire; from the receiver's reports if the receiver is not in the take",
       "loss_share": "0 to 1; NULL: unknown",
-      "packets_refused": "came, and SRTP refused them; beside loss",
-      "jitter_ms": "mean of interarrival",
-      "frozen_ns": "how long its picture stood still", "freezes": "how often",
-      "concealed_share": "of its audio, 0 to 1", "level_dbov": "mean of what is no silence",
+      "packets_refused": "arrived but rejected by SRTP; not part of the loss",
+      "jitter_ms": "mean interarrival jitter",
+      "frozen_ns": "duration of its freezes", "freezes": "how often",
+      "concealed_share": "of its audio, 0 to 1", "level_dbov": "mean level without silence",
     ])
 
   static let finding = relation(
-    "finding", "One row a finding: causes, and the symptoms that name them as their parent.",
+    "finding", "One row per finding: causes, and symptoms with their cause as the parent.",
     [
-      "number": "in the take, from 1 on, the cause that cost most first",
-      "parent": "the number of what led to it; NULL for a cause", "depth": "0 for a cause",
+      "number": "within the take, from 1, the cause with the greatest impact first",
+      "parent": "the number of the finding that led to it; NULL for a cause",
+      "depth": "0 for a cause",
       "id": "of the rule", "severity": "critical, high, medium, low or info",
-      "side": "network, server, signaling, sender, receiver, end or other-end; NULL: not known",
+      "side": "network, server, signaling, sender, receiver, end or other-end; NULL: unknown",
       "side_name": "the same in words, such as the name of an end",
       "confidence": "certain, likely or possible: how sure the cause and its side are",
-      "reservation": "why that is not certain; NULL where it is",
+      "reservation": "why that is not certain; NULL if it is",
       "title": "of the rule", "subject": "of whom", "text": "the sentence", "peer": "number",
-      "kind": "audio or video", "ssrc": "where it is about one", "track": "of the transceiver",
+      "kind": "audio or video", "ssrc": "if it is about one stream", "track": "of the transceiver",
       "direction": "in or out", "from_ns": "its beginning", "to_ns": "its end",
       "duration_ns": "how long in all", "count": "how often", "frozen_ns": "without new pictures",
       "concealed_ns": "of concealed audio", "without_media_ns": "without media",
@@ -126,17 +130,17 @@ package enum CatalogueSchema {
     ])
 
   static let voice = relation(
-    "voice_total", "One row an audio track of a peer, or a voice mixed into it.",
+    "voice_total", "One row per audio track of a peer, or voice mixed into it.",
     [
-      "peer": "number", "name": "as in speaker.participant", "person": "where a room names one",
+      "peer": "number", "name": "as in speaker.participant", "person": "if a room names one",
       "track": "of the transceiver", "direction": "in or out", "contributor": "CSRC of a mixer",
       "speaking_ns": "how long it spoke", "dominant_ns": "how long it dominated",
       "dbov": "mean level while speaking", "loudest_dbov": "the loudest moment",
-      "loudest_percent": "the same as a meter shows it", "heard_ns": "how much of it has levels",
+      "loudest_percent": "the same on a meter, 0 to 100", "heard_ns": "how much of it has levels",
       "silent_ns": "how much of that is silence",
     ])
 
-  /// Summaries, under names that takes do not use.
+  /// Tables with summaries, whose names do not occur in takes.
   static let summaries = [connection, quality, finding, voice]
 
   private static let own = [take] + summaries
@@ -171,7 +175,7 @@ package enum CatalogueSchema {
     columns.map { "\"\($0)\"" }.joined(separator: ", ")
   }
 
-  /// Creates empty tables with these names, to check whether they can answer a query.
+  /// Creates the catalogue's tables, empty, to check whether they can answer a query.
   static func emptyRelations() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     for relation in relations {
@@ -180,9 +184,9 @@ package enum CatalogueSchema {
     return connection
   }
 
-  /// Documents the tables and their columns.
+  /// The documentation of the tables and their columns, as SQL comments.
   package static var text: String {
-    var text = "-- What a query over a folder, or over several takes, can name besides.\n"
+    var text = "-- Additional tables for queries over a folder, or over several takes.\n"
     for relation in relations {
       text += "--\n-- \(relation.purpose)\n-- \(relation.name): take"
       guard !relation.isOfTakes else {
@@ -211,7 +215,7 @@ package enum TakeRelations {
     return CatalogueSchema.summaries.filter { words.contains($0.name) }
   }
 
-  /// Creates the tables that a query names, empty.
+  /// Creates empty tables for the relations that a query names.
   static func make(
     _ relations: [CatalogueSchema.Relation], in connection: borrowing SQLiteConnection
   ) throws(SQLiteError) {

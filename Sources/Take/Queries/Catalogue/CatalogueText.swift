@@ -3,43 +3,69 @@ import Wire
 
 // The output of verbs for many takes, read from the catalogue: one or a few lines per take.
 extension TakeCatalogue {
-  /// Returns all takes' findings, each with its symptoms.
+  /// Returns the findings of all takes, grouped by take, with the symptoms that each of them
+  /// caused.
   package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
-    let rows = try read { (connection) throws(SQLiteError) in
-      let found = try connection.prepare(
-        "SELECT take, severity, from_ns, to_ns, text, id, parent, side_name FROM finding")
-      var rows: [[String]] = []
-      while try found.step() {
-        let (take, severity, from, to) = found.values(
-          String.self, String.self, Int64.self, Int64.self)
-        let (text, id, parent, side) = found.values(
-          from: 4, String.self, String.self, Int64?.self, String?.self)
-        if parent == nil {
-          rows.append([
-            take, severity, thousandths(from / 1_000_000), thousandths(to / 1_000_000),
-            side ?? "", text, id, "",
-          ])
-        } else if let last = rows.indices.last, rows[last][0] == take {
-          // Symptoms follow their cause.
-          let known = rows[last][7]
-          if !known.split(separator: ", ").contains(Substring(id)) {
-            rows[last][7] = known.isEmpty ? id : "\(known), \(id)"
-          }
-        }
-      }
-      return rows
+    let found = try read { (connection) throws(SQLiteError) in
+      try Self.causes(connection)
     }
-    guard !rows.isEmpty else { return "Nothing seems wrong in \(counted(takeCount, "take")).\n" }
-    let affected = Set(rows.map { $0[0] }).count
+    guard !found.isEmpty else { return "Nothing seems wrong in \(counted(takeCount, "take")).\n" }
+    var rows: [[String]] = []
+    for (place, one) in found.enumerated() {
+      if place == 0 || found[place - 1].take != one.take {
+        if place > 0 { rows.append([""]) }
+        rows.append([one.take])
+      }
+      let symptoms =
+        one.symptoms.isEmpty ? "" : ", which led to: \(one.symptoms.joined(separator: ", "))"
+      rows.append([
+        one.severity, thousandths(one.from / 1_000_000), thousandths(one.to / 1_000_000), one.side,
+        "\(one.text) [\(one.id)]\(symptoms)",
+      ])
+    }
+    let affected = Set(found.map(\.take)).count
     return TextTable(
-      columns: ["take", "severity", "from", "to", "side", "finding", "id", "led to"], rows: rows,
-      alignsRight: [false, false, true, true, false, false, false, false], wraps: true
-    ).text(look, ink: { row, column in column == 1 ? Self.ink(of: row[1]) : nil })
+      columns: TakeFindings.columns, rows: rows, alignsRight: TakeFindings.areNumbers, wraps: true
+    ).text(look.reading) { row, column in column == 0 ? TakeFindings.ink(of: row[0]) : nil }
       + "\nFindings in \(affected) of \(counted(takeCount, "take")).\n"
   }
 
-  private static func ink(of severity: String) -> Ink? {
-    severity == "critical" || severity == "high" ? .bad : nil
+  private struct Cause {
+    var take: String
+    var severity: String
+    var from: Int64
+    var to: Int64
+    var side: String
+    var text: String
+    var id: String
+    /// The ids of the finding's symptoms, each once.
+    var symptoms: [String] = []
+  }
+
+  private static func causes(
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Cause] {
+    let rows = try connection.prepare(
+      "SELECT take, severity, from_ns, to_ns, text, id, parent, side_name FROM finding")
+    var causes: [Cause] = []
+    while try rows.step() {
+      let (take, severity, from, to) = rows.values(
+        String.self, String.self, Int64.self, Int64.self)
+      let (text, id, parent, side) = rows.values(
+        from: 4, String.self, String.self, Int64?.self, String?.self)
+      if parent == nil {
+        causes.append(
+          Cause(
+            take: take, severity: severity, from: from, to: to, side: side ?? "", text: text,
+            id: id))
+      } else if let last = causes.indices.last, causes[last].take == take,
+        !causes[last].symptoms.contains(id)
+      {
+        // Symptoms follow their cause.
+        causes[last].symptoms.append(id)
+      }
+    }
+    return causes
   }
 
   /// Returns one line per take, summarizing it.
@@ -65,7 +91,7 @@ extension TakeCatalogue {
         false, false, true, false, false, false, true, true, true, true, false,
       ], wraps: true
     ).text(look) { row, column in
-      column == 1 ? Self.ink(of: String(row[1].prefix { $0 != ":" })) : nil
+      column == 1 ? TakeFindings.ink(of: String(row[1].prefix { $0 != ":" })) : nil
     } + "\nThe worst stream of each take; retake summary TAKE has all of them.\n"
   }
 
@@ -152,7 +178,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// Returns those of the given rules that found something.
+  /// Returns the given rules that found something in any of the takes.
   package func foundRules(_ rules: [FindingRule]) throws(TapeError) -> [FindingRule] {
     let ids = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare("SELECT DISTINCT id FROM finding")
@@ -163,8 +189,11 @@ extension TakeCatalogue {
     return rules.filter { ids.contains($0.id) }
   }
 
-  /// Returns the takes with findings that are this severe or worse, or have these ids: the number
-  /// of findings, and the first one.
+  /// Returns the takes that have findings with one of these ids, or of at least the lowest of these
+  /// severities.
+  ///
+  /// Only causes are judged by their severity. Each take comes with the number of such findings,
+  /// where a cause and its symptoms count once, and the text of the first one's cause.
   package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {
@@ -177,7 +206,7 @@ extension TakeCatalogue {
       while try found.step() {
         let (take, parent, severity) = found.values(String.self, Int64?.self, String.self)
         let (id, text) = found.values(from: 3, String.self, String.self)
-        // A symptom counts like its cause.
+        // A cause and its symptoms count once.
         if parent == nil { (cause, isCounted) = (text, false) }
         let isSevere =
           if let least, parent == nil, let severity = FindingSeverity(name: severity) {

@@ -1,8 +1,8 @@
 import Wire
 
-// Text and JSON output of comparisons of folders.
+// Formats a comparison of folders as text and JSON.
 extension FolderDiff {
-  /// Returns the differences as tables.
+  /// Returns the comparison as tables.
   package func text(_ look: TableLook = TableLook()) -> String {
     var text = zip(folders, takes).map { "\($0): \(counted($1, "take"))" }
       .map(PrintableText.line).joined(separator: "\n")
@@ -43,8 +43,8 @@ extension FolderDiff {
     }
   }
 
-  /// Returns `better` or `worse` for a difference, or `differs` if it is neither; empty without
-  /// one.
+  /// Returns `better` or `worse` for a difference, or `differs` if it is neither; empty if there is
+  /// no difference.
   private func verdict(_ row: Row) -> String {
     guard row.differs else { return "" }
     let (first, second) = (row.sides[0], row.sides[1])
@@ -90,7 +90,7 @@ extension FolderDiff {
     ).text(look)
   }
 
-  /// The differences as a JSON object.
+  /// The comparison as a JSON object.
   package var json: String {
     func values(_ numbers: [Double]) -> JSONText {
       .list(numbers.map { .number(($0 * 1e6).rounded() / 1e6) })

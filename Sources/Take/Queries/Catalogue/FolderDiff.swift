@@ -6,13 +6,13 @@ import Wire
 package struct FolderDiff: Sendable {
   /// A quantity measured for each take.
   struct Measure: Sendable {
-    /// The name in JSON, which ends in the unit.
+    /// The name in JSON, which ends in the unit if there is one.
     var name: String
     var title: String
     /// The unit to display, and the factor that converts values to it.
     var unit: String
     var scale: Double
-    /// The smallest significant difference, besides a tenth of the value.
+    /// A difference counts only if it exceeds both this and a tenth of the value.
     var least: Double
     /// Whether higher values are worse; nil if neither direction is.
     var moreIsWorse: Bool?
@@ -49,7 +49,7 @@ package struct FolderDiff: Sendable {
     var differs: Bool
   }
 
-  /// A label whose takes changed.
+  /// A label whose takes differ between the folders in one measure.
   struct Change: Sendable {
     var label: String
     var measure: Measure
@@ -125,7 +125,7 @@ package struct FolderDiff: Sendable {
 
   /// One folder's values.
   private struct Side {
-    /// Each measure's values, one per take, and the same by label.
+    /// Each measure's values: one per take, and grouped by the label of the takes.
     var values = [[Double]](repeating: [], count: measures.count)
     var labelled: [String: [[Double]]] = [:]
     /// The number of takes with a finding, by its id.
@@ -154,14 +154,18 @@ package struct FolderDiff: Sendable {
         }
       }
       findings = try catalogue.read { (connection) throws(SQLiteError) in
+        // A take may have findings of one rule at several severities.
         let found = try connection.prepare(
-          "SELECT id, severity, count(DISTINCT take) FROM finding GROUP BY id, severity")
+          """
+          SELECT id, group_concat(DISTINCT severity), count(DISTINCT take) FROM finding GROUP BY id
+          """)
         var findings: [String: (severity: FindingSeverity, takes: Int)] = [:]
         while try found.step() {
-          let (id, name, count) = found.values(String.self, String.self, Int.self)
-          let severity = FindingSeverity(name: name) ?? .info
-          let known = findings[id]
-          findings[id] = (max(severity, known?.severity ?? .info), count + (known?.takes ?? 0))
+          let (id, names, count) = found.values(String.self, String.self, Int.self)
+          let severities = names.split(separator: ",").compactMap {
+            FindingSeverity(name: String($0))
+          }
+          findings[id] = (severities.max() ?? .info, count)
         }
         return findings
       }
@@ -214,7 +218,7 @@ package struct FolderDiff: Sendable {
     row.pairs = differences.count
     if !differences.isEmpty {
       row.pairedChange = Self.distribution(differences).median
-      // A changed pair may not show in the distribution.
+      // A change between paired takes may not be visible in the distribution.
       row.differs = row.differs || row.rose + row.fell > 0
     }
     rows.append(row)

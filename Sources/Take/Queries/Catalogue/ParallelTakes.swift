@@ -11,7 +11,7 @@ package enum ParallelTakes {
   /// Runs `work` for each index below `count`, and delivers its values on the caller's thread.
   ///
   /// - Parameters:
-  ///   - jobs: the number of threads.
+  ///   - jobs: the maximum number of threads.
   ///   - discard: receives undelivered values, in case a producer waits for its reader.
   ///   - work: posts one value, when it is done or earlier.
   ///   - deliver: receives the values in index order; an error ends all work.

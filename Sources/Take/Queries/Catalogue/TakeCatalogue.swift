@@ -1,8 +1,10 @@
 package import Tape
 import Wire
 
-/// A database about many takes, for SQL queries: up to a few hundred rows per take, in files beside
-/// the takes that are updated when a take changes.
+/// A database about many takes, for SQL queries, in files beside the takes.
+///
+/// It usually has a few hundred rows per take. Opening it reads the takes that are new or have
+/// changed.
 package final class TakeCatalogue {
   /// Callbacks for cancellation and progress.
   package struct Progress: Sendable {
@@ -21,15 +23,15 @@ package final class TakeCatalogue {
 
   /// The takes that could not be read, in order.
   package let failures: [TapeError]
-  /// Tables without all of their rows, as in `calls/a.take: state`.
+  /// The tables and results that were too large to be stored, by take, as in `calls/a.take: state`.
   package let cut: [String]
   package let takeCount: Int
-  /// The number of new takes not read because of `readMaximum`.
+  /// The number of new and changed takes not read because of `readMaximum`.
   package let waitingCount: Int
   /// The database, with the relations as tables or views with a `take` column.
   private let database: CatalogueDatabase
 
-  /// Reads new takes and opens the listed takes' catalogue.
+  /// Reads new and changed takes and opens the listed takes' catalogue.
   ///
   /// - Parameters:
   ///   - jobs: the number of takes read in parallel.
@@ -81,7 +83,7 @@ package final class TakeCatalogue {
     return CatalogueDatabase(joint)
   }
 
-  /// Runs an internal statement on the catalogue.
+  /// Runs this program's own statements on the catalogue, and converts their errors.
   package func read<Value>(
     _ body: (borrowing SQLiteConnection) throws(SQLiteError) -> Value
   ) throws(TapeError) -> Value {
@@ -100,7 +102,7 @@ package final class TakeCatalogue {
     return (try? empty.prepare(sql)) != nil
   }
 
-  /// Answers a query; the catalogue cannot be used afterwards.
+  /// Answers a query; the catalogue stays restricted to reading.
   ///
   /// - Returns: the number of rows.
   package func answer(
@@ -141,14 +143,15 @@ package final class TakeCatalogue {
 package struct CatalogueReading: Sendable {
   /// Selects the part of a take for findings and speakers; returning nil skips the take.
   package typealias Selection = @Sendable (_ take: String) -> TakeSelection?
-  /// Explains findings, by index, by replaying a take with changes.
+  /// Returns explanations from replays with changes, keyed by the index of the explained finding.
   package typealias Explanation =
     @Sendable (_ take: String, [Finding]) throws(TapeError) -> [Int: String]
 
   let rules: [FindingRule]
   let selection: Selection?
   let explanation: Explanation?
-  /// Whether the rows are those that a catalogue stores, without a selection or other rules.
+  /// Whether the rows are those that a catalogue stores, without a selection, other rules or
+  /// explanations.
   let isUsual: Bool
 
   /// Whether takes may be skipped.

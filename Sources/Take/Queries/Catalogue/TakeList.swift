@@ -6,11 +6,11 @@ import Wire
 ///
 /// Every verb that works on several takes uses this list.
 package struct TakeList: Sendable {
-  /// A take of the list, with its path as named and as its catalogue stores it.
+  /// A take in the list, with its path as the user gave it and as its catalogue stores it.
   package struct Entry: Sendable, Hashable {
-    /// The path relative to the working directory.
+    /// The path that opens the take: as the user gave it, or below the folder that the user gave.
     package var path: String
-    /// The folder that was named, or the file's folder; `.` for the working directory.
+    /// The folder that the user gave, or the file's folder; `.` for the working directory.
     package var folder: String
     /// The path relative to `folder`.
     package var name: String
@@ -22,7 +22,7 @@ package struct TakeList: Sendable {
   /// The paths as the user named them, for messages.
   package let title: String
 
-  /// Lists takes.
+  /// Lists the takes that paths name.
   ///
   /// - Throws: if a path does not exist or no take is found.
   package init(_ paths: [String]) throws(TapeError) {
@@ -38,7 +38,7 @@ package struct TakeList: Sendable {
     }
   }
 
-  /// Lists the takes that exist now, possibly none.
+  /// Lists takes without checking whether the named paths exist; there may be none.
   ///
   /// - Parameter limit: the maximum number of takes per folder.
   package init(present paths: [String], limit: Int = .max) {
@@ -84,7 +84,7 @@ package struct TakeList: Sendable {
 /// A file's author cannot set the time of the last status change, so a catalogue that was copied
 /// along with its takes is not trusted.
 package struct TakeStamp: Hashable, Sendable {
-  /// One line; empty if the file does not exist.
+  /// One line; `|` if neither the file nor its log exists.
   package let text: String
 
   package init(path: String) {

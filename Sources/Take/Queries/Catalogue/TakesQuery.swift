@@ -4,7 +4,8 @@ import Wire
 /// Runs a query on each of many takes; the results are concatenated in take order, with a column
 /// for the take.
 ///
-/// The takes are read in parallel, with few rows waiting for earlier takes' rows.
+/// The takes are read in parallel, and only a few rows of later takes wait in memory for those of
+/// earlier takes.
 package struct TakesQuery: Sendable {
   let takes: [String]
   let sql: String
@@ -36,12 +37,13 @@ package struct TakesQuery: Sendable {
       let asksForTake = error.message == "no such column: \(Self.takeColumn)"
       throw refusal(
         asksForTake
-          ? "it runs on each take by itself, where no column is called take: leave it out, as it "
-            + "comes in front of the rows, and name it in --over"
+          ? "it runs on each take separately, where there is no column take: leave it out, because "
+            + "it is added in front of the rows, and use it in --over"
           : error.refusal ?? error.message)
     }
     if columns.contains(where: { $0.lowercased() == Self.takeColumn }) {
-      throw refusal("a column of the query is called take, as the one with the take; rename it")
+      throw refusal(
+        "the query has a column called take, which is the name of the added column; rename it")
     }
     takes = list.entries.map(\.path)
     self.sql = sql
@@ -85,8 +87,8 @@ package struct TakesQuery: Sendable {
             failures.append(
               TapeError(
                 path: takes[index], place: SQLConsole.queryPlace,
-                reason: "it gives other columns than a take of this version: "
-                  + "\(found.joined(separator: ", ")); name them"))
+                reason: "its columns differ from those of a take of this version: "
+                  + "\(found.joined(separator: ", ")); list the columns by name"))
             return
           }
           // Columns with equal names are matched by position.
@@ -102,7 +104,7 @@ package struct TakesQuery: Sendable {
     return failures
   }
 
-  /// Runs the query on one take.
+  /// Runs the query on one take and puts its rows into the channel.
   private func ask(_ path: String, _ channel: RowChannel) {
     var failure: TapeError?
     do throws(TapeError) {
@@ -196,7 +198,7 @@ package struct TakesQuery: Sendable {
     var seen: Set<String> = []
     for name in names where !seen.insert(name.lowercased()).inserted {
       throw SQLiteError(
-        code: .misuse, message: "two columns are called \(name): name one otherwise, with AS")
+        code: .misuse, message: "two columns are called \(name): rename one with AS")
     }
     let connection = try SQLiteConnection(path: "", mode: .readWrite)
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")

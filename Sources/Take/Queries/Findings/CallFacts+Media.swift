@@ -130,7 +130,7 @@ extension CallFacts {
       }
       formats[kinds.integer(0)] = FrameFormat(
         place: place, isVideo: kind == "video", isKey: kinds.integer(7) != 0,
-        isGood: ["decoded", "not decoded", "encoded"].contains(kinds.text(6) ?? ""),
+        isGood: ["decoded", "not decoded", "encoded", "passed on"].contains(kinds.text(6) ?? ""),
         block: VoiceFacts.Outcome(kinds.text(6) ?? ""), source: source,
         width: Int32(truncatingIfNeeded: kinds.integer(8)),
         height: Int32(truncatingIfNeeded: kinds.integer(9)))
@@ -207,7 +207,7 @@ extension CallFacts.Track {
 
 // MARK: - Agreements
 
-// Negotiated media, and times without media despite the negotiation.
+// Negotiated media, and periods in which it was missing.
 
 extension CallFacts {
   /// Two seconds or more without media in a direction for which it was negotiated.
@@ -216,7 +216,8 @@ extension CallFacts {
     var direction: WireDirection
     var from: Int64
     var to: Int64
-    /// Whether no packet precedes or follows it within the negotiated time.
+    /// Whether the silence covers the entire time for which media was negotiated and the peer
+    /// connected.
     var isWhole: Bool
     /// The number of packets in the other direction.
     var others: Int64
@@ -249,7 +250,8 @@ extension CallFacts {
     }
   }
 
-  /// Returns the period in which a peer was connected; for an observed peer, its packets show it.
+  /// Returns the period in which a peer was connected, or nil if it never was; for an observed peer
+  /// without states of its connection, returns the period of its RTP and RTCP packets.
   func live(_ peer: Peer) -> ClosedRange<Int64>? {
     if let live = peer.live,
       states.contains(where: {
@@ -266,15 +268,15 @@ extension CallFacts {
     return first...max(first, last)
   }
 
-  /// Finds periods in which media passed in one direction only.
+  /// Finds periods in which no media passed in a direction for which it was negotiated.
   func silentWays() -> [SilentWay] {
     var found: [SilentWay] = []
     for peer in peers {
       guard let live = live(peer) else { continue }
       let isSeen = !states.contains { $0.peer == peer.number && $0.machine == "connection" }
       for agreement in agreements where agreement.peer == peer.number && agreement.kind.isEmpty {
-        // Each direction is judged at its receiver; in an observed call both ends have the same
-        // packets.
+        // In an observed call both ends have the same packets, so each direction is judged at its
+        // receiver alone.
         guard agreement.direction == .inbound || !isSeen else { continue }
         let (from, to) = (
           max(agreement.from, live.lowerBound), min(agreement.to, live.upperBound)
@@ -290,7 +292,7 @@ extension CallFacts {
     _ peer: Int64, _ direction: WireDirection, _ span: ClosedRange<Int64>
   ) -> [SilentWay] {
     let opposite = way(peer, direction == .inbound ? .outbound : .inbound)
-    // A direction without any packet has no row.
+    // A direction without any packet is not in `ways`.
     let quiet = way(peer, direction)?.quiet ?? [Quiet(from: .min, to: .max)]
     return quiet.compactMap { quiet in
       let (from, to) = (max(quiet.from, span.lowerBound), min(quiet.to, span.upperBound))
@@ -302,8 +304,8 @@ extension CallFacts {
     }
   }
 
-  /// Returns the number of reports on sent streams that arrived in a period, and the loss that they
-  /// add.
+  /// Returns the number of reports on sent streams that arrived in a period, and the packets that
+  /// they count as lost since the reports before them.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)
@@ -321,14 +323,15 @@ extension CallFacts {
 
 // MARK: - KnownLosses
 
-/// The loss of streams: on the wire of received ones, by the receiver's reports of sent ones, as in
-/// the view `stream`; of connections without packets, from their statistics.
+/// The loss of each stream, as in the `stream` view.
+///
+/// Losses of received streams are counted from their packets, and losses of sent streams come from
+/// the receiver's reports. If a connection has no packets, its losses come from its statistics.
 struct KnownLosses {
-  /// A stream's loss.
   struct Loss {
     var lost: Int64?
     var share: Double?
-    /// The packets that came and that SRTP refused, which statistics count as lost.
+    /// The packets that arrived but that SRTP refused; statistics count them as lost.
     var refused: Int64 = 0
   }
 
@@ -352,7 +355,7 @@ struct KnownLosses {
     try readReported(connection)
   }
 
-  /// Reads what another stack's statistics say of the streams that it sent.
+  /// Reads what another stack's statistics report about the streams that it sent.
   private mutating func readReported(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) {
@@ -374,7 +377,7 @@ struct KnownLosses {
     }
   }
 
-  /// Returns a stream's loss; that of a sent stream is unknown without reports.
+  /// Returns a stream's loss; without reports, the loss of a sent stream is unknown.
   func loss(of stream: CallFacts.Stream) -> Loss {
     let source = Source(peer: stream.peer, direction: stream.direction, ssrc: stream.ssrc)
     var loss = losses[source] ?? Loss()
@@ -383,7 +386,7 @@ struct KnownLosses {
       let share = Double(stream.lost) / Double(max(1, stream.expected))
       return Loss(lost: stream.lost, share: share)
     }
-    // Without the number of packets that its receiver has, the share is that of all.
+    // If the receiver's packet count is unknown, the share is relative to all sent packets.
     loss.share =
       loss.share ?? loss.lost.map { Double($0) / Double(max(1, stream.packets, $0)) }
     return loss

@@ -69,7 +69,7 @@ extension CallFacts {
       else { continue }
       streams[place].kind = formats.text(3) ?? ""
       streams[place].track = formats.integer(4)
-      // RED carries the codec of the frames (RFC 2198).
+      // RED only wraps other packets (RFC 2198); the frames' format names the codec inside.
       if streams[place].codec.isEmpty || streams[place].codec == "red" {
         streams[place].codec = formats.text(5) ?? ""
       }
@@ -118,7 +118,7 @@ extension CallFacts {
     }
   }
 
-  /// Copies the original stream's track to a repair stream.
+  /// Makes a stream the repair of its original, and gives it the original's kind and track.
   ///
   /// If no description names the original, it is the video sent in that direction, provided there
   /// is only one.
@@ -139,8 +139,8 @@ extension CallFacts {
     streams[place].mid = media.mid
   }
 
-  /// Pairs the peers at the two ends of a connection: by streams that one sends and the other
-  /// receives, or else by mirrored addresses.
+  /// Pairs the peers at the two ends of a connection: by mirrored addresses, or else by streams
+  /// that one sends and the other receives.
   mutating func joinPeers() {
     for (one, other) in mirrored { join(one, other) }
     var sent: [Int64: Stream] = [:]
@@ -155,8 +155,7 @@ extension CallFacts {
     for place in peers.indices { peers[place].live = liveTime(of: peers[place]) }
   }
 
-  /// Pairs ends that have no packets from each other by their signaling: one received what the
-  /// other sent.
+  /// Pairs the remaining peers by their signaling: one received what the other sent.
   mutating func joinBySignaling(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     guard peers.contains(where: { $0.other == nil }), peers.count <= 1000 else { return }
     let rows = try connection.prepare(

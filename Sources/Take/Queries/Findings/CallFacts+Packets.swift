@@ -4,7 +4,7 @@ import Wire
 
 /// An RTP packet, as passed to all facts in one pass over the take.
 package struct PacketSight {
-  /// The row number in the table.
+  /// The packet's row, which orders it among the take's events.
   package var row: Int64
   package var at: Int64
   package var peer: Int64
@@ -86,10 +86,10 @@ extension CallFacts {
       }
     }
     for place in streams.indices { streams[place].finish(end, interval: intervalNanoseconds) }
-    for place in ways.indices { ways[place].finish() }
   }
 
-  /// Finds peers with mirrored addresses.
+  /// Records a peer's address pair, and matches the peer with another that has the same addresses
+  /// reversed.
   private mutating func seeAddresses(_ peer: Int64, _ local: String, _ remote: String) {
     guard addresses.count < Self.most else { return }
     let name = "\(local) \(remote)"
@@ -100,7 +100,7 @@ extension CallFacts {
     mirrored.append((other, peer))
   }
 
-  /// More streams than this are a flood.
+  /// The maximum number of streams; a take with more contains a flood of random SSRCs.
   private static let mostStreams = 2000
 
   private struct StreamName: Hashable {
@@ -117,7 +117,7 @@ extension CallFacts {
 
   private struct Clock {
     var rate: Int64
-    /// Whether its packets last multiples of 2.5 ms.
+    /// Whether the duration of each packet is a multiple of 2.5 ms.
     var isEven: Bool
   }
 
@@ -144,10 +144,12 @@ extension CallFacts {
 }
 
 extension CallFacts.Way {
-  mutating func add(_ at: Int64, _ interval: Int64) {
+  /// Adds packets that passed at a time or, if they were only counted, in the interval from then
+  /// on; times do not decrease.
+  mutating func add(_ at: Int64, _ interval: Int64, packets count: Int32 = 1) {
     let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) *| 10))
     while packets.count <= place { packets.append(0) }
-    packets[place] &+= 1
+    packets[place] &+= count
     if lastMedia == .min || at &- lastMedia >= CallFacts.leastQuiet {
       quiet.append(CallFacts.Quiet(from: lastMedia, to: at))
     }
@@ -165,7 +167,7 @@ extension CallFacts.Way {
 
   mutating func finish() { quiet.append(CallFacts.Quiet(from: lastMedia, to: .max)) }
 
-  /// Returns the number of RTP packets in a period, rounded to intervals.
+  /// Returns the number of RTP packets in the intervals that lie entirely within a period.
   package func count(from: Int64, to: Int64, interval: Int64) -> Int64 {
     let first = max(0, from / interval +| 1)
     let last = min(Int64(packets.count), to / interval)
@@ -209,8 +211,7 @@ extension CallFacts.Stream {
     enter(sight, interval, begins: false)
   }
 
-  /// Enters a packet, or holds it until the next one shows whether sequence numbers restart with
-  /// it.
+  /// Adds a packet, or holds it until the next packet shows whether the sequence numbers restarted.
   private mutating func consider(_ sight: PacketSight, _ mayBegin: Bool, _ interval: Int64) {
     let isFar = beginsAnew(sight, after: tail)
     guard isFar || mayBegin else { return enter(sight, interval, begins: false) }
@@ -218,7 +219,8 @@ extension CallFacts.Stream {
     tail.pendingIsNear = !isFar
   }
 
-  /// Enters a held packet that may restart sequence numbers nearby; the next packet decides.
+  /// Adds a held packet; the next packet decides whether the held one restarted the sequence
+  /// numbers.
   private mutating func settle(_ pending: PacketSight, next: PacketSight?, _ interval: Int64) {
     func step(_ from: Int64, _ to: Int64) -> Int {
       Int(((to &- from &+ 32_768) & 65_535) &- 32_768)
@@ -242,7 +244,7 @@ extension CallFacts.Stream {
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // If the clock jumped, every interval in between would be added.
+    // Limited because, after a clock jump, every interval in between would be added.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
@@ -319,7 +321,8 @@ extension CallFacts.Stream {
     }
   }
 
-  /// Returns whether the sender restarted its sequence numbers, by the rule of the `loss` view.
+  /// Returns whether a packet's number shows by itself that the sender restarted its sequence
+  /// numbers, by the rule of the `loss` view.
   private func beginsAnew(_ sight: PacketSight, after tail: StreamTail) -> Bool {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
@@ -359,8 +362,10 @@ extension CallFacts.Stream {
     tail = StreamTail()
   }
 
-  /// Judges the steps between packets, which last multiples of 2.5 ms; a longer step than usual is
-  /// a pause if the packet arrived that much later.
+  /// Counts the timestamp steps between packets that are not a packet's duration, a multiple of 2.5
+  /// ms.
+  ///
+  /// A longer step than usual is a pause if the packet arrived that much later.
   private mutating func judgeSteps() {
     steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,

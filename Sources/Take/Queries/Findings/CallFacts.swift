@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// A take's facts for rules in Swift, from one pass over each of its tables.
+/// A take's facts for rules in Swift, from few passes over its tables.
 ///
 /// Packets are counted per stream and interval, so memory depends on the call's length, not on the
 /// number of packets.
@@ -10,17 +10,18 @@ package struct CallFacts: Sendable {
   package struct Peer: Sendable {
     package var number: Int64
     package var label: String
-    /// Whether an observer saw it; otherwise Retake was this end.
+    /// Whether an observer saw this peer; false if the peer's own stack was recorded or reported.
     package var isObserved: Bool
-    /// Whether another stack reported about itself.
+    /// Whether the peer is another stack that reported about itself.
     package var isReported = false
-    /// The number of the peer's machine.
+    /// The number of the peer's actor.
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
-    /// The first and last time at which it was connected; nil if it never was.
+    /// The first and last time at which the peer was connected; nil if it never was.
     ///
-    /// For an observed peer, the times of its first and last media packet.
+    /// For a peer without states of its connection, such as an observed one, the times of its first
+    /// and last RTP packet.
     package var live: ClosedRange<Int64>?
   }
 
@@ -46,12 +47,12 @@ package struct CallFacts: Sendable {
     }
   }
 
-  /// The contents of a stream.
+  /// What the packets of a stream carry.
   package enum Role: Sendable, Hashable {
     case media
     /// Retransmissions (RFC 4588).
     case repair
-    /// Forward error correction, or comfort noise as a separate stream.
+    /// Forward error correction of video as a separate stream (ULPFEC, FlexFEC).
     case redundancy
   }
 
@@ -70,7 +71,7 @@ package struct CallFacts: Sendable {
     /// differences in microseconds (RFC 3550 section 6.4.1).
     package var spaced: Int32 = 0
     package var jitterMicroseconds: Int32 = 0
-    /// The last packet's delay relative to the stream's minimum so far, in microseconds.
+    /// The largest delay of a packet relative to the stream's minimum so far, in microseconds.
     package var latenessMicroseconds: Int32 = 0
   }
 
@@ -105,7 +106,7 @@ package struct CallFacts: Sendable {
     package var quiet: [Quiet] = []
     /// The times of all datagrams other than RTP; those with RTCP are included.
     package var others: [Int64] = []
-    /// The times of the first and last RTP or RTCP packet.
+    /// The times of the first and last RTP or RTCP packet; `first` is nil if there was none.
     package var first: Int64?
     package var last: Int64 = 0
     var lastMedia = Int64.min
@@ -157,16 +158,16 @@ package struct CallFacts: Sendable {
     package var buckets: [Bucket] = []
     /// The first gaps of at least `CallFacts.leastGap`.
     package var gaps: [Gap] = []
-    /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end one.
+    /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end a burst.
     package var bursts: [Burst] = []
     /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
     /// For audio: the number of timestamp steps between consecutive packets, how many of them are
-    /// not a packet's length, and when.
+    /// not a packet's length, and when those occurred.
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?
-    /// The counters of a stream that has statistics but no packets.
+    /// What statistics say about a stream whose packets the take does not have; nil if it has them.
     package var counted: CountedStream?
     var tail = StreamTail()
   }
@@ -217,7 +218,7 @@ package struct CallFacts: Sendable {
     package var unixMicroseconds: Int64
   }
 
-  /// An encoded or displayed video frame.
+  /// An encoded or received video frame.
   package struct Picture: Sendable {
     package var row: Int64
     package var at: Int64
@@ -227,11 +228,12 @@ package struct CallFacts: Sendable {
     package var height: Int32
     package var quantiser: Int16
     package var isKey: Bool
-    /// Whether the frame was encoded or displayed; false if decoding failed.
+    /// Whether the frame was sent or decoded, or received completely without a decoder; false if
+    /// decoding failed.
     package var isGood: Bool
   }
 
-  /// A second's audio blocks.
+  /// Counts of the audio blocks in one second.
   package struct Voice: Sendable, Hashable {
     package var blocks: Int32 = 0
     package var concealed: Int32 = 0
@@ -244,7 +246,7 @@ package struct CallFacts: Sendable {
     package var lastConcealed: Int64 = 0
   }
 
-  /// The level over 100 ms.
+  /// The audio level over 100 ms.
   package struct Level: Sendable {
     package var at: Int64
     /// The samples' root mean square, from 0 to 32,768.
@@ -266,7 +268,7 @@ package struct CallFacts: Sendable {
     package var sources: [Int64] = []
     /// Video frames in time order; empty for audio.
     package var pictures: [Picture] = []
-    /// The times at which key frames were encoded or displayed, in order.
+    /// The times of the key frames for which `isGood` is set, in order.
     package var keys: [Int64] = []
     /// For audio, the blocks of each second from the start of the take.
     package var voices: [Voice] = []
@@ -275,7 +277,7 @@ package struct CallFacts: Sendable {
 
   /// The length of a `Bucket`: 100 ms, or one second in takes of over an hour.
   package private(set) var intervalNanoseconds: Int64 = 100_000_000
-  /// The end of the take.
+  /// The end of the take, in nanoseconds.
   package private(set) var end: Int64 = 0
   package var peers: [Peer] = []
   package var states: [State] = []
@@ -288,7 +290,7 @@ package struct CallFacts: Sendable {
   /// The times at which each peer received reports, with or without blocks, in order.
   package var reportTimes: [Int64: [Int64]] = [:]
   package var tracks: [Track] = []
-  /// The kinds of things that could not be seen, without duplicates.
+  /// Descriptions of the gaps in coverage, one for each kind.
   package var unseen: [String] = []
   /// Periods for which the capture lacks packets.
   var gapsOfSight: [Unseen] = []
@@ -306,7 +308,7 @@ package struct CallFacts: Sendable {
   package static let leastGap: Int64 = 120_000_000
   package static let leastQuiet: Int64 = 2_000_000_000
   package static let leastBurst: Int64 = 3
-  /// The maximum length of a list.
+  /// The maximum length of a list of facts, because a crafted take may have any number of rows.
   static let most = 100_000
 
   /// The peer of each pair of addresses, and pairs of peers with mirrored addresses.
@@ -315,10 +317,15 @@ package struct CallFacts: Sendable {
   /// The SQL condition that selects packet and frame rows.
   let part: String
 
-  /// - Parameter selection: limits the packets and frames.
-  init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection = TakeSelection())
-    throws(SQLiteError)
-  {
+  /// - Parameters:
+  ///   - selection: limits the packets and frames.
+  ///   - perceive: returns the facts about audio and video that no packet is needed for.
+  init(
+    _ connection: borrowing SQLiteConnection, _ selection: TakeSelection = TakeSelection(),
+    perceive: (borrowing SQLiteConnection) throws(SQLiteError) -> PerceptionFacts = {
+      connection throws(SQLiteError) in try PerceptionFacts(connection)
+    }
+  ) throws(SQLiteError) {
     part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
     end = try connection.integer("SELECT \(TakeInfo.end)") ?? 0
     if end > 3_600_000_000_000 { intervalNanoseconds = 1_000_000_000 }
@@ -327,6 +334,7 @@ package struct CallFacts: Sendable {
     try voices.prepare(connection)
     try readPackets(connection)
     try readReported(connection)
+    for place in ways.indices { ways[place].finish() }
     try nameStreams(connection)
     try readFeedback(connection)
     try readMedia(connection)
@@ -337,18 +345,19 @@ package struct CallFacts: Sendable {
     try readUnseen(connection)
     try network.read(connection, self)
     for pair in network.describedPairs { join(pair.0, pair.1) }
-    try perception.read(connection, self)
+    perception.join(try perceive(connection))
     try holdPictures(connection)
   }
 
-  /// Says what ended a pause after which nothing followed: the take, or before it the connection.
+  /// Returns a phrase on what ended a pause after which nothing followed: the connection, or the
+  /// take.
   func ending(at time: Int64) -> String {
     time >= end -| 500_000_000 ? ", to the end" : ", until its connection ended"
   }
 
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
 
-  /// Returns a peer's stream; nil if it has no packet.
+  /// Returns a peer's stream; nil if the take has neither its packets nor its statistics.
   package func stream(_ peer: Int64, _ direction: WireDirection, _ ssrc: Int64) -> Stream? {
     streams.first { $0.ssrc == ssrc && $0.peer == peer && $0.direction == direction }
   }
@@ -359,14 +368,28 @@ package struct CallFacts: Sendable {
     return self.stream(other, stream.direction == .inbound ? .outbound : .inbound, stream.ssrc)
   }
 
-  /// Returns everything that a peer received, or sent.
+  /// Returns the packets that a peer received or sent; nil if there were none.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// Returns a transceiver's media in a direction.
+  /// Returns a transceiver's media in a direction; nil if the take has none.
   package func track(_ peer: Int64, _ track: Int64, _ direction: WireDirection) -> Track? {
     tracks.first { $0.track == track && $0.peer == peer && $0.direction == direction }
+  }
+
+  /// Returns whether a received track's sender had disabled the track at some time in a period;
+  /// false if the take lacks the sender.
+  func isOffAtSource(_ track: Track, from: Int64, to: Int64) -> Bool {
+    guard track.direction == .inbound, let other = peer(track.peer)?.other else { return false }
+    return tracks.contains { sent in
+      // Without frames, a track's SSRCs are unknown.
+      let isSame =
+        sent.sources.isEmpty || track.sources.isEmpty
+        || sent.sources.contains { track.sources.contains($0) }
+      return sent.peer == other && sent.direction == .outbound && sent.kind == track.kind && isSame
+        && perception.isOff(other, sent.track, .outbound, from: from, to: to)
+    }
   }
 
   /// Returns runs of intervals that satisfy a condition, as bounds in nanoseconds.

@@ -21,8 +21,8 @@ package struct ChannelFacts: Sendable {
     /// The times of the first and last retransmissions or gap blocks.
     package var firstTrouble: Int64 = .max
     package var lastTrouble: Int64 = .min
-    /// The longest time between a chunk and the retransmission that was acknowledged: how far the
-    /// sender's timeout grew.
+    /// The longest time between two transmissions of a chunk, which shows how far the sender's
+    /// timeout grew.
     package var longestRepeat: Int64 = 0
     fileprivate var highest: UInt32?
     fileprivate var times: [UInt32: Int64] = [:]
@@ -30,7 +30,7 @@ package struct ChannelFacts: Sendable {
 
   package private(set) var ways: [Way] = []
 
-  /// Whether the take has keys.
+  /// Whether the take has data channels and keys; without keys, chunks cannot be read.
   private(set) var isNeeded = false
   private var log = NSSKeyLog()
   private var followers: [Int64: DTLSFollower] = [:]
@@ -76,7 +76,7 @@ package struct ChannelFacts: Sendable {
     followers[first.peer, default: DTLSFollower()].receive(bytes, from: sender, log, into: &events)
     for case .data(let from, let packet) in events {
       for end in ends {
-        // Whatever the order of the rows, an end's outgoing data is what it sent.
+        // The direction depends on which end sent the packet, whatever the order of the rows.
         let isSent = (from == 0) == (end.peer == first.peer)
         read(packet, end.peer, isSent ? .outbound : .inbound, at)
       }
@@ -99,7 +99,7 @@ package struct ChannelFacts: Sendable {
         countData(number(packet, place +| 4), peer, direction, at)
       case 3 where length >= 16:
         let gaps = Int(packet[place +| 12]) << 8 | Int(packet[place +| 13])
-        // An acknowledgement is about the other direction.
+        // An acknowledgement concerns the chunks sent in the opposite direction.
         countAcknowledgement(gaps, peer, direction == .inbound ? .outbound : .inbound, at)
       default: break
       }

@@ -3,20 +3,20 @@ import Wire
 /// The drift of a stream's media clock relative to time at the recorder.
 ///
 /// The fastest packet in each second has no jitter and waited for no other packet. A drifting clock
-/// moves its delay by the same amount every second. Other movements are excluded: a longer path,
-/// and samples that a starved process never captured, move it at once, so that delays before and
-/// after do not compare; a queue that fills and empties, and a machine under load, move it
-/// differently in each third of the time.
+/// changes its delay by the same amount every second. Other changes are excluded. A longer path, or
+/// samples that a starved process never captured, change the delay suddenly, so that delays before
+/// and after cannot be compared. A queue that fills and empties, or a machine under load, changes
+/// it differently in each third of the time.
 struct ClockDrift: Sendable {
   /// The drift in millionths, that is microseconds per second; positive if media arrives too
   /// slowly.
   private(set) var partsPerMillion: Double
   /// The drift in milliseconds over all comparable seconds.
   private(set) var total: Double
-  /// The largest distance from the line among the nearest nine tenths of the seconds, in
-  /// milliseconds.
+  /// The largest distance of a second's delay from the fitted line, in milliseconds, ignoring the
+  /// farthest tenth of the seconds.
   private(set) var off: Double
-  /// The first and the last second.
+  /// The first and last comparable second, counted from the start of the take.
   private(set) var first: Int64
   private(set) var last: Int64
 
@@ -26,19 +26,20 @@ struct ClockDrift: Sendable {
     var delay: Double
   }
 
-  /// A step between two seconds that differs from the usual one by more is not due to the clock.
+  /// A step between two seconds that differs from the usual one by less than this, in microseconds,
+  /// is always attributed to the clock.
   private static let leastStep = 1500.0
   /// The fewest consecutive seconds that are compared.
   private static let leastRow = 5
-  /// More points are merged, because each is compared with all others.
+  /// The maximum number of points; more are merged, because each is compared with all others.
   private static let most = 240
 
   /// - Parameters:
   ///   - seconds: one stream's seconds, in order.
   ///   - starved: seconds in which the recording process got no processor time.
   ///   - least: how many seconds must be comparable.
-  /// - Returns: nil unless each third of the stream confirms the drift and at least four fifths of
-  ///   the seconds are comparable.
+  /// - Returns: nil unless enough seconds and at least four fifths of them are comparable, and each
+  ///   third of the time and four in five steps confirm the drift.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {
     let usable = seconds.filter { $0.packets >= 5 && !starved.contains($0.second) }
     let rows = Self.rows(usable)
@@ -63,7 +64,7 @@ struct ClockDrift: Sendable {
     (first, last) = (Int64(saturating: begin.second), Int64(saturating: end.second))
   }
 
-  /// Returns runs of consecutive seconds, cut where their delays do not compare.
+  /// Returns runs of consecutive seconds, cut where the delays before and after cannot be compared.
   private static func rows(_ seconds: [StreamTiming.Second]) -> [[Point]] {
     var runs: [[StreamTiming.Second]] = []
     for second in seconds {
@@ -113,8 +114,8 @@ struct ClockDrift: Sendable {
     }
   }
 
-  /// Returns the median slope between all points of a row and its later ones (Theil-Sen): up to a
-  /// quarter of the points may be anywhere.
+  /// Returns the median slope between all points of a row and its later ones (Theil-Sen), which
+  /// tolerates a quarter of the points as outliers.
   private static func slope(_ rows: [[Point]]) -> Double? {
     var slopes: [Double] = []
     for row in rows {
@@ -130,7 +131,7 @@ struct ClockDrift: Sendable {
 
   /// Returns whether four in five seconds moved the delay by about the slope.
   ///
-  /// Samples dropped now and then make stairs, which have a slope too.
+  /// If samples are dropped now and then, the delay moves in steps, which have a slope too.
   private static func isSteady(_ rows: [[Point]], _ slope: Double) -> Bool {
     let bound = max(1000, abs(slope) / 2)
     var (steady, all) = (0, 0)
@@ -144,8 +145,8 @@ struct ClockDrift: Sendable {
     return steady * 5 >= all * 4
   }
 
-  /// Returns the largest distance from the lines among the nearest nine tenths of the points, in
-  /// microseconds.
+  /// Returns the largest distance of a point from its row's line, in microseconds, ignoring the
+  /// farthest tenth of the points.
   private static func distance(_ rows: [[Point]], _ slope: Double) -> Double {
     var distances: [Double] = []
     for row in rows {

@@ -29,7 +29,7 @@ package struct DatagramFacts: Sendable {
     package var at: Int64
     /// The handshake type: 1 ClientHello, 2 ServerHello, ...
     package var type: UInt8
-    /// Whether it is a retransmission.
+    /// Whether the message is a retransmission.
     package var isRepeat: Bool
   }
 
@@ -42,7 +42,7 @@ package struct DatagramFacts: Sendable {
     package var code: UInt8
   }
 
-  /// Application data records that a peer received; DTLS 1.2 numbers them in the clear.
+  /// Application data records of one peer, direction and epoch; DTLS 1.2 numbers them in the clear.
   package struct Records: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -149,7 +149,7 @@ package struct DatagramFacts: Sendable {
     }
   }
 
-  /// Returns the ERROR-CODE attribute (RFC 8489 section 14.8).
+  /// Returns the code in the ERROR-CODE attribute (RFC 8489 section 14.8); nil if there is none.
   private func errorCode(_ bytes: [UInt8]) -> Int? {
     var place = 20
     while place +| 4 <= bytes.count {

@@ -29,9 +29,9 @@ package struct FindingNames: Sendable {
       others[peer.number] = peer.other
     }
     if count == 1, let only = facts.peers.first, only.label.isEmpty {
-      labels[only.number] = "this side"
+      labels[only.number] = "the local participant"
     }
-    // Omits the state that only packet counting needs.
+    // Omits long lists that names do not need.
     streams = facts.streams.map {
       var stream = $0
       (stream.buckets, stream.gaps, stream.bursts) = ([], [], [])
@@ -40,11 +40,13 @@ package struct FindingNames: Sendable {
     apart = StreamsApart(facts) { plainName($0.peer, $0.direction, $0.kind, $0.track) }
   }
 
-  /// Returns a peer's name.
+  /// Returns a peer's label, with its number if others have the same label; without a label, a name
+  /// such as `peer 1`.
   package func end(_ peer: Int64) -> String { labels[peer] ?? "peer \(peer)" }
 
-  /// Returns the name of a peer's other end.
-  package func otherEnd(of peer: Int64) -> String { others[peer].map(end) ?? "the other side" }
+  /// Returns the label of the peer at the other end; `the remote peer` if the take does not have
+  /// it.
+  package func otherEnd(of peer: Int64) -> String { others[peer].map(end) ?? "the remote peer" }
 
   /// Returns a direction by name, as in `caller to callee`.
   func way(_ peer: Int64, _ direction: WireDirection) -> String {
@@ -86,7 +88,7 @@ package struct FindingNames: Sendable {
     return (sender, kind.isEmpty ? "media" : isScreen ? "screen" : kind)
   }
 
-  /// Rules that fire on a peer's packets but are about their sender.
+  /// Rules that fire on the packets that a peer received but are about their sender.
   private static let aboutSender: Set = ["peer-starved", "wall-clock-jump", "address-changed"]
 
   func subject(of finding: Finding, _ scope: FindingRule.Scope, _ ends: FindingEnds) -> String {
@@ -108,7 +110,7 @@ package struct FindingNames: Sendable {
 }
 
 extension FindingNames {
-  /// Returns the side of a finding in words, such as `network` or an end's name.
+  /// Returns the name of a finding's side for people, such as `network` or an end's name.
   func side(of finding: Finding) -> String {
     guard let side = finding.side, let worst = finding.worst else { return "" }
     let isInbound = worst.direction == .inbound
@@ -152,7 +154,7 @@ private struct StreamsApart: Sendable {
 
   init() {}
 
-  /// - Parameter name: returns a stream's sender and kind; streams with the same ones need
+  /// - Parameter name: returns a stream's sender and kind; streams for which both are equal need
   ///   distinctive names.
   init(_ facts: CallFacts, name: (CallFacts.Stream) -> (sender: String, what: String)) {
     var groups: [(name: Group, streams: [CallFacts.Stream])] = []
@@ -169,7 +171,7 @@ private struct StreamsApart: Sendable {
       groups[place].streams.append(stream)
     }
     for group in groups where group.streams.count > 1 { distinguish(group.streams) }
-    // The receiver, where streams may be in another order, uses the sender's names.
+    // A receiver, where the order of streams may differ, uses the names from the sender.
     for stream in facts.streams where stream.direction == .inbound {
       guard let sent = facts.otherEnd(of: stream) else { continue }
       let (here, there) = (Self.source(stream), Self.source(sent))
@@ -204,8 +206,8 @@ private struct StreamsApart: Sendable {
     }
   }
 
-  /// Returns names for the sources of a track: layers if they were sent simultaneously, otherwise
-  /// their starting times.
+  /// Returns names for the sources of a track: layers if up to three were sent simultaneously,
+  /// otherwise their starting times.
   private static func parts(of track: [CallFacts.Stream]) -> [String] {
     let areLayers = zip(track, track.dropFirst()).allSatisfy { before, after in
       let both = min(before.last, after.last) -| max(before.first, after.first)
@@ -263,18 +265,20 @@ private struct StreamsApart: Sendable {
 struct FindingEnds: Sendable {
   /// The common subject of a finding's detections.
   struct Subject: Hashable, Sendable {
-    /// The sender and the receiver; negative if the take has only the other one.
+    /// The numbers of the sender and the receiver; an end that the take lacks has the other end's
+    /// number, negated.
     var from: Int64
     var to: Int64
-    /// The stream's index in the facts; -1 for all streams.
+    /// A number that all sources of the stream share; -1 for all streams, less for an unknown
+    /// stream.
     var stream: Int64
   }
 
   private var others: [Int64: Int64] = [:]
-  /// The peers whose stack was recorded, rather than its packets or statistics.
+  /// The peers whose own stack was recorded, rather than observed or reported.
   private var recorded: Set<Int64> = []
   private var reported: Set<Int64> = []
-  /// A stream's index by SSRC and by transceiver, the same at both ends.
+  /// A stream's number by SSRC and by transceiver, the same at both ends.
   private var bySource: [Source: Int64] = [:]
   private var byTrack: [Source: Int64] = [:]
 
@@ -330,8 +334,8 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// Returns the sender and the receiver of what a detection is about; an end that the take lacks
-  /// has the other end's number, negated.
+  /// Returns the sender and the receiver of the media that a detection is about; an end that the
+  /// take lacks has the other end's number, negated.
   ///
   /// Returns nil for a detection without a direction.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
@@ -340,13 +344,13 @@ struct FindingEnds: Sendable {
     return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
   }
 
-  /// Returns whether the take has what a peer's stack did, rather than its packets or statistics.
+  /// Returns whether a peer's own stack was recorded, rather than observed or reported.
   func hasInside(of peer: Int64) -> Bool { recorded.contains(peer) }
 
-  /// Returns whether the take has what the stack of a peer's other end did.
+  /// Returns whether the take recorded the stack at the other end of a peer's connection.
   func hasOtherInside(of peer: Int64) -> Bool { others[peer].map(recorded.contains) ?? false }
 
-  /// Returns whether a peer is known from its statistics alone.
+  /// Returns whether a peer is another stack that reported about itself.
   func isReported(_ peer: Int64) -> Bool { reported.contains(peer) }
 
   /// Returns the lower number of a connection's two peers, which identifies it.
@@ -368,7 +372,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Rules about the path whose detections name the stream in which they were made.
+  /// Rules about the path, although each of their detections names a stream.
   private static let ofPath: Set = ["high-jitter", "standing-queue", "path-became-longer"]
 
   /// Returns whether a cause with a scope affects a symptom's subject.
@@ -410,8 +414,8 @@ struct FindingEnds: Sendable {
 
   /// Returns the joint impact of detections.
   ///
-  /// Overlapping times count once, also those of several streams: nobody misses media for longer
-  /// than the call.
+  /// Overlapping times count once, even across streams: nobody misses media for longer than the
+  /// call.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {

@@ -1,14 +1,14 @@
 import Tape
 import Wire
 
-// Rules about values that signaling should make equal at both ends but that differ: roles,
-// passwords, payload types.
+// Rules about settings on which both ends should agree after signaling but do not: roles, passwords
+// and payload types.
 
 extension FindingRule {
-  /// Finds DTLS roles that do not fit: two servers, of which neither starts, or two clients, of
-  /// which neither answers (RFC 8842 section 5).
+  /// Finds DTLS roles that conflict: with two servers, neither starts the handshake; with two
+  /// clients, neither answers (RFC 8842 section 5).
   static let rolesClash = FindingRule(
-    id: "dtls-roles-clash", severity: .high, title: "DTLS roles that do not fit",
+    id: "dtls-roles-clash", severity: .high, title: "Conflicting DTLS roles",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 3_000, "ms", "after ICE connected: two timeouts of RFC 6347")
@@ -42,7 +42,7 @@ extension FindingRule {
       if messages.isEmpty {
         guard !peer.isObserved, let text = waitingWords(peer, facts, end &- ready) else { continue }
         words = text
-        // The end that had to begin may not be in the take.
+        // The take may lack the end that had to start the handshake.
         basis = peer.other.flatMap(facts.peer)?.isObserved == false ? nil : .ambiguous
       } else {
         let own = messages.count { $0.direction == .outbound && $0.type == 1 }
@@ -52,7 +52,7 @@ extension FindingRule {
           continue
         }
         words =
-          "each end began the handshake as client (a=setup:active), and neither answered in "
+          "both ends began the handshake as client (a=setup:active), and neither answered in "
           + "\(rounded(Double(end &- ready) / 1e9)) s"
       }
       found.append(
@@ -63,8 +63,8 @@ extension FindingRule {
     return found
   }
 
-  /// Describes a handshake in which nothing was sent or received; returns nil if this side had to
-  /// start it.
+  /// Describes a handshake in which nothing was sent or received; returns nil if this peer may have
+  /// had to start it, or if the other end sent something.
   private static func waitingWords(
     _ peer: CallFacts.Peer, _ facts: CallFacts, _ waited: Int64
   ) -> String? {
@@ -73,13 +73,13 @@ extension FindingRule {
       let isBegun = facts.network.datagrams.messages.contains { $0.peer == other }
       return isBegun
         ? nil
-        : "both ends waited \(seconds) s as server for the other's ClientHello (a=setup:passive)"
+        : "both ends waited \(seconds) s as server for a ClientHello (a=setup:passive)"
     }
     let answer = facts.network.exchanges(of: peer.number).last?.answer
-    // The end that answered `active`, or was answered `passive`, has to start.
+    // The end that answered `active`, or whose offer was answered with `passive`, has to start.
     guard let answer, answer.setup != (answer.isLocal ? "active" : "passive") else { return nil }
-    return "no ClientHello came in \(seconds) s, and the other side had to begin: it waits as "
-      + "server too, or its DTLS does not get through"
+    return "no ClientHello arrived in \(seconds) s, although the remote peer had to begin: it "
+      + "waits as server too, or its DTLS packets do not get through"
   }
 
   /// Finds checks refused with 401, because their MESSAGE-INTEGRITY is from another password (RFC
@@ -91,7 +91,7 @@ extension FindingRule {
     scope: .connection,
     thresholds: [
       Threshold("least_checks", 4, "", "refused with 401, and none was answered well since"),
-      Threshold("least_ms", 1_000, "ms", "from the first to the last one; own choice"),
+      Threshold("least_ms", 1_000, "ms", "from the first to the last one; our choice"),
     ],
     sql: """
       SELECT peer, at_ns, direction, local, remote FROM packet
@@ -118,14 +118,14 @@ extension FindingRule {
             $0.peer == peer.number && !$0.isRefused && ($0.answered ?? .min) > first.at
           }
         guard !isAnswered else { continue }
-        let whose = direction == .inbound ? "of its checks" : "checks of the other side"
+        let whose = direction == .inbound ? "of its checks" : "checks of the remote peer"
         found.append(
           Detection(
             "ice-password-wrong", peer: peer.number, from: first.at, to: last.at,
-            "\(refused.count) \(whose) were refused with 401: "
+            "\(refused.count) \(whose) were rejected with 401: "
               + (direction == .inbound
-                ? "the a=ice-pwd that it was told is not the other side's"
-                : "the other side was told another a=ice-pwd than this side has"),
+                ? "the a=ice-pwd that it received is not the remote peer's"
+                : "the remote peer received an a=ice-pwd that is not the local one"),
             impact: FindingImpact(count: Int64(refused.count))))
       }
     }
@@ -138,10 +138,10 @@ extension FindingRule {
   /// RFC 3264 section 6.1 lets an answer renumber codecs, so numbers alone prove nothing; only
   /// media that arrived and could not be decoded does.
   static let crossedTypes = FindingRule(
-    id: "payload-types-crossed", severity: .high, title: "Payload type that means another codec",
+    id: "payload-types-crossed", severity: .high, title: "Payload type with two meanings",
     scope: .flow,
     thresholds: [
-      Threshold("least_packets", 20, "packets", "of that type; own choice")
+      Threshold("least_packets", 20, "packets", "of that type; our choice")
     ],
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findCrossedTypes)
@@ -154,7 +154,7 @@ extension FindingRule {
       let own = facts.network.descriptions(of: stream.peer)
       guard let local = own.last(where: \.isLocal) else { continue }
       let remote = own.last { !$0.isLocal }
-      // The codecs in the sender's own descriptions, if the take has them.
+      // The description that the sender received, whose payload types it uses, if the take has it.
       let sender = facts.peer(stream.peer)?.other.flatMap { other in
         facts.network.descriptions(of: other).last { !$0.isLocal }
       }
@@ -167,8 +167,8 @@ extension FindingRule {
         found.append(
           Detection(
             "payload-types-crossed", peer: stream.peer, from: type.first, to: stream.last,
-            "\(type.packets) packets had payload type \(type.type), which is \(here) to who "
-              + "receives it and \(there) to who sends it; none could be decoded",
+            "\(type.packets) packets had payload type \(type.type), which is \(here) for the "
+              + "receiver and \(there) for the sender; none could be decoded",
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(
               withoutMedia: Double(stream.last &- type.first) / 1e9, count: type.packets)))
@@ -184,13 +184,13 @@ extension FindingRule {
     return track.kind != "video" || track.pictures.contains(where: \.isGood)
   }
 
-  /// Finds video whose complete frames the decoder rejects: they have another codec than
-  /// negotiated, or a profile that the decoder lacks.
+  /// Finds video of which no frame can be decoded, or none can be assembled from its packets: it
+  /// has another codec than negotiated, or a profile that the decoder lacks.
   static let undecodable = FindingRule(
     id: "video-undecodable", severity: .high, title: "Video that cannot be decoded",
     thresholds: [
       Threshold("least_frames", 5, "frames", "that failed, and none that did not"),
-      Threshold("least_ms", 2_000, "ms", "from the first to the last; own choice"),
+      Threshold("least_ms", 2_000, "ms", "from the first to the last; our choice"),
     ],
     causes: ["payload-types-crossed", "payload-type-unknown"],
     sql: """
@@ -210,8 +210,8 @@ extension FindingRule {
           Double(track.pictures.count) >= limits["least_frames"],
           Double(last &- shown) / 1e6 >= limits["least_ms"]
         else { return nil }
-        // The time begins with the first packet, because packets of another codec do not form a
-        // frame for a while.
+        // The detection begins with the first packet, because packets of another codec do not form
+        // a frame for a while.
         let came = facts.streams.first {
           $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
             && $0.role == .media
@@ -219,7 +219,7 @@ extension FindingRule {
         let first = min(shown, came ?? shown)
         return Detection(
           "video-undecodable", peer: track.peer, from: first, to: last,
-          "none of \(counted(Int64(track.pictures.count), "frame")) that came could be decoded as "
+          "none of \(counted(Int64(track.pictures.count), "received frame")) could be decoded as "
             + track.codec.uppercased(),
           ssrc: track.sources.last, track: track.track, direction: .inbound, kind: "video",
           impact: FindingImpact(
@@ -227,8 +227,8 @@ extension FindingRule {
       }
   }
 
-  /// Finds an endpoint's streams whose packets arrived without loss but never formed a frame: they
-  /// do not begin like the negotiated codec's packets.
+  /// Finds an endpoint's streams whose packets arrived with hardly any loss but never formed a
+  /// frame: they do not begin like the negotiated codec's packets.
   private static func unassembled(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     facts.streams.compactMap { stream -> Detection? in
       guard stream.direction == .inbound, stream.role == .media, stream.kind == "video",
@@ -244,13 +244,13 @@ extension FindingRule {
           $0.peer == stream.peer && $0.direction == .inbound && $0.kind == "video"
         })
       else { return nil }
-      let codec = stream.codec.isEmpty ? "the codec agreed on" : stream.codec.uppercased()
+      let codec = stream.codec.isEmpty ? "the negotiated codec" : stream.codec.uppercased()
       return Detection(
         "video-undecodable", peer: stream.peer, from: stream.first, to: stream.last,
         (stream.lost == 0
           ? "none of \(stream.packets) packets was lost"
-          : "\(stream.packets) packets came, \(max(0, stream.lost)) were lost")
-          + ", and no frame of \(codec) could be put together from them",
+          : "\(stream.packets) packets arrived, \(max(0, stream.lost)) were lost")
+          + ", and no \(codec) frame could be assembled from them",
         ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
         impact: FindingImpact(
           withoutMedia: Double(stream.last &- stream.first) / 1e9, count: stream.packets))

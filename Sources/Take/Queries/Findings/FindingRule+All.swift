@@ -42,7 +42,7 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
   case receiver
   /// The peer in whose rows the worst detection was made.
   case end
-  /// The remote peer of that peer.
+  /// The remote peer of the peer in whose rows the worst detection was made.
   case otherEnd = "other-end"
 
   /// Returns the side of a rule's findings; nil if the rule does not determine it.
@@ -97,9 +97,9 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
 
 // MARK: - FindingConfidence
 
-/// How sure a finding is of its cause, and of the side on which it puts it.
+/// How certain the cause and the side of a finding are.
 package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// The evidence fits something else just as well, which the finding names.
+  /// The evidence fits another cause just as well, which the finding names.
   case possible = 1
   /// Inferred from effects, from the remote peer's reports, or at one end only.
   case likely
@@ -123,20 +123,21 @@ package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterabl
 
 /// What a rule's evidence shows of the cause, from which its confidence follows.
 package enum FindingBasis: Sendable, Hashable {
-  /// The cause itself, at whichever end.
+  /// The cause itself, at either end.
   case direct
-  /// The cause at the end where it lies, and its effects at the other one.
+  /// The cause at the end where it lies, but only its effects at the other end.
   case atCause
-  /// The cause at the end where it lies; at the other end, something else looks the same.
+  /// The cause at the end where it lies; the other end cannot distinguish it from another cause.
   case hiddenAtOtherEnd
-  /// The cause, if both ends are in the take: one alone cannot tell the path from the remote peer.
+  /// The cause, if the take has both ends; one end alone cannot distinguish the path from the
+  /// remote peer.
   case bothEnds
-  /// Effects of the cause.
+  /// Only the effects of the cause.
   case effects
-  /// Something that has several causes, which the evidence names.
+  /// A symptom that has several possible causes, which the evidence names.
   case ambiguous
 
-  /// Returns the basis of a rule's detections; nil for a rule of a rule file.
+  /// Returns the basis of a rule's detections; nil for a rule from a rule file.
   static func of(_ rule: String) -> FindingBasis? { table[rule] }
 
   /// The ids of all rules with a basis.
@@ -206,7 +207,7 @@ package enum FindingBasis: Sendable, Hashable {
     return table
   }()
 
-  /// The basis of a rule file's rule or row with a confidence.
+  /// Creates the basis for a confidence that a rule file states for a rule or a row.
   init(_ confidence: FindingConfidence) {
     self =
       switch confidence {
@@ -216,7 +217,8 @@ package enum FindingBasis: Sendable, Hashable {
       }
   }
 
-  /// Returns the confidence of a detection, and in words why it is not certain.
+  /// Returns the confidence of a detection, and why it is not higher; an empty reason if it is
+  /// certain.
   ///
   /// - Parameters:
   ///   - rule: the detection's rule.
@@ -229,17 +231,17 @@ package enum FindingBasis: Sendable, Hashable {
     let isAtCause = hasInside && (rule.side ?? .sender).isLocal(detection)
     let isCounted = ends.isReported(detection.peer) && [.stream, .flow].contains(rule.scope)
     return switch self {
-    case .ambiguous: (.possible, "the evidence fits either")
+    case .ambiguous: (.possible, "the evidence fits both")
     case .hiddenAtOtherEnd where !isAtCause: (.possible, "\(Self.alike(rule.id)) looks the same")
     case .effects: (.likely, "inferred from its effects")
     case _ where isCounted: (.likely, "known from statistics alone")
-    case .atCause where !isAtCause: (.likely, "seen from the other end")
-    case .bothEnds where !isWhole: (.likely, "seen at one end only")
+    case .atCause where !isAtCause: (.likely, "seen from the remote end")
+    case .bothEnds where !isWhole: (.likely, "seen only at one end")
     default: (.certain, "")
     }
   }
 
-  /// Returns what a receiver cannot tell from a rule's finding.
+  /// Names the other cause that would look the same to a receiver.
   private static func alike(_ rule: String) -> String {
     switch rule {
     case "camera-black": "a camera that was switched off"

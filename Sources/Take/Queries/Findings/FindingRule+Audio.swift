@@ -2,7 +2,7 @@
 
 extension FindingRule {
   static let concealed = FindingRule(
-    id: "concealed-audio", severity: .medium, title: "Gaps in the audio filled in (concealed)",
+    id: "concealed-audio", severity: .medium, title: "Concealed audio",
     thresholds: [
       .init("least_share", 20, "%", "of a second, in one second at least; half a word is missing"),
       .init("low_share", 5, "%", "of each second; Webex calls more than 5 % a severe second"),
@@ -34,7 +34,7 @@ extension FindingRule {
           SELECT peer, ssrc, min(ticks) AS ticks FROM spaced
           WHERE step_size = 1 AND ticks BETWEEN 1 AND 0x7fffffff GROUP BY peer, ssrc
         ),
-        -- Concealed blocks are of no stream; `place` is the block of a packet before them.
+        -- Concealed blocks have no SSRC; `place` counts the other blocks up to each one.
         block AS MATERIALIZED (
           SELECT frame_store.row AS row, peer, track, ssrc & 0xffffffff AS ssrc, at_ns, outcome,
             frame_store.rtp_time & 0xffffffff AS rtp_time,
@@ -51,11 +51,11 @@ extension FindingRule {
           SELECT made.peer AS peer, made.track AS track, made.at_ns / 1000000000 AS second,
             row_number() OVER (
               PARTITION BY made.peer, made.track, made.place ORDER BY made.row) AS number,
-            -- How many blocks are missing by time, and packets by number, before the next one; a
-            -- block that was recovered has the time of the packet after it.
+            -- The blocks missing before the next one, by timestamps, and the packets, by sequence
+            -- numbers; a recovered block comes from the packet after it.
             ((next.rtp_time - former.rtp_time) & 0xffffffff) / usual.ticks - 1
               - (next.outcome = 'recovered') AS missing,
-            -- Numbers that began anew say nothing.
+            -- After a restart, sequence numbers cannot be compared.
             max(0, ((arrival.sequence - past.sequence + 32768) & 65535) - 32769)
               - (next.outcome = 'recovered') AS lost,
             arrival.row < made.row AS has_come, next.row IS NULL AS is_end
@@ -71,9 +71,9 @@ extension FindingRule {
             AND past.rtp_time = former.rtp_time
           WHERE made.outcome = 'concealed'
         ),
-        -- No packet was lost or late where the sender paused (DTX), or sent no more; nor where more
-        -- was made than is missing, when the next packet had come: there the playout slowed down
-        -- (insertedSamplesForDeceleration).
+        -- Blocks concealed although no packet was lost or late: the sender paused (DTX) or stopped,
+        -- or more blocks were concealed than are missing although the next packet had arrived,
+        -- because the playout slowed down (insertedSamplesForDeceleration).
         spared AS (
           SELECT peer, track, second, count(*) AS blocks FROM made
           WHERE is_end OR missing > lost AND number > lost OR has_come AND number > missing
@@ -106,8 +106,8 @@ extension FindingRule {
 
   /// Finds a microphone that delivers only digital silence.
   ///
-  /// A silent participant is usually listening, so it must be silent from its first block to its
-  /// last: for ten seconds or more, or for half a minute if no other participant speaks.
+  /// A silent participant is usually listening. The silence must therefore last ten seconds or more
+  /// without any sound before or after it, or include half a minute in which nobody else speaks.
   ///
   /// Muted microphones and untransmitted silence (DTX) do not count.
   static let silence = FindingRule(
@@ -115,7 +115,7 @@ extension FindingRule {
     thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
     sql: """
       WITH
-        -- When a track was muted: by the application, or by notice of the system.
+        -- When a track was muted, by the application or by an event.
         switch AS (
           SELECT peer, at_ns, row, arguments ->> '$.transceiver' AS track,
             iif(arguments ->> '$.isInbound', 'in', 'out') AS direction,
@@ -134,7 +134,7 @@ extension FindingRule {
             END AS is_silent, NULL AS is_muted
           FROM frame_store JOIN format USING (format)
           WHERE kind = 'audio' AND outcome <> 'concealed'
-            -- What nobody decoded is not silent, unless its sender says so.
+            -- Audio that was not decoded is silent only if its sender's level says so.
             AND (audio_level IS NOT NULL OR outcome NOT IN ('not decoded', 'passed on'))
           UNION ALL SELECT row, peer, track, direction, at_ns, NULL, is_muted FROM switch
         ),
@@ -153,7 +153,7 @@ extension FindingRule {
             count(*) AS blocks
           FROM block WHERE is_silent AND is_muted IS NULL AND is_off IS NOT 1
           GROUP BY peer, track, direction, run
-          -- Fewer than five blocks a second are those of a sender that pauses.
+          -- With fewer than five blocks per second, the sender pauses (DTX).
           HAVING max(at_ns) - min(at_ns) >= 10000000000
             AND count(*) * 1e9 >= 5.0 * (max(at_ns) - min(at_ns))
         ),

@@ -5,16 +5,16 @@ import Wire
 // firewalls that block data channels.
 
 extension FindingRule {
-  /// Finds media from an address that was not signaled while packets to the old one are lost: a NAT
-  /// restarted or lost a mapping, or a machine moved to another network.
+  /// Finds media that arrives from a new address, which was not signaled: a NAT restarted or lost a
+  /// mapping, or a machine moved to another network.
   ///
   /// A path that ICE negotiated, or selected among candidates, does not count.
   static let addressChanged = FindingRule(
     id: "address-changed", severity: .medium, title: "Network address changed",
     scope: .connection,
     thresholds: [
-      Threshold("least_packets", 20, "packets", "of media from either address; own choice"),
-      Threshold("overlap_ms", 1_000, "ms", "for which both may be in use; own choice"),
+      Threshold("least_packets", 20, "packets", "of media from either address; our choice"),
+      Threshold("overlap_ms", 1_000, "ms", "for which both may be in use; our choice"),
     ],
     sql: """
       SELECT path_end.peer AS peer, remote, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
@@ -42,14 +42,14 @@ extension FindingRule {
           try !wasSignaled(after.remote, peer.number, connection)
         else { continue }
         let isSame = host(before.remote) == host(after.remote)
-        let lost = toOld(before, facts)
+        let lost = try toOld(before, facts, connection)
         found.append(
           Detection(
             "address-changed", peer: peer.number, from: before.lastMedia,
             to: max(after.firstMedia, lost.last),
             "its packets came from \(after.remote) instead of \(before.remote) from "
               + "\(rounded(Double(after.firstMedia) / 1e9)) s on"
-              + (isSame ? ", as behind a NAT that maps anew" : ", as after a change of its network")
+              + (isSame ? ", as after a NAT rebinding" : ", as after a network change")
               + (lost.count > 0
                 ? "; \(lost.count) packets still went to the old address, for "
                   + "\(rounded(Double(lost.last &- before.lastMedia) / 1e9)) s"
@@ -104,17 +104,20 @@ extension FindingRule {
 
   /// Returns the number of media packets that were still sent to an address that had fallen silent,
   /// and the time of the last one.
-  private static func toOld(_ use: NetworkFacts.PathUse, _ facts: CallFacts)
-    -> (count: Int64, last: Int64)
-  {
+  private static func toOld(
+    _ use: NetworkFacts.PathUse, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> (count: Int64, last: Int64) {
     guard
       let back = facts.network.pathUses.first(where: {
         $0.peer == use.peer && $0.direction == .outbound && $0.remote == use.remote
           && $0.local == use.local
       }), back.lastMedia &- use.lastMedia >= 1_000_000_000
     else { return (0, use.lastMedia) }
-    let sent = facts.way(use.peer, .outbound)?.count(
-      from: use.lastMedia, to: back.lastMedia, interval: facts.intervalNanoseconds)
+    let sent = try connection.integer(
+      """
+      SELECT count(*) FROM packet_store
+      WHERE path = \(back.path) AND marker_type IS NOT NULL AND at_ns > \(use.lastMedia)
+      """)
     return (sent ?? 0, back.lastMedia)
   }
 
@@ -136,11 +139,11 @@ extension FindingRule {
   // MARK: Packet sizes
 
   /// Finds paths on which all larger packets are lost and smaller ones arrive: a tunnel or VPN has
-  /// a smaller MTU, and its notices do not get through (RFC 8899 section 1).
+  /// a smaller MTU, and its ICMP messages do not get through (RFC 8899 section 1).
   static let largePacketsLost = FindingRule(
     id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
     thresholds: [
-      Threshold("least_lost", 12, "packets", "larger than all that arrive; own choice"),
+      Threshold("least_lost", 12, "packets", "larger than all that arrive; our choice"),
       Threshold("least_share", 0.9, "", "of the lost are among the largest, and of these are lost"),
       Threshold("most_share", 0.03, "", "of the smaller ones are lost; as `loss`"),
     ],
@@ -214,7 +217,7 @@ extension FindingRule {
       var before: [Int64] = []
       var since: [Int64] = []
       while try rows.step() {
-        // A loss shows only with the next packet, and packets just before it may be large.
+        // A loss is noticed only with the next packet, and the packets just before may be large.
         if rows.integer(0) < first &- 100_000_000 {
           before.append(rows.integer(1))
         } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
@@ -229,9 +232,9 @@ extension FindingRule {
       found.append(
         Detection(
           "large-packets-lost", peer: peer.number, from: first, to: last,
-          "no packet of more than \(most) bytes came any more, where \(large.count) of "
+          "no packet of more than \(most) bytes arrived any more, while \(large.count) of "
             + "\(before.count) were larger before; \(stream.lost) packets are missing, and none of "
-            + "them came again: a link on the way carries no larger ones",
+            + "them was repaired: a link on the path drops larger packets",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
           impact: FindingImpact(count: stream.lost)))
     }
@@ -275,7 +278,7 @@ extension FindingRule {
       streams.append(rows.integer(3))
       if rows.integer(2) == 0 { lossy.insert(rows.integer(3)) }
     }
-    // Audio arrives also where video is lost whatever its size.
+    // Audio without losses is left out: it may arrive even where video of any size is lost.
     return zip(sent, streams).filter { lossy.contains($0.1) }.map(\.0)
   }
 
@@ -309,23 +312,23 @@ extension FindingRule {
 
   /// Returns a detection if one size separates lost packets from those that arrived.
   ///
-  /// A lost packet that was not requested counts as one that arrived, so that a few may.
+  /// A lost packet that was not requested counts as arrived, so a few large ones may have arrived.
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
     // The last packets sent may still be in flight.
     let known = all.filter { $0.at <= facts.end &- 1_000_000_000 }
     let times = known.filter { !$0.hasArrived }.map(\.at).sorted()
-    // Without the first and the last twentieth, which may be other losses.
+    // Leaves out the first and last twentieth, which may be unrelated losses.
     let spare = times.count / 20
     guard Double(times.count) >= limits["least_lost"],
       case let (from, to) = (times[spare], times[times.count - 1 - spare]),
-      // A shorter outage may hit one large frame.
+      // In a shorter outage, all lost packets may belong to one large frame.
       to &- from >= 2_000_000_000
     else { return nil }
     let sorted = known.filter { $0.at >= from && $0.at <= to }
       .sorted { ($0.size, $0.hasArrived ? 1 : 0) < ($1.size, $1.hasArrived ? 1 : 0) }
-    // The size from which on most packets are lost, and below which most arrive.
+    // The size from which most packets are lost, and below which most arrive.
     var right = sorted.count { !$0.hasArrived }
     let lost = right
     var best = (right: right, place: 0)
@@ -347,7 +350,7 @@ extension FindingRule {
       "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
       "\(share) of \(large.count) packets of \(smallest) bytes and more arrived, and "
         + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the "
-        + "way carries no larger ones",
+        + "path drops larger packets",
       direction: .outbound,
       impact: FindingImpact(
         share: Double(largeLost) / Double(max(1, sorted.count)), count: Int64(largeLost)))
@@ -356,7 +359,7 @@ extension FindingRule {
   // MARK: Data channels
 
   /// Finds data channels that never opened although DTLS connected: SCTP does not get through, or
-  /// the remote side has none.
+  /// the remote peer does not support it.
   static let channelNotOpen = FindingRule(
     id: "channel-not-open", severity: .high, title: "Data channel that does not open",
     scope: .connection,
@@ -377,7 +380,7 @@ extension FindingRule {
           SELECT channel.peer AS peer, channel, min(label) AS label,
             max(min(channel.at_ns), secured.at_ns) AS from_ns,
             coalesce(min(iif(state IN ('closing', 'closed'), channel.at_ns, NULL)),
-              -- Nobody knows what became of it after the last report.
+              -- A reported channel's state is unknown after the last report.
               (SELECT max(stat.at_ns) FROM stat JOIN peer USING (peer)
                 WHERE role = 'reported' AND stat.peer = channel.peer), \(end)) AS to_ns
           FROM channel JOIN secured USING (peer) GROUP BY channel.peer, channel
@@ -390,10 +393,10 @@ extension FindingRule {
         'data' AS kind, (max(to_ns) - min(from_ns)) / 1e9 AS without_media_s, count(*) AS count
       FROM made WHERE to_ns - from_ns >= :least_ms * 1000000 GROUP BY peer
       UNION ALL
-      -- Who answers knows no channel before SCTP has told it.
+      -- The answerer learns of channels only over SCTP.
       SELECT waiting.peer, waiting.from_ns, waiting.to_ns,
         'SCTP was still not connected ' || round(waiting.seconds, 1)
-          || ' s after DTLS was: its messages were not answered, or none came',
+          || ' s after DTLS was: its messages were not answered, or none arrived',
         'data', waiting.seconds, 1
       FROM state_time AS waiting
       WHERE machine = 'sctp' AND state = 'connecting'

@@ -1,6 +1,6 @@
 import Tape
 
-// Rules about candidates, servers and pairs.
+// Rules about candidates and pairs.
 
 extension FindingRule {
   /// Peers that never reached `connected` or `completed` and received no media.
@@ -20,7 +20,7 @@ extension FindingRule {
 
   /// Finds peers without a local candidate, to which the remote peer cannot reply (Telnyx 33003).
   static let noCandidates = FindingRule(
-    id: "no-candidates", severity: .high, title: "No candidate of its own", scope: .connection,
+    id: "no-candidates", severity: .high, title: "No local candidate", scope: .connection,
     causes: ["socket-refused", "turn-refused", "turn-unreachable"],
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
@@ -32,14 +32,14 @@ extension FindingRule {
       """)
 
   static let noRemoteCandidates = FindingRule(
-    id: "no-remote-candidates", severity: .high, title: "No candidate of the other side",
+    id: "no-remote-candidates", severity: .high, title: "No remote candidate",
     scope: .connection,
     thresholds: [
-      Threshold("least_ms", 3_000, "ms", "trickled ones may take a moment; own choice")
+      Threshold("least_ms", 3_000, "ms", "trickled ones may take a moment; our choice")
     ],
     causes: ["description-refused", "no-candidates", "name-unresolved"],
     sql: """
-      -- Without a candidate ICE has nothing to check, and may never say that it does.
+      -- Without a remote candidate, ICE has nothing to check and may never report `checking`.
       WITH waiting AS (
         SELECT peer, min(at_ns) AS from_ns,
           coalesce(min(iif(to_state IN ('failed', 'closed'), at_ns, NULL)), \(end)) AS to_ns
@@ -52,11 +52,11 @@ extension FindingRule {
             WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
       )
       SELECT peer, from_ns, to_ns,
-        'no candidate of the other side came in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
+        'no remote candidate arrived in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
           || iif(peer IN (
             SELECT peer FROM signaling WHERE direction = 'in'
               AND instr(CAST(message AS TEXT), 'end-of-candidates') > 0),
-            '; it said that there are no more (end-of-candidates), so that this side has nothing '
+            '; the remote peer signaled the end of candidates, so there is nothing '
               || 'to check', '') AS evidence
       FROM waiting
       WHERE to_ns - from_ns >= :least_ms * 1000000
@@ -82,7 +82,7 @@ extension FindingRule {
           WHERE question.kind = 'resolve' AND question.address LIKE '%.local'
             AND coalesce(answer.address, '') = ''
           UNION ALL
-          -- Of calls between others a name is all that a description has.
+          -- In observed calls, a name is known only from the description.
           SELECT candidate.peer, min(candidate.at_ns), max(candidate.at_ns), candidate.address
           FROM candidate JOIN unconnected USING (peer)
           WHERE candidate.type = 'remote-candidate' AND candidate.address LIKE '%.local'
@@ -91,8 +91,8 @@ extension FindingRule {
         )
       SELECT asked.peer AS peer, min(asked.from_ns) AS from_ns,
         coalesce(unconnected.to_ns, max(asked.to_ns)) AS to_ns,
-        iif(count(DISTINCT name) = 1, 'nobody answered for ' || min(name),
-          'nobody answered for ' || count(DISTINCT name) || ' names, such as ' || min(name))
+        iif(count(DISTINCT name) = 1, 'there was no answer for ' || min(name),
+          'there was no answer for ' || count(DISTINCT name) || ' names, such as ' || min(name))
           || iif(unconnected.peer IS NULL, '; another candidate connected', '') AS evidence,
         iif(unconnected.peer IS NULL, 'info', 'high') AS severity, count(DISTINCT name) AS count
       FROM asked LEFT JOIN unconnected USING (peer) GROUP BY asked.peer
@@ -111,8 +111,8 @@ extension FindingRule {
           FROM candidate WHERE address NOT LIKE '%.local' GROUP BY peer, type
         )
       SELECT unconnected.peer AS peer, from_ns, to_ns,
-        'its own candidates are ' || iif(own.has_four, 'IPv4', 'IPv6')
-          || ' alone, those of the other side ' || iif(theirs.has_four, 'IPv4', 'IPv6') || ' alone'
+        'the local candidates are ' || iif(own.has_four, 'IPv4', 'IPv6')
+          || ' only, the remote ones ' || iif(theirs.has_four, 'IPv4', 'IPv6') || ' only'
           AS evidence
       FROM unconnected
         JOIN family AS own ON own.peer = unconnected.peer AND own.type = 'local-candidate'
@@ -121,8 +121,8 @@ extension FindingRule {
       WHERE own.has_four + theirs.has_four = 1 AND own.has_six + theirs.has_six = 1
       """)
 
-  /// Addresses reachable only within their network (RFC 1918, RFC 3927, RFC 4193, RFC 6598), and
-  /// mDNS names (RFC 8828), which hide such addresses.
+  /// Addresses reachable only within their network (RFC 1918, RFC 3927, RFC 4193, RFC 4291, RFC
+  /// 6598), and mDNS names (RFC 8828), which hide such addresses.
   private static let isPrivate = """
     (address LIKE '10.%' OR address LIKE '192.168.%' OR address LIKE '169.254.%'
             OR address LIKE '172.%' AND CAST(substr(address, 5) AS INTEGER) BETWEEN 16 AND 31
@@ -137,7 +137,7 @@ extension FindingRule {
   /// the reason lies elsewhere. It is unknown whether two private networks are the same; then
   /// `checks-unanswered` reports the facts.
   static let onlyHostCandidates = FindingRule(
-    id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
+    id: "only-host-candidates", severity: .medium, title: "Only host candidates",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 5_000, "ms", "of checks without success; webrtc-inspector's 5 s")
@@ -151,7 +151,7 @@ extension FindingRule {
           SELECT peer, type, group_concat(DISTINCT candidate_type) AS types
           FROM candidate WHERE candidate_type <> 'prflx' GROUP BY peer, type
         ),
-        -- Addresses that differ in their last part alone are of one network.
+        -- Addresses that differ only in their last part belong to the same network.
         near AS (
           SELECT own.peer AS peer FROM candidate AS own JOIN candidate AS theirs
             ON theirs.peer = own.peer AND theirs.type = 'remote-candidate'
@@ -165,7 +165,7 @@ extension FindingRule {
           GROUP BY peer HAVING count(DISTINCT type) = 2
         )
       SELECT unconnected.peer AS peer, from_ns, to_ns,
-        'both sides have addresses of their own network alone: neither a STUN nor a TURN server '
+        'both ends have only addresses of their own network: no STUN or TURN server '
           || 'gave one' AS evidence
       FROM unconnected
         JOIN known AS own ON own.peer = unconnected.peer AND own.type = 'local-candidate'
@@ -199,11 +199,12 @@ extension FindingRule {
         sum(sent > 0) || iif(sum(sent > 0) = 1, ' pair was', ' pairs were')
           || ' checked for ' || round((to_ns - from_ns) / 1e9, 1)
           || ' s, and no check was answered'
-          || iif(sum(came) > 0, '; checks of the other side came', '')
+          || iif(sum(came) > 0, '; the remote peer''s checks arrived', '')
           || iif(unconnected.peer IN (
             SELECT peer FROM candidate WHERE candidate_type <> 'prflx'
             GROUP BY peer HAVING max(candidate_type <> 'host') = 0 AND count(DISTINCT type) = 2
-          ), '; both sides have host candidates alone, which reach each other in one network only',
+          ), '; both ends have only host candidates, which can only reach each other within one \
+          network',
             '') AS evidence,
         sum(sent > 0) AS count
       FROM unconnected JOIN pair ON pair.peer = unconnected.peer
@@ -216,7 +217,7 @@ extension FindingRule {
     id: "closed-while-checking", severity: .low, title: "Closed while ICE was checking",
     scope: .connection,
     thresholds: [
-      Threshold("least_ms", 500, "ms", "of checks; own choice")
+      Threshold("least_ms", 500, "ms", "of checks; our choice")
     ],
     causes: [
       "name-unresolved", "no-remote-candidates", "family-mismatch", "turn-refused",
@@ -287,10 +288,10 @@ extension FindingRule {
       GROUP BY path_end.peer HAVING count(*) >= 50
       """)
 
-  /// Finds connections lost soon after they were established: a middlebox drops a path, or opens it
-  /// late (rtcstats' connectionchurn).
+  /// Finds connections lost soon after they were established, and recovered later: a middlebox
+  /// drops a path, or opens it late (rtcstats' connectionchurn).
   static let connectionChurn = FindingRule(
-    id: "connection-churn", severity: .medium, title: "Connection lost right after it came about",
+    id: "connection-churn", severity: .medium, title: "Connection lost right after connecting",
     scope: .connection,
     thresholds: [
       Threshold("most_ms", 5_000, "ms", "from connected to lost; rtcstats connectionchurn")
@@ -304,8 +305,8 @@ extension FindingRule {
           FROM state WHERE machine = 'ice-connection' GROUP BY peer
         )
       SELECT turn.peer AS peer, down_ns AS from_ns, min(state.at_ns) AS to_ns,
-        'it was lost ' || ((down_ns - up_ns) / 1000000) || ' ms after it was connected, and came '
-          || 'back after ' || round((min(state.at_ns) - down_ns) / 1e9, 1) || ' s' AS evidence
+        'it was lost ' || ((down_ns - up_ns) / 1000000) || ' ms after connecting, and '
+          || 'recovered after ' || round((min(state.at_ns) - down_ns) / 1e9, 1) || ' s' AS evidence
       FROM turn JOIN state ON state.peer = turn.peer AND state.machine = 'ice-connection'
         AND state.at_ns > down_ns AND state.to_state IN ('connected', 'completed')
       WHERE down_ns - up_ns BETWEEN 0 AND :most_ms * 1000000 GROUP BY turn.peer
@@ -313,12 +314,12 @@ extension FindingRule {
 
   /// Finds a first ICE attempt that failed because it had too few candidates (rtcstats' icewarmup).
   static let iceWarmUp = FindingRule(
-    id: "ice-warm-up", severity: .low, title: "ICE failed before its other candidates came",
+    id: "ice-warm-up", severity: .low, title: "ICE failed before all candidates arrived",
     scope: .connection,
     sql: """
       SELECT failed.peer AS peer, min(failed.at_ns) AS from_ns, min(candidate.at_ns) AS to_ns,
-        'ICE failed with host candidates alone, and a ' || min(candidate.candidate_type)
-          || ' candidate came ' || round((min(candidate.at_ns) - min(failed.at_ns)) / 1e9, 1)
+        'ICE failed with only host candidates, and a ' || min(candidate.candidate_type)
+          || ' candidate arrived ' || round((min(candidate.at_ns) - min(failed.at_ns)) / 1e9, 1)
           || ' s later' AS evidence
       FROM state AS failed JOIN candidate ON candidate.peer = failed.peer
         AND candidate.at_ns > failed.at_ns AND candidate.candidate_type IN ('srflx', 'relay')

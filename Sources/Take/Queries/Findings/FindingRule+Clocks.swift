@@ -9,11 +9,11 @@ extension FindingRule {
   ///
   /// Receivers stretch audio to compensate, inaudibly up to some 200 ppm.
   static let clockDrift = FindingRule(
-    id: "clock-drift", severity: .low, title: "Media clock that drifts",
+    id: "clock-drift", severity: .low, title: "Drifting media clock",
     thresholds: [
-      Threshold("least_ppm", 90, "ppm", "crystals stay below 100, less what is off; own choice"),
-      Threshold("medium_ppm", 500, "ppm", "own choice"),
-      Threshold("least_seconds", 15, "s", "whose delays compare; own choice"),
+      Threshold("least_ppm", 90, "ppm", "crystals stay below 100, less what is off; our choice"),
+      Threshold("medium_ppm", 500, "ppm", "our choice"),
+      Threshold("least_seconds", 15, "s", "whose delays compare; our choice"),
       Threshold("least_ms", 3, "ms", "of drift in all, and four times what is off its line"),
       Threshold("stop_s", 5, "s", "between stops of a sender: then it lacks processor time"),
     ],
@@ -31,7 +31,8 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // A sender's clock also shows in what it sends; an observer has both ends of each packet.
+      // Sent packets reveal the sender's clock too, but an observer has the same packets as
+      // received.
       guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true,
         !isStarved(stream, facts, limits),
         let drift = ClockDrift(
@@ -45,10 +46,9 @@ extension FindingRule {
         Detection(
           "clock-drift", peer: stream.peer, from: drift.first *| 1_000_000_000,
           to: min(stream.last, (drift.last +| 1) *| 1_000_000_000),
-          "its samples \(stream.direction == .inbound ? "came" : "were captured") "
-            + "\(Int64(saturating: abs(parts))) ppm too "
-            + "\(parts > 0 ? "slowly" : "fast"): \(rounded(drift.total)) ms in "
-            + "\(drift.last -| drift.first) s",
+          "its samples \(stream.direction == .inbound ? "arrived" : "were captured") "
+            + "\(Int64(saturating: abs(parts))) ppm too \(parts > 0 ? "slowly" : "fast"): "
+            + "\(rounded(drift.total)) ms in \(drift.last -| drift.first) s",
           ssrc: stream.ssrc, track: stream.track, direction: stream.direction, kind: stream.kind,
           impact: FindingImpact(delay: drift.total),
           severity: abs(parts) >= limits["medium_ppm"] ? .medium : .low))
@@ -56,8 +56,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a stream's sender stalled again and again: it captured nothing meanwhile, and
-  /// its timestamps count what it captured.
+  /// Returns whether a stream's sender stalled repeatedly: it captured nothing meanwhile, and its
+  /// timestamps count only captured samples.
   private static func isStarved(
     _ stream: CallFacts.Stream, _ facts: CallFacts, _ limits: Limits
   ) -> Bool {
@@ -81,9 +81,9 @@ extension FindingRule {
   /// Finds timestamps that jump a second back, or three seconds ahead, which neither a queue nor a
   /// pause explains; Chromium's event log viewer uses ten seconds.
   static let mediaClockJump = FindingRule(
-    id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
+    id: "media-clock-jump", severity: .medium, title: "Jumping timestamps",
     thresholds: [
-      Threshold("least_s", 1, "s", "back, or three ahead of time; own choice")
+      Threshold("least_s", 1, "s", "back, or three ahead of time; our choice")
     ],
     sql: """
       SELECT peer, direction, ssrc, min(rtp_time) AS least, max(rtp_time) AS most FROM packet
@@ -103,8 +103,8 @@ extension FindingRule {
         found.append(
           Detection(
             "media-clock-jump", peer: stream.peer, from: jump.at, to: jump.at,
-            "the timestamps of packets that follow each other went \(rounded(seconds)) s "
-              + (jump.length < 0 ? "back" : "farther than time did"),
+            "the timestamps of consecutive packets jumped \(rounded(seconds)) s "
+              + (jump.length < 0 ? "back" : "ahead"),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind))
       }
     }
@@ -116,7 +116,7 @@ extension FindingRule {
     id: "wall-clock-jump", severity: .low, title: "Wall clock set",
     scope: .connection,
     thresholds: [
-      Threshold("least_ms", 1_000, "ms", "own choice; rtcstats-features gives the value alone")
+      Threshold("least_ms", 1_000, "ms", "our choice; rtcstats-features gives the value alone")
     ],
     sql: """
       SELECT peer, at_ns, ssrc, fields ->> '$.unix_us' AS unix_us FROM rtcp
@@ -202,13 +202,13 @@ extension FindingRule {
   /// Finds restarts of the sequence numbers; a part with a single packet is a stray packet, not a
   /// restart.
   static let sequenceRestart = FindingRule(
-    id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
+    id: "sequence-restart", severity: .medium, title: "Sequence numbers restarted",
     sql: """
       WITH
       \(sequenceParts)
       SELECT peer, at_ns AS from_ns, at_ns AS to_ns,
-        'the sequence numbers of ssrc ' || ssrc || ' began anew: ' || sequence || ' after '
-          || former || '; a receiver of SRTP may refuse such packets as repeated ones' AS evidence
+        'the sequence numbers of ssrc ' || ssrc || ' restarted: ' || sequence || ' after '
+          || former || '; an SRTP receiver may reject such packets as replayed' AS evidence
       FROM (
         SELECT *, lag(size) OVER (PARTITION BY peer, ssrc ORDER BY row) AS former_size
         FROM (SELECT *, count(*) OVER (PARTITION BY peer, ssrc, part) AS size FROM parted)
@@ -216,8 +216,9 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// Finds sender reports without packets of their source; a paused stream also has some, but its
-  /// counters do not move.
+  /// Finds sender reports from a source without packets, while a source with packets has none.
+  ///
+  /// A paused stream has reports too, but their counters do not advance.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -235,7 +236,7 @@ extension FindingRule {
         )
       SELECT sender.peer AS peer, from_ns, to_ns,
         reports || ' sender reports are of ssrc ' || sender.ssrc
-          || ', of which no packet came, and none of ssrc ' || min(other.ssrc)
+          || ', of which no packet arrived, and none of ssrc ' || min(other.ssrc)
           || ': a receiver cannot tell whose clock they state' AS evidence
       FROM sender
         JOIN source AS other ON other.peer = sender.peer
@@ -247,7 +248,7 @@ extension FindingRule {
       GROUP BY sender.peer, sender.ssrc
       """, detector: findForeignReports)
 
-  /// Finds audio whose timestamps advance by other steps than packets last, which is a multiple of
+  /// Finds audio whose timestamps do not advance by the packets' duration, which is a multiple of
   /// 2.5 ms for these codecs.
   ///
   /// A longer step is a pause if the packet arrived that much later.
@@ -261,7 +262,7 @@ extension FindingRule {
     sql: """
       WITH
         clock AS (
-          -- What was concluded of a stream may be revised: the last row counts.
+          -- Inferred streams may be revised: the last row counts.
           SELECT peer, ssrc, payload_type, clock_rate AS rate FROM track
           WHERE row IN (
               SELECT max(row) FROM track WHERE direction = 'in' GROUP BY peer, ssrc, payload_type)
@@ -290,8 +291,8 @@ extension FindingRule {
         )
       SELECT step.peer AS peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         sum(is_uneven) || ' of ' || count(*) || ' steps between the timestamps of ssrc '
-          || step.ssrc || ' are no lengths of packets, although none is missing: a receiver '
-          || 'conceals or shortens what lies between' AS evidence
+          || step.ssrc || ' match no packet length, although no packet is missing: a receiver '
+          || 'conceals or cuts the difference' AS evidence
       FROM (
         SELECT step.peer AS peer, step.ssrc AS ssrc, at_ns,
           step.ticks * 400 % rate <> 0

@@ -1,7 +1,7 @@
 // Rules about the connection and its path.
 
 extension FindingRule {
-  /// SQL: the time at which each peer's connection failed or was closed for good, as
+  /// SQL: the time at which each peer's connection finally failed or was closed, as
   /// `connection_end`.
   ///
   /// A connection that recovered from a failure, for example by an ICE restart, did not end. The
@@ -28,8 +28,8 @@ extension FindingRule {
     sql: """
       WITH
       \(connectionEnds)
-      -- An end that was only seen has no state of its connection but that of ICE, and what was seen
-      -- of ICE may begin in the middle: media that comes is a connection.
+      -- An observed peer has only ICE states, and these may begin in the middle of the call, so
+      -- media that arrives shows a connection.
       SELECT connecting.peer AS peer, min(at_ns) AS from_ns,
         coalesce(ended_ns, \(end)) AS to_ns,
         'its states were ' || group_concat(to_state, ', ') AS evidence,
@@ -48,7 +48,10 @@ extension FindingRule {
           WHERE type = 'inbound-rtp' AND members ->> '$.packetsReceived' > 0
     """
 
-  /// A connection fails without ICE if DTLS does (RFC 8829 names both as its parts).
+  /// Finds connections whose ICE was disconnected or failed, and connections that failed because of
+  /// DTLS while ICE stayed connected.
+  ///
+  /// The state of a connection covers both (RFC 8829).
   static let disconnected = FindingRule(
     id: "disconnected", severity: .high, title: "Connection lost", scope: .connection,
     silentUnder: ["never-connected"],
@@ -199,11 +202,11 @@ extension FindingRule {
         )
       SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
         missing || ' packets in a row lost' AS evidence, ssrc
-      -- What came before the packet that it follows was reordered, or began anew.
+      -- A packet that arrived before its predecessor was reordered, or the numbers restarted.
       FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
       """, detector: findBursts)
 
-  /// Finds losses at the remote peer by its reports, for takes in which only this side is recorded.
+  /// Finds losses at the remote peer from its reports, for takes that record only this side.
   static let lossAtPeer = FindingRule(
     id: "loss-at-peer", severity: .medium, title: "Packet loss by its receiver's reports",
     scope: .flow, thresholds: lossThresholds,
@@ -218,11 +221,11 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// Finds frames whose quality the encoder reports as limited.
+  /// Finds streams whose quality the encoder reports as limited.
   ///
   /// A target bit rate that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(
-    id: "encoder-limited", severity: .low, title: "Encoder held down",
+    id: "encoder-limited", severity: .low, title: "Encoder limited",
     sumsUp: true,
     sql: """
       WITH
@@ -247,7 +250,8 @@ extension FindingRule {
             || ' to ' || (CAST(min(target) AS INTEGER) / 1000) || ' kbit/s, in ' || count(*)
             || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics',
           count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of its statistics'
-            || iif(count(*) = 1, ' was', ' were') || ' limited by ' || reason) AS evidence,
+            || iif(count(*) = 1, ' was', ' were') || ' limited by '
+            || iif(reason = 'cpu', 'the processor', reason)) AS evidence,
         ssrc, 'out' AS direction, 'video' AS kind
       FROM judged
       WHERE reason <> 'none' OR has_fallen GROUP BY peer, ssrc, reason
@@ -301,8 +305,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// The rules among these that can cause another rule's detections, by that rule's id; they
-  /// precede the causes that the rule itself names.
+  /// Further rules that can cause another rule's detections, by that rule's id; they precede the
+  /// causes that the rule itself names.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",
@@ -394,7 +398,8 @@ extension FindingRule {
       "large-packets-lost", "address-changed", "turn-refused", "turn-refused-seen",
       "encoder-stopped", "payload-types-crossed", "path-dead", "consent-lost", "process-starved",
       "peer-starved", "path-stalled", "payload-type-unknown",
-      "direction-refused", "section-rejected", "sent-not-arriving", "no-repair", "rtcp-silence",
+      "direction-refused", "section-rejected", "sent-not-arriving", "repairs-missing",
+      "no-repair", "rtcp-silence",
     ],
     "no-key-frame": [
       "large-packets-lost", "address-changed", "payload-types-crossed", "video-undecodable",

@@ -1,21 +1,21 @@
 import Tape
 import Wire
 
-// Rules about devices that work badly, and encoders that stop.
+// Rules about devices that malfunction, and encoders that stop.
 
 extension FindingRule {
   /// Finds a voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or
   /// it is the wrong microphone.
   ///
-  /// Speech by ITU-T P.56 is at some -26 dBov; 18 dB less is hard to follow. Background murmur does
-  /// not rise and fall as syllables do.
+  /// The nominal level of speech is about -26 dBov (ITU-T P.56); 18 dB less is hard to follow. A
+  /// background murmur does not rise and fall as syllables do.
   static let quietMicrophone = FindingRule(
     id: "microphone-quiet", severity: .low, title: "Voice hardly audible", scope: .stream,
     thresholds: [
       Threshold("most_level", 0.0063, "", "of full scale, or -44 dBov: the loudest twentieth"),
       Threshold("least_level", 0.001, "", "below it is `microphone-without-signal`"),
       Threshold("least_swing", 4, "", "times the quiet quarter, as of somebody who speaks"),
-      Threshold("least_time", 12, "s", "of levels; own choice"),
+      Threshold("least_time", 12, "s", "of levels; our choice"),
     ],
     silentUnder: ["microphone-without-signal", "speech-while-muted"],
     sql: """
@@ -37,15 +37,15 @@ extension FindingRule {
       let soft = Double(sorted[sorted.count / 4]) / 32_768
       guard loud <= limits["most_level"], loud > limits["least_level"],
         loud >= limits["least_swing"] * soft,
-        // At least two seconds are that loud.
+        // At least two seconds of audio are about that loud.
         levels.count(where: { Double($0.rms) / 32_768 >= loud / 2 }) >= 20,
         !facts.perception.isOff(
           track.peer, track.track, track.direction, from: first.at, to: last.at)
       else { return nil }
       return Detection(
         "microphone-quiet", peer: track.peer, from: first.at, to: last.at,
-        "it never got louder than \(permille(loud)) of full scale in \(tenths(last.at - first.at))"
-          + " s, where speech has some 5 %",
+        "it never got louder than \(permille(loud)) of full scale in \(tenths(last.at - first.at)) "
+          + "s; speech has about 5 %",
         track: track.track, direction: track.direction, kind: "audio")
     }
   }
@@ -58,15 +58,15 @@ extension FindingRule {
   /// Finds blocks of audio that never reached the application: the audio thread is overloaded, or a
   /// driver fails.
   ///
-  /// An application that holds audio back during silence leaves long pauses; these are short and
-  /// many.
+  /// An application that holds audio back during silence leaves long pauses; gaps of a microphone
+  /// are short and frequent.
   static let microphoneGaps = FindingRule(
-    id: "microphone-gaps", severity: .medium, title: "Microphone that loses samples",
+    id: "microphone-gaps", severity: .medium, title: "Microphone losing samples",
     scope: .stream,
     thresholds: [
-      Threshold("least_share", 0.03, "", "of the time without samples; own choice"),
-      Threshold("least_gaps", 1.5, "gaps/s", "of a block and more, and below 0.3 s; own choice"),
-      Threshold("least_time", 3, "s", "own choice"),
+      Threshold("least_share", 0.03, "", "of the time without samples; our choice"),
+      Threshold("least_gaps", 1.5, "gaps/s", "of a block and more, and below 0.3 s; our choice"),
+      Threshold("least_time", 3, "s", "our choice"),
     ],
     causes: ["process-starved"],
     sql: """
@@ -122,15 +122,15 @@ extension FindingRule {
           let share = run.share
           return Detection(
             "microphone-gaps", peer: name.peer, from: run.from, to: min(run.to, facts.end),
-            "\(shareText(share)) of the sound of \(tenths(run.to - run.from)) s never came from "
-              + "the microphone, in \(run.gaps) gaps",
+            "\(shareText(share)) of \(tenths(run.to - run.from)) s of audio never came from the "
+              + "microphone, in \(run.gaps) gaps",
             track: name.track, direction: .outbound, kind: "audio",
             impact: FindingImpact(share: share, count: run.gaps))
         }
       }
   }
 
-  /// Finds remote microphones' gaps by packets: their timestamps continue without a hole, but
+  /// Finds gaps of remote microphones from packets: the timestamps continue without a gap, but
   /// slower than real time and in steps of full packets, and they never catch up.
   private static func findGapsOfOthers(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     facts.streams.indices.flatMap { place in
@@ -140,7 +140,7 @@ extension FindingRule {
         let stream = facts.streams[place]
         return Detection(
           "microphone-gaps", peer: stream.peer, from: run.from, to: min(run.to, facts.end),
-          "\(shareText(run.share)) of the sound of \(tenths(run.to - run.from)) s was never sent, "
+          "\(shareText(run.share)) of \(tenths(run.to - run.from)) s of audio was never sent, "
             + "although no packet is missing",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "audio",
           impact: FindingImpact(share: run.share))
@@ -151,7 +151,8 @@ extension FindingRule {
   /// Returns the periods in which received speech arrived more slowly than it is played, and by
   /// what share.
   ///
-  /// Packets waiting in a queue are late by parts of a packet, and on time again once it is empty.
+  /// A queue looks different: it delays packets by fractions of their duration, and only until it
+  /// has drained.
   static func slowRuns(_ place: Int, _ facts: CallFacts)
     -> [(from: Int64, to: Int64, share: Double)]
   {
@@ -193,7 +194,7 @@ extension FindingRule {
     -> [(from: Int64, to: Int64, share: Double, gaps: Int64)]
   {
     let isHit = seconds.indices.map { place in
-      // Two seconds together, because blocks do not end with a second.
+      // Averages two seconds, because blocks do not align with seconds.
       let pair = seconds[max(0, place - 1)...place]
       guard pair.count == 2, pair[place].second == pair[place - 1].second + 1 else { return false }
       let share = 1 - Double(pair.reduce(0) { $0 +| $1.samples }) / 96_000
@@ -226,7 +227,7 @@ extension FindingRule {
   }
 
   /// Returns the number of frames per second that the application delivered between two instants;
-  /// nil if it did not deliver all the time.
+  /// nil if it did not deliver throughout.
   private static func captured(
     _ facts: CallFacts, _ peer: Int64, _ from: Int64, _ to: Int64
   ) -> Double? {
@@ -258,8 +259,8 @@ extension FindingRule {
     let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
-      // With several cameras it is unknown whose frames these are, and a simulcast layer may be
-      // left out.
+      // With several cameras, it is unknown which one's frames are encoded, and a simulcast layer
+      // may be left out.
       guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { before, after in
         guard
@@ -276,8 +277,8 @@ extension FindingRule {
       ).filter { !facts.perception.isMeant(peer, at: $0.from, within: 2_500_000_000) }.map { run in
         Detection(
           "encoder-stopped", peer: peer, from: run.from, to: run.to,
-          "\(whole(run.mean)) frames a second went in for \(tenths(run.to - run.from)) s, and none "
-            + "came out",
+          "it was given \(whole(run.mean)) frames a second for \(tenths(run.to - run.from)) s and "
+            + "produced none",
           ssrc: series[0].ssrc, direction: .outbound, kind: "video",
           impact: FindingImpact(withoutMedia: Double(run.to &- run.from) / 1e9))
       }

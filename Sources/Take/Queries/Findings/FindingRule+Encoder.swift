@@ -7,7 +7,8 @@ extension FindingRule {
   /// Finds an encoder whose target is at a configured limit: a bandwidth line in the remote
   /// description (RFC 8866 section 5.8), or an application's parameter.
   static let cappedEncoder = FindingRule(
-    id: "encoder-capped", severity: .low, title: "Encoder held down by a limit", scope: .stream,
+    id: "encoder-capped", severity: .low,
+    title: "Encoder limited by a maximum bit rate", scope: .stream,
     thresholds: [
       Threshold("most_limit", 250_000, "bit/s", "a camera of 640x360 is poor below 300 kbit/s"),
       Threshold(
@@ -53,29 +54,30 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the lowest limit in force at an instant, and where it comes from.
+  /// Returns the lowest limit in force at an instant, and a phrase that names its source; nil if
+  /// there is none.
   private static func cap(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64?, at: Int64
   ) -> (limit: Int64, by: String)? {
     var caps: [(limit: Int64, by: String)] = []
     if let line = facts.perception.lines.last(where: { $0.peer == peer && $0.at <= at }) {
-      caps.append((line.limit, "b= of the other side's description"))
+      caps.append((line.limit, "b= of the remote description"))
     }
     let own = facts.perception.changes.filter { $0.peer == peer && $0.at <= at }
     if let limit = own.last(where: {
       $0.name == "setParameters" && (track == nil || $0.track == track)
     })?.limit {
-      caps.append((limit, "maxBitrate, which the application set,"))
+      caps.append((limit, "maxBitrate, set by the application,"))
     }
     if let limit = own.last(where: { $0.name == "limitBitrate" && $0.limit != nil })?.limit {
-      caps.append((limit, "the application's limit of all video"))
+      caps.append((limit, "the application's limit for all video"))
     }
     return caps.min { $0.limit < $1.limit }
   }
 
   static let processorLimit = FindingRule(
     id: "encoder-limited-by-processor", severity: .medium,
-    title: "Encoder held down by the processor", scope: .stream,
+    title: "Encoder limited by the processor", scope: .stream,
     thresholds: [
       Threshold("least_share", 0.05, "", "of the time; RKB cpulimiting"),
       Threshold("least_time", 2, "s", "in all; two samples, as in ORC"),
@@ -145,7 +147,7 @@ extension FindingRule {
       "decoding took", .inbound)
   }
 
-  /// Finds codecs that need more time than there is.
+  /// Finds encoders or decoders that need nearly as long for a frame as the frame lasts, or longer.
   private static func busy(
     _ facts: CallFacts, _ limits: Limits, _ rule: String, _ type: String,
     _ time: StatSample.Member, _ frames: StatSample.Member, _ words: String,
@@ -170,10 +172,9 @@ extension FindingRule {
     }
   }
 
-  /// Finds an encoder that skips source frames, although neither the path nor the application
-  /// limits it.
+  /// Finds an encoder that encodes far fewer frames than its source delivers.
   static let encoderBehind = FindingRule(
-    id: "encoder-behind-source", severity: .low, title: "Frames left out before the encoder",
+    id: "encoder-behind-source", severity: .low, title: "Frames dropped before the encoder",
     scope: .stream,
     thresholds: [
       Threshold("most_share", 0.7, "", "of the source's frames are encoded; ORC"),
@@ -195,8 +196,8 @@ extension FindingRule {
     let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
-      // With several cameras it is unknown whose frames these are, and a simulcast layer may have
-      // fewer on purpose.
+      // With several cameras, it is unknown which one's frames are encoded, and a simulcast layer
+      // may have fewer frames on purpose.
       guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { _, after in
         guard let source = cameras.rate(peer, after.call), source >= limits["least_rate"],
@@ -209,7 +210,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "encoder-behind-source", peer: peer, from: run.from, to: run.to,
-          "\(shareText(run.mean)) of the source's frames were left out", ssrc: series[0].ssrc,
+          "\(shareText(run.mean)) of the source's frames were dropped", ssrc: series[0].ssrc,
           direction: .outbound, kind: "video", impact: FindingImpact(share: run.mean))
       }
     }
@@ -218,7 +219,7 @@ extension FindingRule {
   /// Finds a simulcast layer that is no longer sent while others are: its receivers fall back to a
   /// smaller one.
   static let layerEnded = FindingRule(
-    id: "simulcast-layer-ended", severity: .low, title: "Layer of a simulcast ended",
+    id: "simulcast-layer-ended", severity: .low, title: "Simulcast layer ended",
     scope: .stream,
     thresholds: [
       Threshold("least_pause", 2, "s", "in which nothing of it is sent while another one is")
@@ -314,7 +315,7 @@ extension FindingRule {
   }
 
   static let huntingResolution = FindingRule(
-    id: "resolution-hunts", severity: .low, title: "Resolution goes up and down", scope: .stream,
+    id: "resolution-hunts", severity: .low, title: "Unstable resolution", scope: .stream,
     thresholds: [
       Threshold("least_changes", 6, "changes", "within a minute; RF and ORC count them")
     ], causes: ["standing-queue", "loss", "encoder-limited", "encoder-limited-by-processor"],
@@ -340,13 +341,14 @@ extension FindingRule {
       guard changes.count >= least else { return nil }
       for place in 0...(changes.count -| least)
       where changes[place +| least -| 1] -| changes[place] <= 60_000_000_000 {
+        let count = changes.count -| place
         return Detection(
           "resolution-hunts", peer: track.peer, from: changes[place],
           to: changes[changes.count - 1],
-          "\(changes.count) changes of its size within "
+          "\(count) changes of its size within "
             + "\(tenths(changes[changes.count - 1] - changes[place])) s",
           track: track.track, direction: track.direction, kind: "video",
-          impact: FindingImpact(count: Int64(changes.count)))
+          impact: FindingImpact(count: Int64(count)))
       }
       return nil
     }

@@ -6,7 +6,7 @@ import Wire
 extension FindingRule {
   /// Finds connections that took long to establish (ObserveRTC's longPcConnectionEstablishment).
   ///
-  /// The evidence names the slow phase: the answer, candidates and checks, or the handshake.
+  /// The evidence states how long ICE and DTLS each took.
   static let slowConnect = FindingRule(
     id: "slow-connect", severity: .medium, title: "Slow to connect", scope: .connection,
     thresholds: [
@@ -26,7 +26,7 @@ extension FindingRule {
               at_ns, NULL)) AS ice_ns,
             coalesce(
               min(iif(machine = 'connection' AND to_state = 'connected', at_ns, NULL)),
-              -- Reports have DTLS only as of their next sample.
+              -- In statistics, the DTLS state is only known at the next sample.
               min(iif(machine = 'dtls' AND to_state = 'connected'
                 AND peer NOT IN (SELECT peer FROM peer WHERE role = 'reported'), at_ns, NULL)))
               AS done_ns
@@ -90,15 +90,17 @@ extension FindingRule {
       let alert = facts.network.datagrams.alerts.first { $0.peer == state.peer && $0.isFatal }
       var words = reasons[state.peer].map { ": \($0)" } ?? ""
       if words.isEmpty, let alert {
-        words =
-          ": alert \(alert.code) of \(alert.direction == .inbound ? "the other side" : "its own")"
+        let whose = alert.direction == .inbound ? "the remote peer" : "its own"
+        words = ": alert \(alert.code) (\(name(ofAlert: alert.code))) of \(whose)"
       }
+      let known = (1...UInt8(127)).first { words.contains("alert \(name(ofAlert: $0))") }
+      words += meaning(ofAlert: known ?? alert?.code ?? 0)
       found.append(
         Detection(
           "dtls-failed", peer: state.peer, from: state.at, to: state.at,
           "the handshake failed" + words))
     }
-    // For an observed peer: a fatal alert, and no completed handshake.
+    // An observed peer's handshake failed if there was a fatal alert and it was never completed.
     for peer in facts.peers where peer.isObserved {
       let isDone = facts.states.contains {
         $0.peer == peer.number && $0.machine.hasPrefix("dtls") && $0.to == "connected"
@@ -111,9 +113,21 @@ extension FindingRule {
       found.append(
         Detection(
           "dtls-failed", peer: peer.number, from: alert.at, to: alert.at,
-          "it ended the handshake with alert \(alert.code) (\(name(ofAlert: alert.code)))"))
+          "it ended the handshake with alert \(alert.code) (\(name(ofAlert: alert.code)))"
+            + meaning(ofAlert: alert.code)))
     }
     return found
+  }
+
+  /// Returns what an alert means in WebRTC, where certificates are known by their fingerprints;
+  /// empty if the alert's name says enough.
+  private static func meaning(ofAlert code: UInt8) -> String {
+    switch code {
+    case 42...46, 48: ": the certificate is not the one whose fingerprint was signaled"
+    case 40, 71: ": the two ends may have no cipher suite in common"
+    case 70: ": the two ends have no version of DTLS in common"
+    default: ""
+    }
   }
 
   /// Returns an alert's name (RFC 8446 section 6).
@@ -146,7 +160,7 @@ extension FindingRule {
     id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "the first timeout of RFC 6347"),
-      Threshold("medium_ms", 2_000, "ms", "nearly two timeouts; own choice"),
+      Threshold("medium_ms", 2_000, "ms", "nearly two timeouts; our choice"),
     ],
     causes: ["path-dead", "process-starved", "high-round-trip", "slow-signaling"],
     sql: """
@@ -187,7 +201,7 @@ extension FindingRule {
           (isOpen ? "the handshake was not done after " : "the handshake took ")
             + "\(rounded(time / 1000)) s" + words(on: repeated)
             + (late > limits["least_ms"]
-              ? "; its first message came \(rounded(late / 1000)) s after ICE connected" : ""),
+              ? "; its first message arrived \(rounded(late / 1000)) s after ICE connected" : ""),
           impact: FindingImpact(delay: time, count: Int64(repeated.count)),
           severity: isOpen ? .high : time >= limits["medium_ms"] ? .medium : .low))
     }
@@ -212,7 +226,7 @@ extension FindingRule {
     }?.at
   }
 
-  /// Finds observed peers between which ICE connected and no message of a handshake passed, nor any
+  /// Finds observed peers that ICE connected but that exchanged neither handshake messages nor
   /// media.
   private static func missingHandshakes(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
@@ -227,7 +241,7 @@ extension FindingRule {
       found.append(
         Detection(
           "slow-handshake", peer: peer.number, from: ready, to: facts.end,
-          "no message of a handshake came in the \(rounded(Double(facts.end -| ready) / 1e9)) s "
+          "no handshake message arrived in the \(rounded(Double(facts.end -| ready) / 1e9)) s "
             + "after ICE connected",
           impact: FindingImpact(delay: Double(facts.end -| ready) / 1e6), severity: .high))
     }
@@ -249,9 +263,10 @@ extension FindingRule {
     return times
   }
 
-  /// Finds a slow handshake whose states are known only from samples: it ended after the last
-  /// sample in which it was in progress, and before the next one or the connection's `connected`
-  /// event.
+  /// Finds a slow handshake whose states are known only from samples.
+  ///
+  /// The handshake ended after the last sample in which it was in progress, and before the next
+  /// sample or the connection's `connected` event.
   private static func slowHandshake(
     sampled times: [Int64], _ begin: CallFacts.State, _ next: CallFacts.State?,
     _ facts: CallFacts, _ limits: Limits
@@ -284,10 +299,10 @@ extension FindingRule {
     for direction in [WireDirection.outbound, .inbound] {
       let names = repeated.filter { $0.direction == direction }
       guard let first = names.first else { continue }
-      // A flight's first message identifies it.
+      // A flight is identified by its first message.
       let times = names.filter { $0.type == first.type }.count
       words.append(
-        "\(direction == .outbound ? "its own" : "the other side's") "
+        "\(direction == .outbound ? "its own" : "the remote peer's") "
           + "\(name(ofMessage: first.type)) was sent again "
           + (times == 1 ? "once" : "\(times) times")
       )
@@ -317,10 +332,10 @@ extension FindingRule {
   /// Finds consent that expired although media arrived: RFC 7675 makes a sender stop if its checks
   /// are not answered.
   static let consentLost = FindingRule(
-    id: "consent-lost", severity: .high, title: "Consent lost while media came",
+    id: "consent-lost", severity: .high, title: "Consent lost while media arrived",
     scope: .connection,
     thresholds: [
-      Threshold("least_packets", 10, "packets", "of media that came meanwhile; own choice")
+      Threshold("least_packets", 10, "packets", "of media that came meanwhile; our choice")
     ],
     sql: """
       SELECT peer, from_ns, to_ns, machine, state FROM state_time
@@ -347,14 +362,14 @@ extension FindingRule {
       found.append(
         Detection(
           "consent-lost", peer: state.peer, from: first.at, to: to,
-          "\(unanswered.count) checks were not answered while \(came + lost) packets of media came",
+          "\(unanswered.count) checks were not answered while \(came + lost) media packets arrived",
           impact: FindingImpact(count: Int64(unanswered.count))))
     }
     return found + observedLosses(facts, limits)
   }
 
-  /// Finds observed peers that stopped sending media, while media came, because their checks were
-  /// not answered: their states are not known.
+  /// Finds observed peers that stopped sending media while they received some, because their checks
+  /// were not answered; an observer's states do not show that consent expired.
   private static func observedLosses(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in facts.peers where peer.isObserved {
@@ -365,8 +380,8 @@ extension FindingRule {
         let path = checks.filter { $0.path == first.path && $0.answered != nil }
         guard path.contains(where: { $0.at < first.at }) else { continue }
         let to = min(path.first { $0.at > last.at }?.at ?? .max, live.upperBound)
-        // Consent checks are 5 s apart or less (RFC 7675 section 5.1); the last ones may be on
-        // their way.
+        // Consent checks are 5 s apart or less (RFC 7675 section 5.1); the last ones may be in
+        // flight.
         guard to &- first.at >= 5_000_000_000,
           case let late = max(first.at, to &- 3_000_000_000),
           case let came = media(to: peer.number, first.at, to, facts),
@@ -378,7 +393,7 @@ extension FindingRule {
         found.append(
           Detection(
             "consent-lost", peer: peer.number, from: first.at, to: to,
-            "\(run.count) checks were not answered while \(came) packets of media came, and it "
+            "\(run.count) checks were not answered while \(came) media packets arrived, and it "
               + "stopped sending media",
             impact: FindingImpact(count: Int64(run.count))))
       }
@@ -386,8 +401,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns for how many checks a run of unanswered ones counts: once in doubt, stacks check many
-  /// times a second.
+  /// Returns how many checks a run of unanswered ones counts as, at most one per second: after a
+  /// failure, stacks check many times a second.
   private static func periods(_ run: [DatagramFacts.Check]) -> Int64 {
     guard let first = run.first, let last = run.last else { return 1 }
     let seconds = (last.at &- first.at) / 1_000_000_000 +| 1
@@ -400,7 +415,7 @@ extension FindingRule {
     id: "consent-nearly-lost", severity: .low, title: "Consent checks not answered",
     scope: .connection,
     thresholds: [
-      Threshold("least_checks", 3, "", "in a row; own choice, RFC 7675 section 5.1 has 30 s")
+      Threshold("least_checks", 3, "", "in a row; our choice, RFC 7675 section 5.1 has 30 s")
     ],
     causes: ["path-dead", "consent-lost", "loss"], silentUnder: ["consent-lost"],
     sql: """
@@ -432,7 +447,7 @@ extension FindingRule {
         found.append(
           Detection(
             "consent-nearly-lost", peer: peer.number, from: first.at, to: last.at,
-            "\(run.count) checks in a row were not answered while \(came) packets of media came",
+            "\(run.count) checks in a row were not answered while \(came) media packets arrived",
             impact: FindingImpact(count: Int64(run.count)),
             severity: last.at -| first.at >= 10_000_000_000 ? .medium : .low))
       }
@@ -449,7 +464,8 @@ extension FindingRule {
     }
   }
 
-  /// Returns the unanswered checks before a time, back to the last answered one.
+  /// Returns the last run of unanswered checks before a time; empty if that ended ten seconds
+  /// earlier or more.
   private static func openRun(of peer: Int64, before at: Int64, _ facts: CallFacts)
     -> [DatagramFacts.Check]
   {

@@ -69,8 +69,8 @@ extension FindingRule {
             Detection(
               "late-repair-delay", peer: track.peer, from: second,
               to: second +| Int64(hold +| 1) *| 1_000_000_000,
-              "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for \(hold) s or "
-                + "more after a repair, though packets came as before",
+              "pictures were shown \(whole(Double(lowest - before) / 1e6)) ms later for \(hold) s "
+                + "or more after a repair, although packets arrived as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
               impact: FindingImpact(delay: Double(lowest -| before) / 1e6),
               severity: Double(lowest -| before) / 1e6 >= limits["medium_step"] ? .medium : .low))
@@ -82,7 +82,7 @@ extension FindingRule {
   }
 
   /// Returns the frames' median delay in each second of the take, relative to media time, in
-  /// nanoseconds.
+  /// nanoseconds; nil for seconds with fewer than three frames.
   private static func secondDelays(_ track: CallFacts.Track) -> [Int64?] {
     var seconds: [[Int64]] = []
     var media: Int64 = 0
@@ -99,8 +99,10 @@ extension FindingRule {
     return seconds.map { $0.count >= 3 ? median($0) : nil }
   }
 
-  /// Finds key frames too large for the path: a key frame is ten times as large as the frames after
-  /// it, and on a path with just enough capacity for those, it takes as long as ten of them.
+  /// Finds key frames too large for the path.
+  ///
+  /// A key frame is ten times as large as the frames after it; on a path with just enough capacity
+  /// for those, sending it takes as long as sending ten of them.
   static let largeKeyFrame = FindingRule(
     id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
     scope: .stream,
@@ -131,7 +133,7 @@ extension FindingRule {
         track.pictures.filter {
           $0.isKey && Double($0.size) >= limits["least_factor"] * Double(usual)
         }.map(\.rtpTime))
-      // If a frame lost packets, its spread is due to their repairs.
+      // If a frame lost packets, their repairs are the reason that it arrived spread out.
       let large = slow.filter { frame in
         keys.contains(frame.rtpTime)
           && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
@@ -143,8 +145,8 @@ extension FindingRule {
       found.append(
         Detection(
           "key-frame-too-large", peer: stream.peer, from: first.from, to: last.to,
-          "\(large.count) took up to \(longest / 1_000_000) ms to arrive, of up to "
-            + "\((large.map(\.bytes).max() ?? 0) / 1000) kB, where a frame has "
+          "\(large.count) took up to \(longest / 1_000_000) ms to arrive, with up to "
+            + "\((large.map(\.bytes).max() ?? 0) / 1000) kB, while a usual frame has "
             + "\(usual / 1000).\(usual % 1000 / 100) kB",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
           impact: FindingImpact(
@@ -159,8 +161,8 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// Finds a stream from which nothing arrived for three seconds or more, although it was sent or
-  /// everything else stopped too.
+  /// Finds a stream from which nothing arrived for three seconds or more, although packets were
+  /// sent or nothing else arrived until the end either.
   ///
   /// If the sender paused, nothing is missing.
   static let streamGap = FindingRule(
@@ -190,8 +192,8 @@ extension FindingRule {
           SELECT pause.peer AS peer, pause.ssrc AS ssrc, kind, track, begin_ns, begin_row,
             coalesce(pause.end_row, 9223372036854775807) AS end_row,
             pause.end_row IS NULL AS is_last,
-            -- What went back to an earlier number, or jumps by more than can have been sent, began
-            -- anew.
+            -- Sequence numbers that went back, or that jumped by more packets than can have been
+            -- sent in the pause, were restarted: none is missing.
             iif(missing <= 32767 AND missing * 1e9 <= 2e3 * (pause.end_ns - begin_ns), missing, 0)
               AS missing,
             coalesce(pause.end_ns, live.to_ns) AS end_ns, former_type
@@ -232,13 +234,14 @@ extension FindingRule {
   private static let streamGapJudgement = """
     \(longPauses)
       SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
-        'nothing of ' || kind || ' ssrc ' || ssrc || ' came for '
+        'no packet of ' || kind || ' ssrc ' || ssrc || ' arrived for '
           || round((end_ns - begin_ns) / 1e9, 1) || ' s' || iif(is_last, ', to the end', '') || ': '
           || CASE
             WHEN missing > 0 THEN missing || ' packets of it are missing'
-            WHEN is_sent THEN 'its sender says that it went on sending'
-            ELSE 'nothing else came either'
-          END || iif(missing > 0 AND NOT is_alive, ', and nothing else came either', '') AS evidence
+            WHEN is_sent THEN 'its sender reports that it continued sending'
+            ELSE 'nothing else arrived either'
+          END || iif(missing > 0 AND NOT is_alive, ', and nothing else arrived either', '')
+            AS evidence
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 

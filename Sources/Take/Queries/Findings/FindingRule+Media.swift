@@ -4,14 +4,14 @@ extension FindingRule {
   // MARK: Negotiated media
 
   /// The negotiated directions as `agreed`: a row for each period in which a peer's direction was
-  /// active for a kind of media; the empty kind is active while any other is.
+  /// active for a kind of media; a row with an empty kind covers all kinds together.
   ///
   /// Only answers count: an offer alone changes nothing. Without descriptions, a track is active
   /// from its agreement until the remote peer ends it. Observed media is active from its first
   /// packet.
   static let agreed = """
         answer AS (
-          -- A message is the description, or JSON that holds it: line ends may be written out.
+          -- A message is the description, or JSON that contains it with escaped line ends.
           SELECT row, peer, at_ns, direction, '[' || replace(json_quote(replace(replace(replace(
             CAST(message AS TEXT), char(13), ''), '\\r', ''), '\\n', char(10))), '\\n', '","')
             || ']' AS lines
@@ -32,7 +32,7 @@ extension FindingRule {
             FROM line
           ) WHERE place > 0 GROUP BY row, place
         ),
-        -- What this side receives ('in') and sends: the other side's answer says it turned round.
+        -- What this peer receives ('in') and sends; in the remote peer's answer, it is reversed.
         turn AS (
           SELECT row, section.peer AS peer, at_ns, side.direction AS direction, side.kind AS kind,
             max(head NOT LIKE 'm=_____ 0 %' AND head LIKE 'm=' || side.pattern AND way IN (
@@ -72,8 +72,7 @@ extension FindingRule {
 
   /// The periods in which each peer was connected: `live`.
   static let lives = """
-        -- From when to when each peer was connected; that of one that was only seen shows in its
-        -- packets.
+        -- When each peer was connected; for an observed peer, when its packets were seen.
         live AS MATERIALIZED (
           SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns, 0 AS is_seen FROM state_time
           WHERE machine = 'connection' AND state IN ('connected', 'disconnected') GROUP BY peer
@@ -88,7 +87,7 @@ extension FindingRule {
         )
     """
 
-  /// `agreed` and `live` together.
+  /// The common table expressions `agreed` and `live`.
   static let agreements = "\(agreed),\n\(lives)"
 
   /// The periods in which a peer should have received or sent media: `span`.
@@ -98,8 +97,8 @@ extension FindingRule {
             min(agreed.to_ns, live.to_ns) AS to_ns
           FROM agreed JOIN live ON live.peer = agreed.peer
             AND agreed.from_ns < live.to_ns AND live.from_ns < agreed.to_ns
-          -- What one end sent is what the other one received; of a call that was only seen, one of
-          -- them is enough.
+          -- Both ends of an observed call have the same packets, so each direction is judged at
+          -- its receiver alone.
           WHERE kind = '' AND (direction = 'in' OR NOT is_seen)
         )
     """
@@ -108,8 +107,8 @@ extension FindingRule {
 
   /// Two seconds or more without packets in a received stream: `pause`.
   ///
-  /// Each has the number of packets missing when the stream continues. The last one lasts until the
-  /// connection ends.
+  /// Each pause has the number of packets missing when the stream continues. The last pause lasts
+  /// until the connection ends.
   static let pauses = """
         came AS (
           SELECT path_end.peer AS peer, packet_store.row AS row, at_ns,
@@ -156,8 +155,8 @@ extension FindingRule {
         ),
         gap AS MATERIALIZED (
           SELECT peer, direction, begin_ns, end_ns, begin_row, end_row, (
-            -- Only the rows of that time are looked at, and some around it: the kernel's time of a
-            -- packet may be a little before its step.
+            -- Reads only the rows of that time and some around it, because the kernel's time of a
+            -- packet may be slightly before its step.
             SELECT count(*) FROM packet_store JOIN path_end USING (path)
             WHERE path_end.peer = long.peer AND path_end.direction <> long.direction
               AND marker_type IS NOT NULL AND at_ns > begin_ns AND at_ns < end_ns
@@ -168,8 +167,8 @@ extension FindingRule {
         )
     """
 
-  /// Both sides' reports on a stream: `counted` has the received sender reports with their
-  /// predecessors, `reported` the remote peer's reports on sent streams.
+  /// The remote peer's reports: `counted` has its sender reports with their predecessors,
+  /// `reported` its report blocks on sent streams.
   static let reports = """
         counted AS MATERIALIZED (
           SELECT peer, ssrc, at_ns, fields ->> '$.packets' AS packets,
@@ -208,8 +207,8 @@ extension FindingRule {
 
   private static let oneWayJudgement = """
     \(reports),
-        -- How much more was lost by each report than by the one before it, summed up to each
-        -- moment: when a gap began, and six seconds after its end, when reports must have come.
+        -- The increase in lost packets from report to report, summed up to each moment: a gap's
+        -- start, its end, and six seconds later, by when reports on the gap must have arrived.
         moment AS (
           SELECT peer, at_ns, lost - lag(lost, 1, lost) OVER (PARTITION BY peer, ssrc ORDER BY row)
             AS more, 1 AS is_report
@@ -223,7 +222,7 @@ extension FindingRule {
             sum(is_report) OVER past AS reports
           FROM moment WINDOW past AS (PARTITION BY peer ORDER BY at_ns)
         ),
-        -- What is known of the way there and of the way back.
+        -- Whether the media was sent, and whether the other direction worked.
         judged AS (
           SELECT gap.*,
             after.reports > until.reports AS has_reports,
@@ -235,7 +234,7 @@ extension FindingRule {
                 AND packet_store.row BETWEEN coalesce(begin_row, 0)
                   AND coalesce(end_row, 9223372036854775807)
             ) AS is_alive,
-            -- It was sent: numbers are missing, or the sender says so.
+            -- It was sent: sequence numbers are missing, or sender reports count it.
             begin_row IS NULL AND end_row IS NULL AND NOT EXISTS (
                 SELECT 1 FROM pause WHERE pause.peer = gap.peer AND pause.begin_ns < gap.begin_ns)
               OR EXISTS (
@@ -255,7 +254,7 @@ extension FindingRule {
             ON after.peer = gap.peer AND after.at_ns = gap.end_ns + 6000000000
           WHERE others * 1e9 >= 5.0 * (end_ns - begin_ns)
         ),
-        -- Reports in which an own stream stands still, from the second one on.
+        -- Consecutive reports in which the counters of a sent stream do not advance.
         still AS (
           SELECT peer, ssrc, highest, min(at_ns) AS begin_ns, max(at_ns) AS end_ns,
             min(row) AS begin_row, max(row) AS end_row, count(*) AS times
@@ -279,18 +278,18 @@ extension FindingRule {
           FROM still
         )
       SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
-        'no media came in for ' || round((end_ns - begin_ns) / 1e9, 1)
-          || ' s while ' || others || ' packets went the other way' AS evidence
+        'no media arrived for ' || round((end_ns - begin_ns) / 1e9, 1)
+          || ' s while ' || others || ' packets went in the other direction' AS evidence
       FROM judged
       WHERE direction = 'in' AND is_sent AND iif(has_reports, delivered * 1e9
           >= 5.0 * (end_ns - begin_ns), is_alive)
       UNION ALL
       SELECT peer, begin_ns, end_ns,
-        'no media went out for ' || round((end_ns - begin_ns) / 1e9, 1)
-          || ' s while ' || others || ' packets came the other way'
+        'no media was sent for ' || round((end_ns - begin_ns) / 1e9, 1)
+          || ' s while ' || others || ' packets arrived in the other direction'
       FROM judged
       WHERE direction = 'out' AND NOT EXISTS (
-        -- Nothing was given to it to send.
+        -- The application had removed the source.
         SELECT 1 FROM (
           SELECT arguments FROM call_request WHERE call_request.peer = judged.peer
             AND name = 'replaceSource' AND call_request.at_ns <= judged.begin_ns + 1000000000
@@ -298,9 +297,9 @@ extension FindingRule {
         ) WHERE arguments ->> '$._1' IS NULL)
       UNION ALL
       SELECT peer, begin_ns, end_ns,
-        'nothing of ssrc ' || ssrc || ' arrived at the other side for '
-          || round((end_ns - begin_ns) / 1e9, 1) || ' s: ' || sent || ' packets went there, and '
-          || times || ' of its reports stand still'
+        'nothing of ssrc ' || ssrc || ' arrived at the remote peer for '
+          || round((end_ns - begin_ns) / 1e9, 1) || ' s: ' || sent || ' packets were sent, and '
+          || times || ' of its reports show no progress'
       FROM deaf WHERE sent * 1e9 >= 5.0 * (end_ns - begin_ns)
     """
 }

@@ -1,13 +1,13 @@
 import Tape
 import Wire
 
-// Rules about received video: key frame requests, decoders, repairs.
+// Rules about received video: key frame requests, decoders, dropped frames, frame rates.
 
 extension FindingRule {
   /// Finds receivers that keep requesting a key frame while the sender keeps sending, but none
   /// arrives.
   ///
-  /// Whatever was lost before, this is why there is no picture.
+  /// Whatever was lost before, the missing key frame is the reason that there is no picture.
   static let unansweredRequests = FindingRule(
     id: "key-frame-requests-unanswered", severity: .high, title: "Key frame requests unanswered",
     scope: .stream,
@@ -48,8 +48,8 @@ extension FindingRule {
         found.append(
           Detection(
             "key-frame-requests-unanswered", peer: stream.peer, from: wait.from, to: wait.to,
-            "\(wait.requests) requests, none answered for \(tenths(length)) s, while "
-              + "\(packets) packets of it \(stream.direction == .inbound ? "came" : "were sent")",
+            "\(wait.requests) requests, none answered for \(tenths(length)) s, while \(packets) "
+              + "packets of it \(stream.direction == .inbound ? "arrived" : "were sent")",
             ssrc: stream.ssrc, track: stream.track, direction: stream.direction, kind: "video",
             impact: FindingImpact(
               frozen: isShown || stream.direction == .outbound ? 0 : Double(length) / 1e9,
@@ -78,7 +78,7 @@ extension FindingRule {
   }
 
   static let requestStorm = FindingRule(
-    id: "key-frame-storm", severity: .medium, title: "Key frames asked for all the time",
+    id: "key-frame-storm", severity: .medium, title: "Constant key frame requests",
     scope: .stream,
     thresholds: [
       Threshold("on_rate", 0.5, "requests/s", "over 30 s; ORC, where 0.1 is healthy"),
@@ -136,9 +136,9 @@ extension FindingRule {
     }
   }
 
-  /// Finds decoders that output nothing although video packets arrive without loss.
+  /// Finds decoders that output nothing although video packets arrive with hardly any loss.
   static let stuckDecoder = FindingRule(
-    id: "decoder-stuck", severity: .high, title: "Decoder shows nothing of what comes",
+    id: "decoder-stuck", severity: .high, title: "Decoder produces no frames",
     scope: .stream,
     thresholds: [
       Threshold("least_time", 4, "s", "ORC: or fifteen round trips"),
@@ -171,7 +171,8 @@ extension FindingRule {
       return StatRun.runs(
         points, on: limits["least_rate"], off: limits["least_rate"],
         least: Int64(saturating: limits["least_time"] * 1e9)
-      ).compactMap { run in
+      ).compactMap { run -> Detection? in
+        guard !waitsForKeyFrame(series, at: run.from) else { return nil }
         // Layers are not decoded while another one is displayed.
         let shows = facts.perception.samples.contains {
           $0.peer == series[0].peer && $0.type == "inbound-rtp" && $0.kind == "video"
@@ -182,12 +183,25 @@ extension FindingRule {
           ? nil
           : Detection(
             "decoder-stuck", peer: series[0].peer, from: run.from, to: run.to,
-            "\(whole(run.mean)) kbit/s came and no frame was decoded for "
+            "\(whole(run.mean)) kbit/s arrived and no frame was decoded for "
               + "\(tenths(run.to - run.from)) s",
             ssrc: series[0].ssrc, direction: .inbound, kind: "video",
             impact: FindingImpact(frozen: Double(run.to -| run.from) / 1e9))
       }
     }
+  }
+
+  /// Returns whether packets were missing when a stream's last frame was decoded, or since.
+  ///
+  /// In that case, the decoder waits for a key frame, which other rules report.
+  private static func waitsForKeyFrame(_ series: [StatSample], at time: Int64) -> Bool {
+    guard let last = series.lastIndex(where: { $0.at <= time }) else { return false }
+    var first = last
+    while first > 0, series[first].growth(.framesDecoded, since: series[first - 1]) == 0 {
+      first -= 1
+    }
+    let lost = series[last].growth(.packetsLost, since: series[max(0, first - 1)])
+    return lost ?? 0 > 0
   }
 
   static let droppedFrames = FindingRule(
@@ -233,7 +247,8 @@ extension FindingRule {
   }
 
   static let nullDecoder = FindingRule(
-    id: "decoder-missing", severity: .high, title: "No decoder for what comes", scope: .stream,
+    id: "decoder-missing", severity: .high,
+    title: "No decoder for the received video", scope: .stream,
     thresholds: [
       Threshold("least_frames", 10, "frames", "were received, and none was decoded")
     ],
@@ -316,7 +331,7 @@ extension FindingRule {
       guard track.kind == "video", track.direction == .inbound, let first = pictures.first,
         let last = pictures.last, Double(last.at -| first.at) / 1e9 >= limits["least_time"]
       else { return nil }
-      // Leaves out the incomplete first and last second.
+      // Leaves out the first second and the incomplete last one.
       let seconds = Int((last.at -| first.at) / 1_000_000_000)
       var counts = [Double](repeating: 0, count: max(seconds, 1))
       for picture in pictures {

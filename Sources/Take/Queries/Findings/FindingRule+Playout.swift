@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Rules about how received media is played, according to statistics.
+// Rules about how received media is played.
 
 extension FindingRule {
   /// Possible causes of a buffer that grows or runs empty.
@@ -43,7 +43,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "audio-stretched", peer: series[0].peer, from: run.from, to: run.to,
-          "\(shareText(run.mean)) of the samples were inserted or left out, to fit the buffer",
+          "\(shareText(run.mean)) of the samples were inserted or removed to adjust the buffer",
           ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
           impact: FindingImpact(share: run.peak))
       }
@@ -52,8 +52,7 @@ extension FindingRule {
 
   /// Finds audio that waits long in the receiver's buffer, which is a part of the one-way delay.
   ///
-  /// By ITU-T G.114, delays up to 150 ms are unnoticed, and beyond 400 ms conversation is
-  /// impossible.
+  /// By ITU-T G.114, delays up to 150 ms are unnoticed, and delays beyond 400 ms are unacceptable.
   static let lateAudio = FindingRule(
     id: "audio-late", severity: .medium, title: "Audio played late",
     thresholds: [
@@ -92,7 +91,7 @@ extension FindingRule {
   }
 
   static let flushedBuffer = FindingRule(
-    id: "jitter-buffer-flushed", severity: .medium, title: "Audio buffer emptied again and again",
+    id: "jitter-buffer-flushed", severity: .medium, title: "Audio buffer emptied repeatedly",
     thresholds: [
       Threshold("least_flushes", 3, "", "RF hasPeriodicJitterBufferFlushes, a fault of NetEQ")
     ], causes: buffering,
@@ -119,7 +118,7 @@ extension FindingRule {
 
   /// Finds received audio that is never played: packets arrive but the buffer emits nothing.
   static let notPlayed = FindingRule(
-    id: "audio-not-played", severity: .medium, title: "Audio received and never played",
+    id: "audio-not-played", severity: .medium, title: "Audio received but never played",
     thresholds: [
       Threshold("least_time", 5, "s", "RKB nojitterbufferemittedcount has no bound"),
       Threshold("least_packets", 50, "packets", "a second of audio"),
@@ -149,7 +148,8 @@ extension FindingRule {
         guard packets >= limits["least_packets"] else { return nil }
         return Detection(
           "audio-not-played", peer: series[0].peer, from: run.from, to: run.to,
-          "\(whole(packets)) packets came in \(tenths(run.to - run.from)) s, none was played",
+          "\(whole(packets)) packets arrived in \(tenths(run.to - run.from)) s, and none was "
+            + "played",
           ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
           impact: FindingImpact(withoutMedia: Double(run.to -| run.from) / 1e9))
       }
@@ -177,7 +177,7 @@ extension FindingRule {
       else { return nil }
       return Detection(
         "playout-starved", peer: series[0].peer, from: first.from, to: last.to,
-        "\(whole(sum * 1000)) ms were concealed because the device was served too late",
+        "\(whole(sum * 1000)) ms were concealed because audio reached the device too late",
         direction: .inbound, kind: "audio", impact: FindingImpact(concealed: min(sum, 1e6)))
     }
   }
@@ -246,7 +246,7 @@ extension FindingRule {
   /// Broadcasters accept audio that is 90 ms early or 185 ms late (ITU-R BT.1359); the clocks in
   /// sender reports are accurate to some 40 ms.
   static let audioVideoApart = FindingRule(
-    id: "audio-video-apart", severity: .medium, title: "Sound and picture apart",
+    id: "audio-video-apart", severity: .medium, title: "Audio and video out of sync",
     scope: .connection,
     thresholds: [
       Threshold("most_early_sound", 140, "ms", "BT.1359: 90 is acceptable; reports cost 50"),
@@ -275,7 +275,8 @@ extension FindingRule {
       let of = others.filter {
         name != nil && facts.perception.names[$0[0].ssrc ?? -1] == name
       }
-      // Without names, a single audio stream belongs to the participant in the video.
+      // If participants have no names, a single audio stream belongs to the participant in the
+      // video.
       guard let audio = of.first ?? (name == nil && others.count == 1 ? others[0] : nil) else {
         continue
       }
@@ -289,7 +290,7 @@ extension FindingRule {
           found.append(
             Detection(
               "audio-video-apart", peer: peer, from: run.from, to: run.to,
-              "the \(sign < 0 ? "picture" : "sound") was \(whole(run.mean)) ms later for "
+              "the \(sign < 0 ? "video" : "audio") was \(whole(run.mean)) ms behind for "
                 + "\(tenths(run.to - run.from)) s",
               direction: .inbound, impact: FindingImpact(delay: run.peak)))
         }

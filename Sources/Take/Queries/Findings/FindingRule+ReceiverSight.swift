@@ -71,7 +71,7 @@ extension FindingRule {
   static let stillPicture = FindingRule(
     id: "picture-still", severity: .low, title: "Picture that hardly changes", scope: .stream,
     thresholds: [
-      Threshold("least_still", 5, "s", "a listener sits still for less; own choice"),
+      Threshold("least_still", 5, "s", "a listener sits still for less; our choice"),
       Threshold("least_rate", 4, "frames/s", "a screen that repeats itself does so once a second"),
       Threshold(
         "most_spread", 1.15, "",
@@ -116,9 +116,9 @@ extension FindingRule {
         found.append(
           Detection(
             "picture-still", peer: track.peer, from: run.lowerBound, to: run.upperBound,
-            "next to nothing new in \(counted(Int64(frames), "frame")) for "
-              + "\(tenths(run.upperBound - run.lowerBound)) s: a still scene, or a camera "
-              + "that repeats one picture; its frames do not show which",
+            "almost no change in \(counted(Int64(frames), "frame")) for "
+              + "\(tenths(run.upperBound - run.lowerBound)) s: a still scene, or a camera that "
+              + "repeats one picture; the frames do not show which",
             track: track.track, direction: .inbound, kind: "video", severity: isAll ? .info : nil))
       }
     }
@@ -183,7 +183,7 @@ extension FindingRule {
         Double(end - place) >= limits["least_rate"] * seconds
       {
         runs.append(from...max(from, to))
-        // The next run is compared with frames after this one only.
+        // The next run is not compared with frames of this one.
         place = end +| 60
       } else {
         place +|= 1
@@ -203,13 +203,13 @@ extension FindingRule {
   /// Peers that receive several videos are skipped, because a server or an application may choose
   /// small ones.
   static let videoHeldDown = FindingRule(
-    id: "video-held-down", severity: .low, title: "Video held down at its sender", scope: .stream,
+    id: "video-held-down", severity: .low, title: "Video limited at its sender", scope: .stream,
     thresholds: [
       Threshold("most_rate", 250_000, "bit/s", "as `encoder-capped`"),
       Threshold("least_time", 6, "s", "below that it may be the start of the estimate"),
       Threshold("least_rate", 4, "frames/s", "less is a screen"),
       Threshold("least_quantiser", 0.05, "", "of the scale; libwebrtc's finest has 0.02"),
-      Threshold("most_deviation", 0.2, "", "of the median of a second's bits; own choice"),
+      Threshold("most_deviation", 0.2, "", "of the median of a second's bits; our choice"),
     ],
     causes: ["encoder-capped", "encoder-limited", "encoder-limited-by-processor"],
     silentUnder: [
@@ -249,7 +249,7 @@ extension FindingRule {
           seconds.filter { $0.second < first.second -| 1 && Double($0.quantiser) < least }
             .map(\.bits))
         var words = "\(median(run.map(\.bits)) / 1000) kbit/s"
-        if before > 0 { words += ", where \(before / 1000) were usual," }
+        if before > 0 { words += ", while \(before / 1000) were usual," }
         words += " for \(tenths(to - from)) s, with a quantiser of "
         words += "\(median(run.map(\.quantiser))) of \(whole(quantiserScale(track.codec))), though "
         words += "nothing was lost or queued: "
@@ -258,7 +258,7 @@ extension FindingRule {
         }), Double(line.limit) <= limits["most_rate"] {
           words += "b= of its own description allows \(line.limit / 1000)"
         } else {
-          words += "what limits its encoder, only the sender knows"
+          words += "only the sender knows what limits its encoder"
         }
         found.append(
           Detection(
@@ -269,7 +269,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the median deviation of the bits per second from their median is small.
+  /// Returns whether the bit rate is steady: the median of its deviations is at most `most` times
+  /// the median rate.
   private static func isSteady(_ run: [PictureSecond], _ most: Double) -> Bool {
     let middle = median(run.map(\.bits))
     let deviation = median(run.map { Int64(clamping: ($0.bits -| middle).magnitude) })
@@ -278,14 +279,14 @@ extension FindingRule {
 
   // MARK: Media
 
-  /// Finds negotiated media of the remote peer of which no packet arrived.
+  /// Finds media that the remote peer agreed to send but of which no packet arrived.
   ///
   /// This may be intended, because a track without a source sends nothing either.
   static let neverCame = FindingRule(
-    id: "media-never-came", severity: .low, title: "Agreed media that never came",
+    id: "media-never-came", severity: .low, title: "Negotiated media that never arrived",
     scope: .connection,
     thresholds: [
-      Threshold("least_time", 5, "s", "of connection; a source may start late; own choice")
+      Threshold("least_time", 5, "s", "of connection; a source may start late; our choice")
     ],
     causes: ["direction-refused", "section-rejected", "one-way-media", "path-dead"],
     silentUnder: ["payload-type-unknown", "media-without-transceiver"],
@@ -318,7 +319,7 @@ extension FindingRule {
         found.append(
           Detection(
             "media-never-came", peer: peer.number, from: from, to: live.upperBound,
-            "\(kind) of the other side was agreed on, and no packet of it came in "
+            "the remote peer's \(kind) was negotiated, but no packet of it arrived in "
               + "\(tenths(live.upperBound - from)) s, while \(packets) of other media did: it has "
               + "no source, or its sender understood another direction",
             direction: .inbound, kind: kind))
@@ -334,7 +335,7 @@ extension FindingRule {
   static let mutedAudio = FindingRule(
     id: "audio-muted", severity: .info, title: "Audio muted at its sender", scope: .stream,
     thresholds: [
-      Threshold("least_silence", 2.5, "s", "voices pause for less; own choice"),
+      Threshold("least_silence", 2.5, "s", "voices pause for less; our choice"),
       Threshold("most_level", 1, "", "of 32,768: less than the noise of any microphone"),
     ],
     causes: ["microphone-without-signal"], silentUnder: ["silent-audio", "microphone-gaps"],
@@ -350,7 +351,7 @@ extension FindingRule {
     for track in facts.tracks
     where track.kind == "audio" && track.direction == .inbound
       && lacksSender(facts, of: track.peer)
-      // The track has sound at some time, of at least -50 dBov.
+      // The track has sound of at least -50 dBov at some time.
       && track.levels.contains(where: { $0.rms > 100 })
     {
       let isSilent: (CallFacts.Level) -> Bool = {
@@ -368,7 +369,7 @@ extension FindingRule {
           Detection(
             "audio-muted", peer: track.peer, from: from, to: to,
             "digital silence for \(tenths(to - from)) s, and sound at other times: muted, or a "
-              + "device without a signal; whether somebody spoke, only the sender knows",
+              + "device without a signal; only the sender knows whether somebody spoke",
             track: track.track, direction: .inbound, kind: "audio"))
       }
     }

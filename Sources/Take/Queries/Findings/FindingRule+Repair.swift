@@ -10,11 +10,12 @@ extension FindingRule {
   static let reordering = FindingRule(
     id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
     thresholds: [
-      Threshold("least_share", 0.01, "", "of the packets; own choice"),
-      Threshold("least_packets", 10, "packets", "own choice"),
-      Threshold("medium_share", 0.05, "", "own choice"),
+      Threshold("least_share", 0.01, "", "of the packets; our choice"),
+      Threshold("least_packets", 10, "packets", "our choice"),
+      Threshold("medium_share", 0.05, "", "our choice"),
     ],
     causes: ["high-jitter", "path-stalled"],
+    sumsUp: true,
     sql: """
       SELECT peer, ssrc, row, at_ns, sequence FROM packet
       WHERE protocol = 'rtp' AND direction = 'in' ORDER BY peer, ssrc, row
@@ -45,10 +46,10 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: stream.peer, from: span.from, to: span.to,
-          "\(late) of \(stream.packets) packets (\(percentage(share)) %) came 10 ms and more "
+          "\(late) of \(stream.packets) packets (\(percentage(share)) %) arrived 10 ms or more "
             + "after later ones"
             + (asked > stream.lost && stream.kind == "video"
-              ? "; \(asked) were asked for again, and \(max(0, stream.lost)) were lost" : ""),
+              ? "; \(asked) were requested again, and \(max(0, stream.lost)) were lost" : ""),
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: late),
           severity: share >= limits["medium_share"] ? .medium : .low))
@@ -60,9 +61,10 @@ extension FindingRule {
   static let duplicates = FindingRule(
     id: "duplicates", severity: .low, title: "Duplicate packets", scope: .flow,
     thresholds: [
-      Threshold("least_share", 0.01, "", "of the packets; own choice"),
-      Threshold("least_packets", 10, "packets", "own choice"),
+      Threshold("least_share", 0.01, "", "of the packets; our choice"),
+      Threshold("least_packets", 10, "packets", "our choice"),
     ],
+    sumsUp: true,
     sql: """
       SELECT peer, ssrc, sequence, rtp_time, count(*) AS times FROM packet
       WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc, sequence, rtp_time
@@ -84,14 +86,15 @@ extension FindingRule {
       found.append(
         Detection(
           "duplicates", peer: stream.peer, from: span.from, to: span.to,
-          "\(twice) of \(stream.packets) packets (\(percentage(share)) %) came again",
+          "\(twice) of \(stream.packets) packets (\(percentage(share)) %) arrived again",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: twice)))
     }
     return found
   }
 
-  /// Returns the time from the first interval that satisfies a condition to the last.
+  /// Returns the time from the first interval that satisfies a condition to the last; nil if none
+  /// does.
   private static func span(
     of stream: CallFacts.Stream, _ facts: CallFacts, where holds: (CallFacts.Bucket) -> Bool
   ) -> (from: Int64, to: Int64)? {
@@ -100,14 +103,14 @@ extension FindingRule {
     return (max(first.lowerBound, stream.first), min(last.upperBound, stream.last))
   }
 
-  /// Returns the number of a stream's packets that its receiver requested with NACKs.
-  private static func requests(
-    for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
-  ) -> Int64 {
-    facts.demands.reduce(0) { sum, demand in
+  /// Returns how many of a stream's packets its receiver requested with NACKs while the stream was
+  /// arriving and in the second after that.
+  private static func requests(for stream: CallFacts.Stream, _ facts: CallFacts) -> Int64 {
+    let time = stream.first...max(stream.first, stream.last +| 1_000_000_000)
+    return facts.demands.reduce(0) { sum, demand in
       demand.kind == .nack && demand.peer == stream.peer
         && demand.direction != stream.direction && demand.ssrc == stream.ssrc
-        && demand.at >= from && demand.at <= to
+        && time.contains(demand.at)
         ? sum +| demand.packets : sum
     }
   }
@@ -116,14 +119,15 @@ extension FindingRule {
 
   // MARK: Repairs
 
-  /// Finds video loss that nothing repairs: without NACK, a lost packet does damage until the next
-  /// key frame.
+  /// Finds video loss that nothing repairs: without NACK, a lost packet damages the picture until
+  /// the next key frame.
   static let lossWithoutRepair = FindingRule(
-    id: "no-repair", severity: .medium, title: "Loss that nothing repairs",
+    id: "no-repair", severity: .medium, title: "Loss without repair",
     thresholds: [
       Threshold("least_share", 0.01, "", "of the packets lost; Twilio and Telnyx: 1 %"),
-      Threshold("least_packets", 5, "packets", "own choice"),
+      Threshold("least_packets", 5, "packets", "our choice"),
     ],
+    sumsUp: true,
     sql: """
       SELECT peer, direction, ssrc, expected, lost FROM loss WHERE direction = 'in' AND lost > 0
       """,
@@ -144,7 +148,7 @@ extension FindingRule {
         Detection(
           "no-repair", peer: stream.peer, from: span.from, to: span.to,
           "\(stream.lost) of \(stream.expected) packets (\(percentage(share)) %) were lost, and "
-            + "\(missing) was agreed on",
+            + "\(missing) was negotiated",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: stream.lost)))
     }
@@ -174,7 +178,7 @@ extension FindingRule {
           Detection(
             "no-repair", peer: peer.number, from: from &- 1_000_000_000, to: to,
             "the receiver reports \(lost) of \(expected) packets (\(percentage(share)) %) lost, "
-              + "and \(missing) was agreed on",
+              + "and \(missing) was negotiated",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
             impact: FindingImpact(share: share, count: lost)))
       }
@@ -182,8 +186,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the repair mechanisms that were not negotiated for a stream; nil if one was, or if it
-  /// is unknown.
+  /// Returns the repair mechanisms that were not negotiated for a stream; nil if one was, or if the
+  /// negotiation is unknown.
   private static func missingRepairs(_ stream: CallFacts.Stream, _ facts: CallFacts) -> String? {
     guard let type = stream.payloadTypes.max(by: { $0.packets < $1.packets })?.type else {
       return nil
@@ -214,10 +218,13 @@ extension FindingRule {
   static let repairsMissing = FindingRule(
     id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
     thresholds: [
-      Threshold("least_lost", 10, "packets", "lost; own choice"),
-      Threshold("most_share", 0.3, "", "of them that came again; own choice"),
+      Threshold("least_lost", 10, "packets", "lost; our choice"),
       Threshold(
-        "least_requests", 2.5, "", "for each of them, seen by their sender alone; own choice"),
+        "few_lost", 5, "packets", "are enough if none came, or asked again and again; our choice"),
+      Threshold("insistence", 4, "", "requests for each of so few; our choice"),
+      Threshold("most_share", 0.3, "", "of them that came again; our choice"),
+      Threshold(
+        "least_requests", 2.5, "", "for each of them, seen by their sender alone; our choice"),
     ],
     causes: ["path-dead", "one-way-media", "standing-queue"],
     silentUnder: ["path-dead", "no-repair"],
@@ -237,7 +244,7 @@ extension FindingRule {
           && $0.ssrc == stream.ssrc
       }
       guard let first = asked.first, let last = asked.last,
-        Double(stream.lost) >= limits["least_lost"]
+        Double(stream.lost) >= limits["few_lost"]
       else { continue }
       let repairs = facts.streams.filter {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
@@ -248,28 +255,34 @@ extension FindingRule {
       let came = repairs.reduce(0) {
         $0 +| Int64(facts.sum(of: $1, from: first.at, to: last.at +| 1_000_000_000).packets)
       }
-      guard Double(lost) >= limits["least_lost"],
+      let times = asked.reduce(Int64(0)) { $0 +| $1.packets }
+      // A few lost packets are enough if they were requested again and again, or if nothing came at
+      // all.
+      let least = came == 0 ? 1 : limits["insistence"]
+      let isInsistent =
+        Double(lost) >= limits["few_lost"] && Double(times) >= least * Double(lost)
+      guard Double(lost) >= limits["least_lost"] || isInsistent,
         Double(came) <= limits["most_share"] * Double(lost),
         stream.reordered *| 2 < lost
       else { continue }
       found.append(
         Detection(
           "repairs-missing", peer: stream.peer, from: first.at, to: last.at,
-          "\(lost) packets were lost; its receiver asked for them again in "
-            + "\(counted(Int64(asked.count), "request")) (NACK), and "
-            + "\(came == 0 ? "none" : "\(came)") came",
+          "\(lost) packets were lost; its receiver sent \(counted(Int64(asked.count), "request")) "
+            + "(NACK) for them, and \(came == 0 ? "none" : "\(came)") arrived",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: 1 - Double(came) / Double(lost), count: lost)))
     }
     return try found + findRepairsLostAtPeer(facts, limits, connection)
   }
 
-  /// Finds retransmissions that arrive after their frame was due, and so repair nothing.
+  /// Finds retransmissions that arrive so long after the request that they are too late for their
+  /// frame.
   static let lateRepair = FindingRule(
-    id: "late-repair", severity: .low, title: "Retransmissions that come late",
+    id: "late-repair", severity: .low, title: "Late retransmissions",
     thresholds: [
-      Threshold("least_ms", 250, "ms", "from the request on, in the middle; own choice"),
-      Threshold("least_repairs", 5, "", "own choice"),
+      Threshold("least_ms", 250, "ms", "from the request on, in the middle; our choice"),
+      Threshold("least_repairs", 5, "", "our choice"),
     ],
     causes: ["standing-queue", "path-became-longer", "high-round-trip", "repairs-missing"],
     silentUnder: ["repairs-missing", "path-dead"],
@@ -307,8 +320,8 @@ extension FindingRule {
       found.append(
         Detection(
           "late-repair", peer: repair.peer, from: first.at, to: last.at,
-          "half of \(delays.count) retransmissions came \(middle) ms or more after its receiver "
-            + "had asked for them",
+          "half of \(delays.count) retransmissions arrived \(middle) ms or more after its receiver "
+            + "had requested them",
           ssrc: repair.original, track: repair.track, direction: .inbound, kind: "video",
           impact: FindingImpact(delay: Double(middle), count: Int64(delays.count))))
     }
@@ -318,11 +331,11 @@ extension FindingRule {
   /// Finds requests for more than a tenth of the packets, which load the reverse path and show that
   /// repairs do not help.
   static let nackStorm = FindingRule(
-    id: "nack-storm", severity: .medium, title: "Many retransmissions asked for",
+    id: "nack-storm", severity: .medium, title: "Many retransmissions requested",
     thresholds: [
-      Threshold("least_share", 0.1, "", "of the packets; own choice, nobody publishes one"),
-      Threshold("window_s", 5, "s", "own choice"),
-      Threshold("least_packets", 30, "packets", "own choice"),
+      Threshold("least_share", 0.1, "", "of the packets; our choice, nobody publishes one"),
+      Threshold("window_s", 5, "s", "our choice"),
+      Threshold("least_packets", 30, "packets", "our choice"),
     ],
     causes: ["loss", "loss-burst", "standing-queue", "reordering", "repairs-missing"],
     sql: """
@@ -356,46 +369,15 @@ extension FindingRule {
         span = (span?.from ?? asked[begin].at, demand.at, max(span?.most ?? 0, sum))
       }
       guard let span else { continue }
+      let seconds = min(limits["window_s"], Double(span.to -| span.from) / 1e9)
       found.append(
         Detection(
           "nack-storm", peer: stream.peer, from: span.from, to: span.to,
           "its receiver requested packets \(span.most) times (NACK, each repeat counted) within "
-            + "\(decimal(min(limits["window_s"], Double(span.to -| span.from) / 1e9))) s",
+            + (seconds < 1 ? "\(whole(seconds * 1000)) ms" : "\(decimal(seconds)) s"),
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: span.most)))
     }
     return found
   }
-
-  // MARK: SRTP
-
-  /// Finds packets that SRTP could not decrypt.
-  ///
-  /// They are reported at powers of two, so this is a lower bound.
-  static let srtpRefused = FindingRule(
-    id: "srtp-refused", severity: .medium, title: "Packets that SRTP refused", scope: .flow,
-    thresholds: [
-      Threshold("least_rows", 4, "", "8 packets and more"),
-      Threshold("early_rows", 7, "", "64 and more before the keys were known"),
-    ],
-    causes: ["duplicates", "sequence-restart"],
-    sql: """
-      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        'at least ' || (1 << (count(*) - 1)) || ' packets were refused (the timeline has a line '
-          || 'for each doubling of their number): '
-          || min(detail ->> '$.reason')
-          || iif(detail ->> '$.reason' LIKE 'authentication%',
-            ', so that they were changed on the way or protected with another key', '')
-          AS evidence,
-        'in' AS direction,
-        CASE WHEN detail ->> '$.reason' LIKE '%replay%' THEN 'low'
-          WHEN detail ->> '$.reason' LIKE 'packet before%' THEN 'low' ELSE 'high' END AS severity,
-        iif(detail ->> '$.reason' LIKE 'authentication%', 'possible', NULL) AS confidence,
-        1 << (count(*) - 1) AS count
-      FROM event
-      WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'
-        AND detail ->> '$.reason' NOT LIKE 'own packet%'
-      GROUP BY peer, detail ->> '$.reason'
-      HAVING count(*) >= iif(detail ->> '$.reason' LIKE 'packet before%', :early_rows, :least_rows)
-      """)
 }

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Rules about RTCP: missing reports, and reports that stand still.
+// Rules about RTCP: missing reports, and reports that no longer change.
 
 extension FindingRule {
   /// Finds periods without RTCP while media arrived.
@@ -9,12 +9,12 @@ extension FindingRule {
   /// Chromium's event log viewer uses three seconds; audio-only senders report every five, so
   /// several of their intervals are required.
   static let reportsMissing = FindingRule(
-    id: "rtcp-silence", severity: .low, title: "No RTCP while media came", scope: .flow,
+    id: "rtcp-silence", severity: .low, title: "No RTCP while media arrived", scope: .flow,
     thresholds: [
       Threshold("least_ms", 3_000, "ms", "Chromium's event log viewer"),
-      Threshold("times", 4, "", "and as many times the usual interval; own choice"),
-      Threshold("never_ms", 12_000, "ms", "of media without any report; own choice"),
-      Threshold("least_packets", 50, "packets", "of media in that time; own choice"),
+      Threshold("times", 4, "", "and as many times the usual interval; our choice"),
+      Threshold("never_ms", 12_000, "ms", "of media without any report; our choice"),
+      Threshold("least_packets", 50, "packets", "of media in that time; our choice"),
     ],
     causes: ["path-dead"], silentUnder: ["path-dead"],
     sql: """
@@ -50,7 +50,7 @@ extension FindingRule {
         let usual =
           Double(max(0, way.lastReport -| way.firstReport -| silent))
           / Double(max(1, way.reports -| 1))
-        // Reports every five seconds cover any gap of two intervals.
+        // With few reports, at least 7.5 s must pass: they may be sent only every five seconds.
         let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
         least = max(least, interval * limits["times"])
       }
@@ -62,7 +62,7 @@ extension FindingRule {
         found.append(
           Detection(
             "rtcp-silence", peer: peer.number, from: gap.lowerBound, to: gap.upperBound,
-            "no RTCP came for \(rounded(seconds)) s while \(packets) packets of media did",
+            "no RTCP arrived for \(rounded(seconds)) s while \(packets) media packets did",
             direction: .inbound, impact: FindingImpact(count: packets),
             severity: way.reports == 0 ? .info : .medium))
       }
@@ -75,7 +75,7 @@ extension FindingRule {
     id: "sent-not-arriving", severity: .high, title: "Sent but not arriving", scope: .flow,
     thresholds: [
       Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
-      Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),
+      Threshold("least_packets", 20, "packets", "sent meanwhile; our choice"),
     ],
     causes: ["path-dead", "section-rejected", "direction-refused"], silentUnder: ["path-dead"],
     sql: """
@@ -103,7 +103,7 @@ extension FindingRule {
           Detection(
             "sent-not-arriving", peer: stream.peer, from: run.from, to: run.to,
             "\(sent) packets were sent in \(rounded(seconds)) s, and \(run.count) reports of the "
-              + "other side count none of them",
+              + "remote peer count none of them",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
             impact: FindingImpact(withoutMedia: seconds, share: 1, count: Int64(sent))))
       }
@@ -135,8 +135,8 @@ extension FindingRule {
     return times
   }
 
-  /// Returns the periods between two blocks on a stream in which several reports had none and
-  /// nearly all of its packets were lost.
+  /// Returns the periods between two blocks on a stream in which several reports omitted the stream
+  /// and at least 70 % of its packets were lost.
   private static func leftOut(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {

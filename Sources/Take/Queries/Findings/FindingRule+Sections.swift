@@ -8,7 +8,7 @@ extension FindingRule {
   /// Finds lines that a description contains twice, because a program edited it twice (rtcstats'
   /// "duplicated lines in SDP").
   static let doubledLines = FindingRule(
-    id: "duplicate-lines", severity: .info, title: "Lines twice in a description",
+    id: "duplicate-lines", severity: .info, title: "Duplicate lines in a description",
     scope: .connection,
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findDoubledLines)
@@ -22,11 +22,11 @@ extension FindingRule {
       for section in one.sections {
         for line in section.doubled
         where seen.insert("\(one.peer) \(one.isLocal) \(section.mid) \(line)").inserted {
-          let whose = one.isLocal ? "its own" : "the other side's"
+          let whose = one.isLocal ? "its own" : "the remote peer's"
           found.append(
             Detection(
               "duplicate-lines", peer: one.peer, from: one.at, to: one.at,
-              "\(line) stands twice in one section of \(whose) description"))
+              "\(line) occurs twice in one section of \(whose) description"))
         }
       }
     }
@@ -53,36 +53,51 @@ extension FindingRule {
           let answered = exchange.answer.sections[place]
           let name = "\(offered.kind) \(offered.mid)"
           if !answered.isRejected { agreed.insert(name) }
-          // A section that was in use is stopped on purpose.
+          // Rejecting a section that was in use stops its media on purpose.
           guard answered.isRejected, !offered.isRejected, offered.sends || offered.receives,
             !agreed.contains(name), told.insert(name).inserted
           else { continue }
-          let who = exchange.answer.isLocal ? "its answer" : "the answer of the other side"
+          let who = exchange.answer.isLocal ? "its answer" : "the remote peer's answer"
           let direction: WireDirection? =
             offered.sends && offered.hasSource
             ? (exchange.offer.isLocal ? .outbound : .inbound) : nil
+          let isUnsupported = isUnsupported(offered, to: answered)
           found.append(
             Detection(
               "section-rejected", peer: peer.number, from: exchange.answer.at,
               to: peer.live?.upperBound ?? facts.end,
               "\(who) refused the \(offered.kind == "application" ? "data channel" : offered.kind) "
                 + "section"
-                + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))"),
+                + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))")
+                + (isUnsupported
+                  ? " and named none of its codecs: it may do no \(offered.kind) at all" : ""),
               direction: direction, kind: offered.kind == "application" ? "data" : offered.kind,
               // Many servers do not support data channels and reject them like this.
-              severity: offered.kind == "application"
-                ? .low : direction == nil ? .low : .medium))
+              severity: offered.kind == "application" || direction == nil || isUnsupported
+                ? .low : .medium))
         }
       }
     }
     return found
   }
 
+  /// Returns whether an answer names no format of a section although the offer has the codecs that
+  /// every endpoint must have (RFC 7742 section 5, RFC 7874 section 3).
+  ///
+  /// The answering side does not support this kind of media, for example an audio-only service.
+  private static func isUnsupported(
+    _ offered: SignaledDescription.Section, to answered: SignaledDescription.Section
+  ) -> Bool {
+    let common = offered.kind == "video" ? ["vp8", "h264"] : ["opus", "pcmu"]
+    return offered.kind != "application" && common.allSatisfy(offered.codecs.values.contains)
+      && !answered.formats.contains(where: offered.formats.contains)
+  }
+
   /// Finds media that one side offers and the other never agrees to receive.
   ///
   /// In a hold, by contrast, media was negotiated before.
   static let directionRefused = FindingRule(
-    id: "direction-refused", severity: .high, title: "Media left out by its direction",
+    id: "direction-refused", severity: .high, title: "Media disabled by the answer's direction",
     scope: .connection, silentUnder: ["section-rejected"],
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findRefusedDirections)
@@ -103,7 +118,7 @@ extension FindingRule {
           if offered.sends && answered.receives { agreed.insert(name) }
           guard offered.sends, offered.hasSource, !answered.receives else { continue }
           let isOwn = exchange.offer.isLocal
-          // Of an observed call only the last exchange may be known.
+          // In an observed call, possibly only the last exchange is known.
           let isKnown = !hasFlowed(offered.kind, peer, isOwn ? .outbound : .inbound, facts)
           guard isKnown else { continue }
           let way = answered.sends ? "sendonly" : "inactive"
@@ -114,9 +129,9 @@ extension FindingRule {
                 "direction-refused", peer: peer.number, from: exchange.answer.at,
                 to: peer.live?.upperBound ?? facts.end,
                 (isOwn
-                  ? "its offer has \(offered.kind) to send"
-                  : "the other side's offer has "
-                    + "\(offered.kind) to send") + ", and the answer made it \(way)",
+                  ? "its offer would send \(offered.kind)"
+                  : "the remote peer's offer would send \(offered.kind)")
+                  + ", and the answer made it \(way)",
                 direction: isOwn ? .outbound : .inbound, kind: offered.kind)
             ))
         }
@@ -140,11 +155,11 @@ extension FindingRule {
       }
   }
 
-  /// Finds media that a later exchange switched off and none switched on again.
+  /// Finds media that an exchange switched off and no later one switched on again.
   ///
-  /// It may be intended: a hold, or a camera that its application removes.
+  /// This may be intended: the call is on hold, or the application removed a camera.
   static let switchedOff = FindingRule(
-    id: "media-switched-off", severity: .low, title: "Media switched off by its direction",
+    id: "media-switched-off", severity: .low, title: "Media disabled by a later description",
     thresholds: [
       Threshold("least_time", 5, "s", "until the end without it; W3C calls 5 s a pause")
     ],
@@ -159,7 +174,7 @@ extension FindingRule {
     for peer in facts.peers {
       guard let live = peer.live else { continue }
       let exchanges = facts.network.exchanges(of: peer.number)
-      // Where the take has both ends, their sender's view is enough.
+      // If the take has both ends, the sender's view is enough.
       for direction in peer.other == nil ? [WireDirection.outbound, .inbound] : [.outbound] {
         for (place, section) in (exchanges.last?.offer.sections ?? []).enumerated()
         where section.kind == "audio" || section.kind == "video" {
@@ -170,21 +185,19 @@ extension FindingRule {
               $0.peer == peer.number && $0.direction == direction && $0.role == .media
                 && $0.kind == section.kind && ($0.mid.isEmpty || $0.mid == section.mid)
             }),
-            // Descriptions that an observer was given have no time.
+            // Descriptions supplied to an observer have no time.
             lastOn != nil || peer.isObserved,
             case let from = max(off.at, stream.last),
             Double(live.upperBound &- from) / 1e9 >= limits["least_time"],
-            // In time with the exchange, or what stopped it was something else.
+            // Media that had stopped before the exchange was stopped by something else.
             peer.isObserved || stream.last >= off.at -| 1_000_000_000
           else { continue }
-          let whose = direction == .outbound ? "its own" : "the other side's"
           found.append(
             Detection(
               "media-switched-off", peer: peer.number, from: from, to: live.upperBound,
-              "\(off.words) \(whose) \(section.kind)"
+              "it was sent until \(off.words) it"
                 + (section.mid.isEmpty ? "" : " (mid \(section.mid))")
-                + ", which was sent before, and nothing switched it on again in "
-                + "\(tenths(live.upperBound &- from)) s",
+                + ", and nothing switched it on again in \(tenths(live.upperBound &- from)) s",
               ssrc: stream.ssrc, track: stream.track, direction: direction, kind: section.kind))
         }
       }
@@ -192,8 +205,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a section's media of a direction is on after an exchange, and if not, what
-  /// made it so.
+  /// Returns whether an exchange leaves a section's media on in a direction, and if not, what
+  /// switched it off; nil if a description lacks the section.
   private static func way(
     _ exchange: NetworkFacts.Exchange, _ place: Int, _ direction: WireDirection
   ) -> (at: Int64, isOn: Bool, words: String)? {
@@ -210,19 +223,19 @@ extension FindingRule {
     let words =
       section.isRejected
       ? "stopped" : section.sends ? "sendonly" : section.receives ? "recvonly" : "inactive"
-    let whose =
-      (isByOffer ? exchange.offer : exchange.answer).isLocal ? "its own" : "the other side's"
+    let isByLocal = (isByOffer ? exchange.offer : exchange.answer).isLocal
+    let whose = isByLocal == (direction == .outbound) ? "its sender's" : "its receiver's"
     return (
       exchange.answer.at, isOn, "\(whose) \(isByOffer ? "offer" : "answer") (\(words)) ended"
     )
   }
 
-  /// Finds audio or video without a packet, although it was negotiated and its sender's description
-  /// announced a source.
+  /// Finds negotiated audio or video whose source the sender's description announced, but of which
+  /// no packet was seen.
   static let mediaAbsent = FindingRule(
     id: "media-absent", severity: .medium, title: "Negotiated media without a packet",
     thresholds: [
-      Threshold("least_s", 5, "s", "own choice; a device may take a moment to start"),
+      Threshold("least_s", 5, "s", "our choice; a device may take a moment to start"),
       Threshold("least_others", 1, "packets/s", "of other media the same way; else the path is it"),
     ],
     causes: ["encoder-stopped", "camera-stopped", "microphone-without-signal"],
@@ -235,14 +248,15 @@ extension FindingRule {
 
   // MARK: Packets
 
-  /// Finds packets with payload types that nobody negotiated, which a receiver drops; ex_webrtc's
+  /// Finds packets with payload types that were not negotiated, which a receiver drops; ex_webrtc's
   /// debugging guide begins with this.
   static let payloadTypeUnknown = FindingRule(
-    id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
+    id: "payload-type-unknown", severity: .high, title: "Payload type that was not negotiated",
     thresholds: [
-      Threshold("least_packets", 5, "packets", "fewer may be left over; own choice")
+      Threshold("least_packets", 5, "packets", "fewer may be left over; our choice")
     ],
     causes: ["section-rejected", "direction-refused"],
+    sumsUp: true,
     sql: """
       SELECT peer, direction, ssrc, payload_type, packets, first_ns, last_ns FROM stream
       WHERE direction = 'in' ORDER BY peer, first_ns
@@ -266,8 +280,8 @@ extension FindingRule {
             Detection(
               "payload-type-unknown", peer: peer.number, from: entry.first,
               to: stream.last,
-              "\(entry.packets) of \(stream.packets) packets had payload type \(entry.type), "
-                + "which no description of both sides has",
+              "\(entry.packets) of \(stream.packets) packets had payload type \(entry.type), which "
+                + "neither description contains",
               ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
               impact: FindingImpact(share: share, count: entry.packets)))
         }
@@ -276,10 +290,10 @@ extension FindingRule {
     return found
   }
 
-  /// Finds changes of the payload type within a stream, which Wireshark marks; switching between
-  /// negotiated codecs is legitimate, so they are informational.
+  /// Finds changes of the payload type within a stream, which Wireshark marks; they are
+  /// informational, because switching between negotiated codecs is legitimate.
   static let payloadTypeChanged = FindingRule(
-    id: "payload-type-changed", severity: .info, title: "Codec changed in the stream",
+    id: "payload-type-changed", severity: .info, title: "Codec changed within a stream",
     thresholds: [
       Threshold("least_packets", 5, "packets", "of each type; single ones are no change")
     ],
@@ -315,13 +329,14 @@ extension FindingRule {
   /// Finds packets with a negotiated payload type but a source that no m-section claims: the mid or
   /// an SSRC line is missing.
   static let mediaWithoutTransceiver = FindingRule(
-    id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
+    id: "media-without-transceiver", severity: .medium, title: "Media without a transceiver",
     scope: .flow,
     thresholds: [
-      Threshold("least_packets", 20, "packets", "fewer may come before a description; own choice"),
+      Threshold("least_packets", 20, "packets", "fewer may come before a description; our choice"),
       Threshold("least_ms", 1_000, "ms", "see above"),
     ],
     causes: ["section-rejected", "direction-refused"], silentUnder: ["payload-type-unknown"],
+    sumsUp: true,
     sql: """
       SELECT peer, ssrc, payload_type, packets, first_ns, last_ns FROM stream
       WHERE direction = 'in' AND ssrc NOT IN (
@@ -363,7 +378,7 @@ extension FindingRule {
       found.append(
         Detection(
           "media-without-transceiver", peer: stream.peer, from: stream.first, to: stream.last,
-          "\(stream.packets) packets of \(codec) came from a source that nothing was agreed on for",
+          "\(stream.packets) packets of \(codec) arrived from a source that was not negotiated",
           ssrc: stream.ssrc, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: stream.packets)))
     }
@@ -376,8 +391,8 @@ extension FindingRule {
 // Rules about session descriptions.
 
 extension FindingRule {
-  /// Finds a section that an accepted offer contained and the answer rejected, because the peer has
-  /// none of its codecs.
+  /// Finds a section of an accepted offer that the answer must reject, because the peer has none of
+  /// its codecs.
   static let refusedSection = FindingRule(
     id: "refused-section", severity: .high, title: "Section of an offer refused",
     scope: .connection,
@@ -392,7 +407,7 @@ extension FindingRule {
           WHERE request.name = 'setRemoteDescription'
             AND request.arguments ->> '$._0.type' = 'offer' AND reply.error IS NULL
         ),
-        -- The lines; what separates them is no character of JSON that needs an escape.
+        -- The lines, separated by a character that JSON does not escape.
         line AS (
           SELECT offer, json_each.key AS number, ltrim(rtrim(value, char(13) || ' ')) AS text
           FROM offer, json_each('[' || replace(
@@ -408,7 +423,7 @@ extension FindingRule {
           SELECT offer, section,
             max(iif(text LIKE 'm=audio %', 'audio', iif(text LIKE 'm=video %', 'video', NULL)))
               AS kind,
-            -- The formats stand behind the profile.
+            -- The formats follow the profile.
             max(iif(text LIKE 'm=%', substr(text, instr(text, '/')) || ' ', NULL)) AS formats,
             max(iif(text LIKE 'm=% 0 %/%', 1, 0)) > max(text = 'a=bundle-only') AS is_off,
             max(iif(text LIKE 'a=mid:%', substr(text, 7), NULL)) AS mid
@@ -418,7 +433,7 @@ extension FindingRule {
           SELECT offer, section, substr(text, instr(text, ' ') + 1) AS codec
           FROM placed WHERE text LIKE 'a=rtpmap:% %/%'
           UNION ALL
-          -- Payload types that need no line of their own (RFC 3551 section 6).
+          -- Static payload types, which need no rtpmap line (RFC 3551 section 6).
           SELECT offer, section, name
           FROM section JOIN (
             SELECT ' 0 ' AS type, 'PCMU/8000' AS name UNION ALL SELECT ' 8 ', 'PCMA/8000'

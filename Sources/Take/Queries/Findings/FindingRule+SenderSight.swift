@@ -5,7 +5,8 @@ import Wire
 // requests. If the take has the receiver too, the receiver's view is better.
 
 extension FindingRule {
-  /// Returns the peers whose receiver was not recorded, or was observed at the same place.
+  /// Returns the peers whose receiver was not recorded separately: the take lacks it, or both ends
+  /// were observed at the same place.
   static func lonelySenders(_ facts: CallFacts) -> [CallFacts.Peer] {
     facts.peers.filter { $0.other == nil || $0.isObserved }
   }
@@ -39,8 +40,8 @@ extension FindingRule {
     return (roundTripWaits(of: peer, facts), false)
   }
 
-  /// Returns the excess delays by feedback; as in `StreamTiming.excess`, clock drift up to 150 ppm
-  /// adds nothing.
+  /// Returns the excess delays computed from feedback; as in `StreamTiming.excess`, clock drift up
+  /// to 150 ppm adds nothing.
   private static func feedbackWaits(_ seconds: [SenderFacts.Second]) -> [OutboundWait] {
     func waits(_ delay: KeyPath<SenderFacts.Second, Int64>) -> [Int64] {
       var best = seconds.map { $0[keyPath: delay] }
@@ -97,7 +98,7 @@ extension FindingRule {
     var run: [OutboundWait] = []
     func close() {
       defer { run = [] }
-      // A stalled process delays some packets, and round trips are few.
+      // Shorter runs may come from a stalled process, or from a single round trip.
       guard run.count >= 3, let first = run.first, let last = run.last else { return }
       let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
       let middle = inner[inner.count / 2]
@@ -114,7 +115,7 @@ extension FindingRule {
     return queues
   }
 
-  /// Finds queues on the path from a peer, by the feedback that it receives.
+  /// Finds queues on the path from a peer, by the feedback that it receives or by round trips.
   static func findOutboundQueues(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -143,8 +144,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the path to this side became longer by about as much when a queue seems to
-  /// begin: another route is longer both ways.
+  /// Returns whether the path to this peer became longer by a similar amount when a queue seems to
+  /// begin, as it does when both directions change to another route.
   private static func followsInboundStep(
     _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
   ) -> Bool {
@@ -154,9 +155,10 @@ extension FindingRule {
     }
   }
 
-  /// Returns whether round trips at that time, if there are any, are longer as well.
+  /// Returns whether round trips during a queue are longer as well; true if there are fewer than
+  /// three.
   ///
-  /// Feedback names the first of several packets, which may have waited longest for the others.
+  /// Feedback has only the delay of the first of several packets, which may have waited longest.
   private static func isConfirmed(
     _ queue: OutboundQueue, of peer: CallFacts.Peer, on: Double, _ facts: CallFacts
   ) -> Bool {
@@ -166,7 +168,7 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Returns whether most audio reports at that time show jitter: packets in one queue keep their
+  /// Returns whether most audio reports during a queue show jitter: packets in one queue keep their
   /// spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {
@@ -218,7 +220,8 @@ extension FindingRule {
 
   /// Finds periods in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
   ///
-  /// For video, the packets within a frame count too, although they are sent one after another.
+  /// For video, the receiver also counts the packets within a frame, which are sent one after
+  /// another. A low bit rate spreads them, and what the sender spread is not due to the path.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -238,10 +241,13 @@ extension FindingRule {
             Double(last.at &- first.at) >= 1e9
           else { continue }
           let worst = Int64(saturating: run.map(jitter).max() ?? 0)
+          let sent = facts.sum(of: stream, from: first.at &- 1_000_000_000, to: last.at)
+          let spread = Double(sent.jitterMicroseconds) / Double(max(1, sent.spaced)) / 1000
+          guard stream.kind != "video" || Double(worst) > most + 2 * spread else { continue }
           found.append(
             Detection(
               "high-jitter", peer: peer.number, from: first.at &- 1_000_000_000, to: last.at,
-              "the receiver reports that the distance of packets was off by \(worst) ms on average",
+              "the receiver reports an average jitter of \(worst) ms",
               ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
               impact: FindingImpact(delay: Double(worst))))
         }
@@ -270,7 +276,7 @@ extension FindingRule {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
           else { continue }
-          // The time at which the report that the first block refers to was sent.
+          // The time at which the sender report that the first block refers to was sent.
           let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
           let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
           guard missed.count >= 3, let since = missed.first,
@@ -280,7 +286,7 @@ extension FindingRule {
             Detection(
               "rtcp-silence", peer: peer.number, from: since, to: last.at,
               "none of \(missed.count) sender reports arrived, by \(run.count) reports of the "
-                + "other side, while media did",
+                + "remote peer, while media did",
               direction: .outbound, impact: FindingImpact(count: Int64(missed.count)),
               severity: .medium))
         }
@@ -289,7 +295,7 @@ extension FindingRule {
     return found
   }
 
-  /// Finds reports whose sequence numbers advance far more than was sent: a middlebox renumbers
+  /// Finds reports whose sequence numbers change by far more than was sent: a middlebox renumbers
   /// packets.
   static func findRestartsAtPeer(_ facts: CallFacts) -> [Detection] {
     var found: [Detection] = []
@@ -309,8 +315,8 @@ extension FindingRule {
             Detection(
               "sequence-restart", peer: peer.number, from: before.at, to: after.at,
               "the receiver's reports went from \(before.highest & 0xffff) to "
-                + "\(after.highest & 0xffff) while \(sent) packets were sent: somebody on the way "
-                + "changes the numbers",
+                + "\(after.highest & 0xffff) while \(sent) packets were sent: something on the "
+                + "path changes the numbers",
               ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind))
         }
       }
@@ -324,7 +330,7 @@ extension FindingRule {
   private struct Requested {
     var peer: Int64
     var ssrc: Int64
-    /// The number of distinct packets, and of requests altogether.
+    /// The number of distinct packets, and the number of requests including repeated ones.
     var packets: Int64
     var requests: Int64
     var from: Int64
@@ -375,7 +381,7 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: asked.peer, from: asked.from, to: asked.to,
-          "its receiver asked for \(asked.packets) of \(stream.packets) packets again "
+          "its receiver requested \(asked.packets) of \(stream.packets) packets again "
             + "(\(percentage(share)) %), and counts \(lost) as lost",
           ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: asked.packets),
@@ -401,7 +407,7 @@ extension FindingRule {
       found.append(
         Detection(
           "repairs-missing", peer: asked.peer, from: asked.from, to: asked.to,
-          "its receiver asked for \(asked.packets) packets \(asked.requests) times (NACK), "
+          "its receiver requested \(asked.packets) packets \(asked.requests) times (NACK), "
             + "although \(again) were sent again",
           ssrc: asked.ssrc, track: stream?.track, direction: .outbound,
           kind: stream?.kind ?? "video", impact: FindingImpact(count: asked.packets)))

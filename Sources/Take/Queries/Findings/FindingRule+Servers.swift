@@ -19,8 +19,8 @@ extension FindingRule {
         )
     """
 
-  /// Finds a server that refuses: 401 and 403 for credentials, 486 for a quota, 508 for capacity
-  /// (RFC 8656 section 19).
+  /// Finds a server that refuses: 401 for credentials, 403 for a forbidden address, 486 for a
+  /// quota, 508 for capacity (RFC 8656 section 19).
   static let turnRefused = FindingRule(
     id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
     sql: """
@@ -30,7 +30,7 @@ extension FindingRule {
           SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns FROM selected_pair
           WHERE local_type = 'relay' GROUP BY peer
         ),
-        -- Who loses the relay that carries the call loses the call when its lifetime is over.
+        -- A call over a relay that is lost ends with the lifetime of the allocation.
         lost AS (
           SELECT failure.peer AS peer, max(state_time.to_ns) AS to_ns
           FROM failure JOIN relayed ON relayed.peer = failure.peer
@@ -45,16 +45,16 @@ extension FindingRule {
         group_concat(DISTINCT iif(instr(reason, ': ') > 0,
           substr(reason, 1, instr(reason, ': ') - 1) || ' answered '
             || substr(reason, instr(reason, ': ') + 2), reason))
-          || iif(max(lost.peer) IS NULL, '', ', while the call went over it')
+          || iif(max(lost.peer) IS NULL, '', ', while the call was using it')
           || iif(failure.peer IN (
               SELECT peer FROM peer WHERE configuration ->> '$.iceTransportPolicy' = 'relay'
             ) AND failure.peer NOT IN (
               SELECT peer FROM candidate
               WHERE type = 'local-candidate' AND candidate_type = 'relay'),
-            '; it may use relays alone (iceTransportPolicy), and has none: it cannot connect', '')
+            '; it may only use relays (iceTransportPolicy) and has none, so it cannot connect', '')
           AS evidence,
         count(*) AS count,
-        -- Without a relay the call may do well.
+        -- A call that connected does not need the relay.
         iif(max(lost.peer) IS NULL AND failure.peer IN (
           SELECT peer FROM state
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
@@ -64,11 +64,23 @@ extension FindingRule {
       """,
     detector: findRefusedRequests)
 
+  /// Returns the meaning of a TURN server's refusal (RFC 8656 section 19); empty for other codes.
+  private static func meaning(of code: Int) -> String {
+    switch code {
+    case 401: " (wrong user name or password)"
+    case 403: " (it may not relay to that address)"
+    case 437: " (it does not know this relay)"
+    case 486: " (this user has too many relays)"
+    case 508: " (it has no room for another relay)"
+    default: ""
+    }
+  }
+
   private static let turnMethods = [
     3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind",
   ]
 
-  /// Adds the refused request to what the query finds, from the server's response on the wire.
+  /// Adds the refused request, from the server's response on the wire, to the query's detections.
   private static func findRefusedRequests(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -83,10 +95,14 @@ extension FindingRule {
       found[place].evidence = one.evidence.replacing(
         " answered \(response.code) ", with: " answered \(method) with \(response.code) ")
     }
+    for place in found.indices {
+      found[place].evidence = found[place].evidence.replacing(
+        "401 Unauthorized", with: "401 Unauthorized\(meaning(of: 401))")
+    }
     return found
   }
 
-  /// Finds a server that refuses in an observed call, since servers' responses are not encrypted.
+  /// Finds a server that refuses a client in an observed call; its responses are not encrypted.
   ///
   /// A client's first 401 is the challenge (RFC 8489 section 9.2.4), and 438 asks for a fresh
   /// nonce.
@@ -109,13 +125,14 @@ extension FindingRule {
       }
       let challenges = all.filter { $0.code == 401 }
       let named = all.filter { ![401, 438, 300].contains($0.code) }
-      // The first one is the challenge; a client with the right password gets no third one.
+      // The first 401 is the challenge; a client with the right password gets no third 401.
       let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
       guard let first = refused.first, let last = refused.last else { continue }
       found.append(
         Detection(
           "turn-refused-seen", peer: peer.number, from: first.at, to: last.at,
-          "\(turnMethods[first.method] ?? "") was answered with \(first.code), "
+          "\(turnMethods[first.method] ?? "") was answered with \(first.code)"
+            + "\(meaning(of: Int(first.code))), "
             + (refused.count == 1 ? "once" : "\(refused.count) times"),
           impact: FindingImpact(count: Int64(refused.count)),
           severity: peer.live == nil ? .high : .low))
@@ -137,16 +154,16 @@ extension FindingRule {
           SELECT min(at_ns) FROM state
           WHERE state.peer = failure.peer AND machine = 'ice-gathering' AND to_state = 'gathering'
         ), min(at_ns)) AS from_ns, max(at_ns) AS to_ns,
-        'no answer came: ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+        'no answer arrived: ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
         iif(peer IN (
           SELECT peer FROM state
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
         ), 'low', 'high') AS severity
       FROM failure WHERE is_gone GROUP BY peer
       UNION ALL
-      -- Of a call that was given up earlier than the requests.
+      -- Calls that were abandoned before their requests timed out.
       SELECT peer, min(at_ns), max(at_ns),
-        'no answer came to ' || count(*) || ' requests for a relay', count(*), 'high'
+        count(*) || ' requests for a relay were not answered', count(*), 'high'
       FROM packet
       WHERE protocol = 'stun' AND direction = 'out' AND substr(bytes, 1, 2) = x'0003'
         AND peer NOT IN (SELECT peer FROM failure WHERE is_gone)
@@ -160,7 +177,7 @@ extension FindingRule {
       GROUP BY peer HAVING count(*) >= :least_requests
       """)
 
-  /// Finds servers whose first candidate came more than 500 ms after gathering began (rtcstats'
+  /// Finds servers whose first candidate arrived more than 500 ms after gathering began (rtcstats'
   /// highstundelay and highturndelay).
   static let slowServer = FindingRule(
     id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
@@ -180,13 +197,13 @@ extension FindingRule {
         )
       SELECT first.peer AS peer, gathering.at_ns AS from_ns, first.at_ns AS to_ns,
         'the first ' || iif(candidate_type = 'relay', 'relayed', 'reflexive')
-          || ' candidate came after ' || ((first.at_ns - gathering.at_ns) / 1000000) || ' ms'
+          || ' candidate was found after ' || ((first.at_ns - gathering.at_ns) / 1000000) || ' ms'
           AS evidence, (first.at_ns - gathering.at_ns) / 1e6 AS delay_ms
       FROM first JOIN gathering USING (peer)
       WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
       """)
 
-  /// Finds a system that refuses a socket, or that does not send datagrams.
+  /// Finds sockets that the system refuses to bind.
   static let socketRefused = FindingRule(
     id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
     sql: """
@@ -204,7 +221,7 @@ extension FindingRule {
     id: "send-failed", severity: .medium, title: "Datagrams that the system did not send",
     scope: .end,
     thresholds: [
-      Threshold("least_packets", 20, "packets", "fewer go with a socket that closes; own choice")
+      Threshold("least_packets", 20, "packets", "fewer go with a socket that closes; our choice")
     ],
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,

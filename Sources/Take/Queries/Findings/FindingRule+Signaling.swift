@@ -11,7 +11,7 @@ extension FindingRule {
   static let descriptionRefused = FindingRule(
     id: "description-refused", severity: .medium, title: "Description refused", scope: .connection,
     thresholds: [
-      Threshold("retry_ms", 10_000, "ms", "a call that goes well by then repairs it; own choice")
+      Threshold("retry_ms", 10_000, "ms", "a call that goes well by then repairs it; our choice")
     ],
     sql: """
       SELECT peer, at_ns AS from_ns, coalesce(reply_at_ns, at_ns) AS to_ns,
@@ -28,13 +28,14 @@ extension FindingRule {
         AND NOT (error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer')
       """)
 
-  /// Finds answers to no open offer: the application handles a message twice (Telnyx 33006 and
-  /// 33007).
+  /// Finds answers that were refused because no offer was pending, usually because the application
+  /// handles a message twice (Telnyx 33006 and 33007).
   static let answerWithoutOffer = FindingRule(
-    id: "answer-without-offer", severity: .low, title: "Answer to no offer", scope: .connection,
+    id: "answer-without-offer", severity: .low,
+    title: "Answer without an offer", scope: .connection,
     sql: """
       SELECT peer, at_ns AS from_ns, coalesce(reply_at_ns, at_ns) AS to_ns,
-        'an answer came while no offer was open: ' || error AS evidence
+        'an answer arrived while no offer was pending: ' || error AS evidence
       FROM call
       WHERE name IN ('setLocalDescription', 'setRemoteDescription')
         AND error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer'
@@ -45,13 +46,13 @@ extension FindingRule {
     id: "negotiation-open", severity: .medium, title: "Offer without an answer",
     scope: .connection,
     thresholds: [
-      Threshold("least_open_ms", 2_000, "ms", "shorter is a call that ends just then; own choice")
+      Threshold("least_open_ms", 2_000, "ms", "shorter is a call that ends just then; our choice")
     ],
     causes: ["description-refused", "turn-unreachable"], silentUnder: ["restart-unfinished"],
     sql: """
       SELECT peer, from_ns, to_ns,
         iif(state = 'have-local-offer', 'its offer was not answered for ',
-          'the offer of the other side was not answered for ')
+          'the remote offer was not answered for ')
           || round(seconds, 1) || ' s, to the end'
           -- Only for a first offer: before later ones, the remote peer had answered.
           || iif(state = 'have-local-offer' AND NOT EXISTS (
@@ -60,7 +61,7 @@ extension FindingRule {
               SELECT 1 FROM packet_store JOIN path_end USING (path)
               WHERE path_end.peer = open.peer AND path_end.direction = 'in'
                 AND path NOT IN (SELECT path FROM carried_path)
-            ), '; nothing at all came back, so that the other side may never have got it', '')
+            ), '; nothing at all came back, so the remote peer may never have received it', '')
           AS evidence
       FROM state_time AS open
       WHERE machine = 'signaling'
@@ -97,8 +98,8 @@ extension FindingRule {
       SELECT peer, from_ns, to_ns,
         iif(sent_ns - from_ns > 200000000,
           'the offer was sent ' || round((sent_ns - from_ns) / 1e9, 1) || ' s after it was set, '
-            || 'and its answer came ' || round((to_ns - sent_ns) / 1e9, 1) || ' s later',
-          'the answer to an offer came after ' || round(seconds, 1) || ' s') AS evidence,
+            || 'and its answer arrived ' || round((to_ns - sent_ns) / 1e9, 1) || ' s later',
+          'the answer to an offer arrived after ' || round(seconds, 1) || ' s') AS evidence,
         seconds * 1000 AS delay_ms
       FROM slow
       """)
@@ -108,7 +109,7 @@ extension FindingRule {
   static let slowDescription = FindingRule(
     id: "slow-description", severity: .low, title: "Slow negotiation call", scope: .end,
     thresholds: [
-      Threshold("least_ms", 500, "ms", "own choice; others give the time alone")
+      Threshold("least_ms", 500, "ms", "our choice; others give the time alone")
     ],
     causes: ["process-starved"],
     sql: """
@@ -120,13 +121,14 @@ extension FindingRule {
         AND reply_at_ns - at_ns > :least_ms * 1000000
       """)
 
-  /// Finds ICE restarts without an answer, which leave the broken path selected (Telnyx 47001).
+  /// Finds ICE restarts that were answered late or never, which leave the broken path selected
+  /// (Telnyx 47001).
   static let restartUnfinished = FindingRule(
     id: "restart-unfinished", severity: .high, title: "ICE restart not finished",
     scope: .connection,
     thresholds: [
-      Threshold("most_ms", 10_000, "ms", "own choice; rtcstats-features counts none at all"),
-      Threshold("least_open_ms", 2_000, "ms", "shorter is a call that ends just then; own choice"),
+      Threshold("most_ms", 10_000, "ms", "our choice; rtcstats-features counts none at all"),
+      Threshold("least_open_ms", 2_000, "ms", "shorter is a call that ends just then; our choice"),
     ],
     causes: ["description-refused"],
     sql: """
@@ -151,9 +153,9 @@ extension FindingRule {
         )
       SELECT peer, min(at_ns) AS from_ns, max(coalesce(done_ns, end_ns)) AS to_ns,
         iif(max(done_ns IS NULL),
-          'a restart of ICE was asked for, and no answer to it came in '
+          'an ICE restart was requested, and no answer to it arrived in '
             || round((max(end_ns) - min(at_ns)) / 1e9, 1) || ' s, to the end',
-          'a restart of ICE was answered after '
+          'an ICE restart was answered after '
             || round((max(done_ns) - min(at_ns)) / 1e9, 1) || ' s') AS evidence
       FROM outcome
       WHERE iif(done_ns IS NULL, end_ns - at_ns >= :least_open_ms * 1000000,
@@ -163,12 +165,12 @@ extension FindingRule {
 
   /// Finds rapid renegotiation: the application's `negotiationneeded` handler triggers itself.
   ///
-  /// Once a second may be a meeting that participants are joining.
+  /// The severity is low unless it is very rapid, because participants may be joining a meeting.
   static let renegotiationStorm = FindingRule(
     id: "renegotiation-storm", severity: .low, title: "Renegotiation storm", scope: .connection,
     thresholds: [
       Threshold(
-        "most", 5, "", "more in 10 s is a storm; own choice, rtcstats-features counts them"),
+        "most", 5, "", "more in 10 s is a storm; our choice, rtcstats-features counts them"),
       Threshold("window_s", 10, "s", "see above"),
       Threshold("hard_s", 3, "s", "as many in this time are medium"),
     ],
@@ -206,7 +208,7 @@ extension FindingRule {
     scope: .flow,
     thresholds: [
       Threshold("least_share", 0.02, "", "of the records; as `loss`"),
-      Threshold("least_lost", 5, "", "own choice"),
+      Threshold("least_lost", 5, "", "our choice"),
     ],
     causes: ["loss", "path-dead", "standing-queue"], silentUnder: ["path-dead"],
     sql: """
@@ -267,7 +269,7 @@ extension FindingRule {
     var words =
       isSent
       ? "\(way.repeated) of \(way.chunks) chunks (\(percentage(share)) %) were sent again"
-      : "\(missing) of \(way.chunks) chunks (\(percentage(share)) %) came after later ones"
+      : "\(missing) of \(way.chunks) chunks (\(percentage(share)) %) arrived after later ones"
     if isSent {
       words += ", and \(way.withGaps) of \(way.acknowledgements) acknowledgements had gaps"
     }
@@ -283,7 +285,7 @@ extension FindingRule {
     ]
   }
 
-  /// Returns the slowest message's latency, if the take has both ends.
+  /// Describes the slowest message's latency; empty if the take lacks one of the ends.
   private static func delayWords(
     _ peer: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> String {
@@ -313,7 +315,7 @@ extension FindingRule {
     id: "estimate-low", severity: .low, title: "Low bandwidth estimate", scope: .flow,
     thresholds: [
       Threshold("most_kbps", 100, "kbit/s", "webrtc-issue-detector, with video"),
-      Threshold("least_seconds", 2, "s", "of samples; own choice"),
+      Threshold("least_seconds", 2, "s", "of samples; our choice"),
     ],
     causes: ["standing-queue", "loss-at-peer", "loss", "path-dead", "high-jitter"],
     sql: """
@@ -338,7 +340,7 @@ extension FindingRule {
     id: "pacer-delay", severity: .low, title: "Packets waiting to be sent", scope: .stream,
     thresholds: [
       Threshold("least_ms", 20, "ms", "mean of a sample; rtcstats delayedthroughput"),
-      Threshold("least_samples", 3, "", "own choice"),
+      Threshold("least_samples", 3, "", "our choice"),
       Threshold("medium_ms", 150, "ms", "libwebrtc's own test of its pacer"),
     ],
     causes: ["standing-queue", "estimate-low", "process-starved"],
@@ -354,7 +356,7 @@ extension FindingRule {
         )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         'packets waited ' || CAST(round(sum(more_ms) / sum(packets)) AS INTEGER)
-          || ' ms in this side''s pacer on average' AS evidence,
+          || ' ms in the local pacer on average' AS evidence,
         ssrc, 'out' AS direction, kind, sum(more_ms) / sum(packets) AS delay_ms,
         iif(sum(more_ms) / sum(packets) >= :medium_ms, 'medium', 'low') AS severity
       FROM sample WHERE packets >= 5 AND more_ms > :least_ms * packets

@@ -5,25 +5,29 @@ import Wire
 // Rules about silences of all protocols, and which side causes them.
 
 extension FindingRule {
+  /// The query for the times between a connection's packets of any protocol, to which a condition
+  /// is appended.
+  private static let pauseQuery = """
+    SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
+      SELECT path_end.peer AS peer, at_ns,
+        at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
+      FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
+    ) WHERE\u{20}
+    """
+
   /// Finds periods in which no packets of any protocol arrive: neither media nor checks nor
   /// reports.
   ///
   /// Missing sequence numbers distinguish a dead path from a sender that stopped.
   static let pathDead = FindingRule(
-    id: "path-dead", severity: .high, title: "Path dead", scope: .connection,
+    id: "path-dead", severity: .high, title: "Dead path", scope: .connection,
     thresholds: [
       Threshold(
-        "least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
+        "least_ms", 1_000, "ms", "our choice; Chromium's event log viewer has 500 ms for RTP"),
       Threshold("least_expected", 15, "packets", "that should have come, by the pace before"),
       Threshold("least_share", 0.3, "", "of these that are missing; fewer, and they were not sent"),
     ],
-    sql: """
-      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
-        SELECT path_end.peer AS peer, at_ns,
-          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
-        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
-      ) WHERE gap_ns >= :least_ms * 1000000
-      """,
+    sql: pauseQuery + "gap_ns >= :least_ms * 1000000",
     detector: findDeadPaths)
 
   private static func findDeadPaths(
@@ -37,7 +41,7 @@ extension FindingRule {
       }
       var silences = way.silences.filter { $0.length >= least && live.contains($0.from) }
       let last = min(live.upperBound, facts.end)
-      // At the end nothing counts as missing, because no packet follows.
+      // A silence at the end has no missing packets, because no packet follows.
       var isTail = false
       if last -| way.last >= least, live.contains(way.last) {
         silences.append(
@@ -48,7 +52,7 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
-        // The path did not cause the time in which the other end's process did not run.
+        // The time in which the other end's process did not run is not due to the path.
         guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
@@ -68,8 +72,10 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a peer still sent media five seconds into a silence, the longest distance of
-  /// consent checks (RFC 7675 section 5.1), so that neither the call nor the capture had ended.
+  /// Returns whether a peer still sent media five seconds into a silence; if so, neither the call
+  /// nor the capture had ended.
+  ///
+  /// Five seconds is the longest interval of consent checks (RFC 7675 section 5.1).
   private static func goesOn(
     _ peer: Int64, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Bool {
@@ -81,22 +87,25 @@ extension FindingRule {
   ) -> Detection {
     let seconds = Double(silence.length) / 1e9
     var words =
-      "nothing came for \(rounded(seconds)) s\(isOpen ? facts.ending(at: silence.to) : "")"
-    if silence.missing > 0 { words += ", and \(silence.missing) packets of media are missing" }
+      "nothing arrived for \(rounded(seconds)) s\(isOpen ? facts.ending(at: silence.to) : "")"
+    if silence.missing > 0 { words += ", and \(silence.missing) media packets are missing" }
     if let other = peer.other, let way = facts.network.way(other, .inbound) {
       let isBoth =
         way.silences.contains {
           min($0.to, silence.to) -| max($0.from, silence.from) > silence.length / 2
         } || way.last < silence.from +| silence.length / 2
-      words += isBoth ? "; nothing arrived the other way either" : "; the other way it went on"
+      words +=
+        isBoth
+        ? "; nothing arrived in the other direction either"
+        : "; the other direction continued"
     }
     return Detection(
       "path-dead", peer: peer.number, from: silence.from, to: silence.to, words,
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// Returns the number of media packets that the other end sent during a silence; nil if it is not
-  /// in the take.
+  /// Returns the number of media packets that the other end sent during a silence; nil if that end
+  /// is not in the take.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -138,11 +147,11 @@ extension FindingRule {
   /// Finds a machine that did not run at its deadline: the processor was busy, or the previous step
   /// took too long.
   ///
-  /// The tape has both the deadline and the time at which the machine ran.
+  /// A take has both the deadline and the time at which the machine ran.
   static let processStarved = FindingRule(
     id: "process-starved", severity: .low, title: "Process did not run in time", scope: .end,
     thresholds: [
-      Threshold("least_ms", 100, "ms", "own choice; half a jitter buffer"),
+      Threshold("least_ms", 100, "ms", "our choice; half a jitter buffer"),
       Threshold("medium_ms", 200, "ms", "at once, longer than audio buffers"),
       Threshold("sum_ms", 1_000, "ms", "together within a time without pauses of 2 s: medium"),
     ],
@@ -206,29 +215,23 @@ extension FindingRule {
     return groups
   }
 
-  /// The cause of a silence in all protocols at once that ended without loss.
+  /// What caused a silence of all protocols that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
   /// Finds silences of all protocols that end with a burst and without loss: the packets were not
   /// sent in time.
   static let peerStarved = FindingRule(
-    id: "peer-starved", severity: .low, title: "Process stood still",
+    id: "peer-starved", severity: .low, title: "Process stalled",
     scope: .flow,
     thresholds: [
-      Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
-      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
+      Threshold("least_ms", 200, "ms", "of no protocol; our choice"),
+      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; our choice"),
       Threshold(
-        "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
-      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
+        "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; our choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; our choice"),
     ],
     causes: ["process-starved"], silentUnder: ["path-dead"],
-    sql: """
-      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
-        SELECT path_end.peer AS peer, at_ns,
-          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
-        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
-      ) WHERE gap_ns >= :least_ms * 1000000
-      """,
+    sql: pauseQuery + "gap_ns >= :least_ms * 1000000",
     detector: findStarvedPeers)
 
   private static func findStarvedPeers(
@@ -238,10 +241,10 @@ extension FindingRule {
       let milliseconds = held.silence.length / 1_000_000
       return Detection(
         "peer-starved", peer: held.peer, from: held.silence.from, to: held.silence.to,
-        "nothing of any protocol came for \(milliseconds) ms, and then \(held.silence.burst) "
-          + "packets of media at once; none is missing"
+        "nothing of any protocol arrived for \(milliseconds) ms, and then \(held.silence.burst) "
+          + "media packets at once; none is missing"
           + (held.silencer == .unknown
-            ? "; what was sent meanwhile may have waited on the way" : ""),
+            ? "; what was sent meanwhile may have waited on the path" : ""),
         direction: .inbound,
         impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
         severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low,
@@ -257,19 +260,13 @@ extension FindingRule {
     id: "media-in-bursts", severity: .low, title: "Packets sent in bursts", scope: .flow,
     thresholds: [
       Threshold("most_ms", 200, "ms", "longer ones are of `peer-starved`"),
-      Threshold("least_count", 10, "times", "one after another; own choice"),
-      Threshold("most_apart_ms", 400, "ms", "from one to the next; own choice"),
+      Threshold("least_count", 10, "times", "one after another; our choice"),
+      Threshold("most_apart_ms", 400, "ms", "from one to the next; our choice"),
       Threshold("least_share", 0.6, "", "of what should have come, which came right after"),
     ],
     causes: ["process-starved", "peer-starved", "path-stalled"],
     silentUnder: ["path-dead", "standing-queue", "loss", "reordering"],
-    sql: """
-      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
-        SELECT path_end.peer AS peer, at_ns,
-          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
-        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
-      ) WHERE gap_ns BETWEEN 90000000 AND :most_ms * 1000000
-      """,
+    sql: pauseQuery + "gap_ns BETWEEN 90000000 AND :most_ms * 1000000",
     detector: findMediaInBursts)
 
   private static func findMediaInBursts(
@@ -302,10 +299,10 @@ extension FindingRule {
         found.append(
           Detection(
             "media-in-bursts", peer: peer.number, from: first.from, to: last.to,
-            "nothing of any protocol came for \(lengths[0]) to \(lengths[lengths.count - 1]) ms, "
-              + "\(run.count) times in \(tenths(last.to - first.from)) s, and right after it what "
-              + "should have come; by the times in the packets (abs-send-time) they were sent like "
-              + "that: its process had too little of the processor",
+            "nothing of any protocol arrived for \(lengths[0]) to \(lengths[lengths.count - 1]) "
+              + "ms, \(run.count) times in \(tenths(last.to - first.from)) s, each time followed "
+              + "by the delayed packets; their abs-send-time shows that they were sent like this: "
+              + "the sending process got too little processor time",
             direction: .inbound,
             impact: FindingImpact(
               delay: Double(lengths[lengths.count - 1]), count: Int64(run.count))))
@@ -332,7 +329,7 @@ extension FindingRule {
         AND at_ns BETWEEN \(first.from -| aside) AND \(last.to +| aside)
       ORDER BY row LIMIT 20000
       """)
-    // Not every stream has sending times, and so the packets nearest to a silence that have one.
+    // Not every stream has sending times, so the nearest packets that have one are compared.
     var sent: [(at: Int64, time: Int64)] = []
     while try rows.step() {
       if let time = sendTime(rows.bytes(1), map) { sent.append((rows.integer(0), time)) }
@@ -349,7 +346,8 @@ extension FindingRule {
     return apart.count >= 3 && apart.count(where: { $0 }) *| 2 > apart.count
   }
 
-  /// The time beside a silence within which a packet's sending time is about the silence.
+  /// The maximum time between a packet and a silence to compare the packet's sending time, in
+  /// nanoseconds.
   private static let aside: Int64 = 60_000_000
 
   private static func sendTime(_ bytes: [UInt8], _ map: HeaderExtensionMap) -> Int64? {
@@ -363,20 +361,14 @@ extension FindingRule {
   /// Finds silences of all protocols that end with a burst and without loss although the sender
   /// kept sending: a link holds packets up without losing them, as radio does.
   static let pathStalled = FindingRule(
-    id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
+    id: "path-stalled", severity: .low, title: "Packets held up on the path", scope: .flow,
     thresholds: [
-      Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
-      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
-      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
+      Threshold("least_ms", 200, "ms", "of no protocol; our choice"),
+      Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; our choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; our choice"),
     ],
     silentUnder: ["path-dead"],
-    sql: """
-      SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
-        SELECT path_end.peer AS peer, at_ns,
-          at_ns - lag(at_ns) OVER (PARTITION BY path_end.peer ORDER BY packet_store.row) AS gap_ns
-        FROM packet_store JOIN path_end USING (path) WHERE path_end.direction = 'in'
-      ) WHERE gap_ns >= :least_ms * 1000000
-      """,
+    sql: pauseQuery + "gap_ns >= :least_ms * 1000000",
     detector: findStalledPaths)
 
   private static func findStalledPaths(
@@ -386,8 +378,8 @@ extension FindingRule {
       let milliseconds = held.silence.length / 1_000_000
       return Detection(
         "path-stalled", peer: held.peer, from: held.silence.from, to: held.silence.to,
-        "nothing came for \(milliseconds) ms while the other side sent, and then "
-          + "\(held.silence.burst) packets of media at once; none is missing",
+        "nothing arrived for \(milliseconds) ms while the remote peer was sending, and then "
+          + "\(held.silence.burst) media packets at once; none is missing",
         direction: .inbound,
         impact: FindingImpact(delay: Double(milliseconds), count: held.silence.burst),
         severity: Double(milliseconds) >= limits["medium_ms"] ? .medium : .low)
@@ -412,7 +404,7 @@ extension FindingRule {
         let isLate = lateness > 0 && silence.burst >= 2 && Double(silence.lateness) >= lateness
         guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst || isLate,
           !staysLate(silence, peer.number, facts),
-          // A hold ends with a negotiation.
+          // When a call was on hold, the silence ends with a negotiation.
           !facts.perception.negotiations.contains(where: {
             $0.peer == peer.number && $0.at >= silence.from
               && ($0.at &- silence.to).magnitude <= 1_000_000_000
@@ -463,7 +455,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Sets for how long the path or a process at either end stood still during each picture gap.
+  /// Records how long the path or a process at either end stalled during each picture gap.
   mutating func holdPictures(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     guard !pictureGaps.isEmpty else { return }
     var times: [(peer: Int64, from: Int64, to: Int64)] = []

@@ -42,7 +42,8 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, run) in times.enumerated() {
       let end = min(place +| 1 < times.count ? times[place +| 1].from : live.upperBound, facts.end)
-      // The seconds before the pause, none of which may look like a screen's.
+      // The frames before the pause must be many and without long gaps, unlike a screen's, and
+      // nothing may show that the pause was intended.
       guard Double(end -| run.to) / 1e9 >= limits["least_pause"], run.to >= live.lowerBound,
         Double(run.count) >= limits["least_frames"],
         Double(run.longestGap) / 1e6 <= limits["most_gap"],
@@ -67,11 +68,12 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a peer's process was active in every second of a period.
+  /// Returns whether a peer's process went on during a period, by the levels of the audio that it
+  /// sent; true if there is too little audio to tell.
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {
-    // If the process stops, its statistics and audio stop too; a camera stops alone.
+    // If the process stops, its audio stops too; a camera stops alone.
     let voices = facts.tracks.filter {
       $0.peer == peer && $0.kind == "audio" && $0.direction == .outbound && !$0.levels.isEmpty
     }
@@ -141,7 +143,7 @@ extension FindingRule {
   }
 
   /// Returns whether a track behaved like a screen: by its pauses, or by a content hint from its
-  /// sender's application.
+  /// sender's application; true for received video with too few frames to tell.
   static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {
@@ -181,24 +183,21 @@ extension FindingRule {
     for still in facts.perception.stills where still.shade != nil {
       let seconds = Double(still.to -| still.from) / 1e9
       let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
-      // The application disabled it, according to the recorded end, so it is intended.
+      // The sender's application disabled the track, so the black picture is intended.
       let isOff =
-        sender.map { sender in
+        if still.direction == .outbound {
           facts.perception.isOff(
-            sender, still.direction == .outbound ? still.track : nil, .outbound, from: still.from,
-            to: still.to)
-            || facts.perception.changes.contains { change in
-              change.peer == sender && !change.isInbound && !change.isOn
-                && ["setEnabled", "replaceSource", "disabled"].contains(change.name)
-                && change.at <= still.to && change.at > still.from -| 2_000_000_000
-            }
-        } ?? false
+            still.peer, still.track, .outbound, from: still.from, to: still.to)
+        } else {
+          facts.track(still.peer, still.track, .inbound).map {
+            facts.isOffAtSource($0, from: still.from, to: still.to)
+          } ?? false
+        }
       guard seconds >= limits["least_black"], !isOff else { continue }
       found.append(
         Detection(
           "camera-black", peer: still.peer, from: still.from, to: still.to,
-          "nothing but black in \(counted(still.pictures, "picture")), "
-            + "\(tenths(still.to - still.from)) s"
+          "only black in \(counted(still.pictures, "picture")), \(tenths(still.to - still.from)) s"
             + (still.direction == .inbound && sender == nil
               ? "; a camera that is switched off looks the same" : ""),
           track: still.track, direction: still.direction, kind: "video",
@@ -208,7 +207,7 @@ extension FindingRule {
     return found
   }
 
-  /// Finds a camera that delivers fewer frames than before.
+  /// Finds a camera that temporarily delivers at most half as many frames as usual.
   static let slowCamera = FindingRule(
     id: "camera-slow", severity: .low, title: "Camera slower than before", scope: .stream,
     thresholds: [
@@ -241,7 +240,7 @@ extension FindingRule {
         found.append(
           Detection(
             "camera-slow", peer: peer, from: run.from, to: run.to,
-            "\(whole(usual / run.peak)) frames a second, where \(whole(usual)) are usual",
+            "\(whole(usual / run.peak)) frames a second, while \(whole(usual)) are usual",
             direction: .outbound, kind: "video"))
       }
     }

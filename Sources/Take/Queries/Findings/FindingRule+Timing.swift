@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Rules about arrival times: jitter, queues, path changes, clocks.
+// Rules about arrival times: jitter, queues, path changes.
 
 extension FindingRule {
   /// Finds RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five
@@ -13,10 +13,10 @@ extension FindingRule {
     id: "high-jitter", severity: .medium, title: "Jitter", scope: .flow,
     thresholds: [
       Threshold("most_ms", 30, "ms", "Twilio, Telnyx, testRTC: 30 ms"),
-      Threshold("off_ms", 20, "ms", "it is over below; own choice"),
+      Threshold("off_ms", 20, "ms", "it is over below; our choice"),
       Threshold("least_seconds", 3, "s", "of five, as Twilio"),
-      Threshold("least_swings", 0.2, "", "of the packets 15 ms off their distance; own choice"),
-      Threshold("reordered_swings", 0.6, "", "the same where packets are overtaken; own choice"),
+      Threshold("least_swings", 0.2, "", "of the packets 15 ms off their distance; our choice"),
+      Threshold("reordered_swings", 0.6, "", "the same where packets are overtaken; our choice"),
     ],
     causes: [
       "standing-queue", "process-starved", "peer-starved", "path-stalled", "media-in-bursts",
@@ -44,13 +44,13 @@ extension FindingRule {
             "high-jitter", peer: stream.peer,
             from: max(stream.first, part[run.from].second *| 1_000_000_000),
             to: min(stream.last, (part[run.to].second +| 1) *| 1_000_000_000),
-            "the distance of packets was off by \(most) ms on average at its worst",
+            "the jitter reached \(most) ms",
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(delay: Double(most))))
       }
       for (index, second) in seconds.enumerated() {
         let jitter = Double(second.jitter) / 1000
-        // A few overtaken packets swing a lot, while most do not.
+        // When packets overtake each other, the spacing of only a few changes, but by a lot.
         let isReordered = reordered(stream, second.second, facts) >= 0.02
         let share = isReordered ? limits["reordered_swings"] : limits["least_swings"]
         let isHit =
@@ -81,7 +81,7 @@ extension FindingRule {
   // MARK: Queues
 
   /// The minimum additional delay across all of a direction's streams in a second, relative to the
-  /// call's best.
+  /// lowest delay in the call.
   private struct Wait {
     var second: Int64
     var least: Int64
@@ -90,7 +90,7 @@ extension FindingRule {
     var leap: Int64
   }
 
-  /// Returns the additional delay of packets to a peer per second, relative to their best.
+  /// Returns, for each second, the delay of packets to a peer in excess of their lowest delay.
   ///
   /// Delays at the sender are subtracted if the take has the sender.
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
@@ -112,7 +112,7 @@ extension FindingRule {
         }
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
-        // The part's best delay, derived from the median and its excess.
+        // The part's lowest delay, derived from the median and its excess.
         let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(
@@ -169,15 +169,15 @@ extension FindingRule {
     return runs
   }
 
-  /// Finds packets that queue before a link that is too slow for what is sent: the delay grows with
-  /// the queue and differs from packet to packet.
+  /// Finds packets that queue in front of a link that is too slow for what is sent: the delay grows
+  /// with the queue and differs from packet to packet.
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
       Threshold(
         "least_ms", 80, "ms", "of wait of nine packets in ten; RFC 8867's queues are 300 ms"),
       Threshold("off_ms", 40, "ms", "it is over below; half of it"),
-      Threshold("least_seconds", 2, "s", "shorter is a burst; own choice"),
+      Threshold("least_seconds", 2, "s", "shorter is a burst; our choice"),
       Threshold("high_ms", 400, "ms", "people talk over each other (ITU-T G.114)"),
       Threshold(
         "feedback_ms", 100, "ms", "by feedback, which states times to 64 ms, or round trips"),
@@ -206,7 +206,7 @@ extension FindingRule {
         let sum = packets(to: peer.number, from, to, facts)
         var words = "half of the packets waited \(middle / 1000) ms or more"
         if sum.lost > 0 { words += ", and \(sum.lost) of \(sum.lost + sum.packets) were lost" }
-        words += "; \(sum.bits / 1000) kbit/s came"
+        words += "; \(sum.bits / 1000) kbit/s arrived"
         found.append(
           Detection(
             "standing-queue", peer: peer.number, from: from, to: min(to, facts.end), words,
@@ -232,7 +232,7 @@ extension FindingRule {
     return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
   }
 
-  /// Returns the additional delay on the path to a peer per second, relative to its best, in
+  /// Returns, for each second, the median delay on the path to a peer in excess of the lowest, in
   /// microseconds.
   static func inboundWaits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Int64: Int64] {
     var sum: [Int64: Int64] = [:]
@@ -255,15 +255,15 @@ extension FindingRule {
     return sum
   }
 
-  /// Finds another route or a handover: from one packet to the next, every packet is delayed
-  /// equally.
+  /// Finds a change to a longer path, such as another route or a handover: from one packet to the
+  /// next, the delay increases, and stays the same for every packet after that.
   static let longerPath = FindingRule(
-    id: "path-became-longer", severity: .low, title: "Path became longer",
+    id: "path-became-longer", severity: .low, title: "Path delay increased",
     scope: .connection,
     thresholds: [
-      Threshold("least_ms", 80, "ms", "own choice"),
+      Threshold("least_ms", 80, "ms", "our choice"),
       Threshold("off_ms", 40, "ms", "it is over below"),
-      Threshold("least_seconds", 3, "s", "own choice"),
+      Threshold("least_seconds", 3, "s", "our choice"),
       Threshold("medium_ms", 150, "ms", "the bound of ITU-T G.114 for good talk"),
     ],
     sql: """
@@ -271,7 +271,7 @@ extension FindingRule {
       """,
     detector: findLongerPaths)
 
-  /// Returns the times from which every packet to a peer was delayed equally, and by how much, in
+  /// Returns the times from which every packet to a peer was delayed equally, and by how many
   /// microseconds.
   static func steps(to peer: CallFacts.Peer, _ facts: CallFacts) -> [(from: Int64, wait: Int64)] {
     waitRuns(waits(to: peer, facts), on: 80_000, off: 40_000).compactMap { run in
@@ -293,8 +293,8 @@ extension FindingRule {
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
-        // The path becomes longer with a silence of about the same length, where the detection
-        // begins.
+        // A path that becomes longer leaves a gap of about the additional delay; the detection
+        // begins there.
         let second = first.second *| 1_000_000_000
         let silence = facts.network.way(peer.number, .inbound)?.silences.last {
           $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000

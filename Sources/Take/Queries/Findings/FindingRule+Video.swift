@@ -16,7 +16,7 @@ extension FindingRule {
           SELECT peer, ssrc, at_ns, NULL FROM rtcp
           WHERE direction = 'out' AND type IN ('pli', 'fir')
         ),
-        -- The first key frame after each of them; backwards, which SQLite does in one pass.
+        -- The first key frame after each request; in reverse order, SQLite needs one pass.
         request AS (
           SELECT peer, ssrc, at_ns, key_ns, min(key_ns) OVER (
             PARTITION BY peer, ssrc ORDER BY at_ns DESC
@@ -52,7 +52,7 @@ extension FindingRule {
   /// Long gaps between displayed video frames: `gap`, with the numbers of packets that arrived and
   /// that are missing, and the time for which the sender sent nothing.
   ///
-  /// Only rows within such a gap are examined, bounded by the two frames' row numbers.
+  /// Only rows within such a gap or shortly before it are examined, by the frames' row numbers.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
@@ -67,7 +67,7 @@ extension FindingRule {
         long AS MATERIALIZED (
           SELECT * FROM (
             SELECT peer, ssrc, track, lag(at_ns) OVER picture AS from_ns, at_ns AS to_ns,
-              -- What is shown has waited: up to a second, or a frame.
+              -- The packets of a displayed frame arrived up to a second, or a frame, earlier.
               min(lag(second_row) OVER picture, lag(row, 2, 0) OVER picture) AS early_row,
               lag(row) OVER picture AS from_row, row AS to_row, 0 AS is_last,
               lag(shown_time) OVER picture AS before_time
@@ -84,12 +84,13 @@ extension FindingRule {
               SELECT count(*) FROM packet_store
               WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
             ) AS packets,
-            -- For how long its sender sent nothing at most: no packet came, and its clock went on
-            -- as long. And how many such times of 150 ms and more there were, and their sum.
+            -- The longest time in which the sender sent nothing: no packet arrived, and the
+            -- timestamps advanced by as much. Then the number and the sum of those of at least
+            -- 150 ms.
             \(pauses("max(pause_ns)")) AS paused_ns,
             \(pauses("sum(pause_ns >= 150000000)")) AS pauses,
             \(pauses("sum(iif(pause_ns >= 150000000, pause_ns, 0))")) AS all_paused_ns,
-            -- From a little before the gap on, of pictures after the one before it.
+            -- Missing from shortly before the gap on, in frames after the one before the gap.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
                 SELECT sequence, at_ns, packet_store.rtp_time AS rtp_time,
@@ -117,7 +118,7 @@ extension FindingRule {
                     lag(sequence) OVER (ORDER BY packet_store.row) AS former,
                     lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
                   FROM packet_store
-                  -- The packet before the pause is among them.
+                  -- These rows include the packet before the pause.
                   WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
                 )
               )
@@ -138,7 +139,8 @@ extension FindingRule {
           ), 9223372036854775807))
     """
 
-  /// Finds freezes.
+  /// Finds freezes of received video, as freezeCount counts them (webrtc-stats), unless the sender
+  /// paused.
   ///
   /// If the sender had no frame for a while, as with a static screen, no packet is missing and the
   /// stream's clock advanced by the pause: that is not a freeze.
@@ -153,8 +155,8 @@ extension FindingRule {
       WITH
       \(gaps)
       SELECT freeze.peer AS peer, freeze.from_ns AS from_ns, freeze.to_ns AS to_ns,
-        'video track ' || freeze.track || ' stood still for ' || CAST(round(gap_ms) AS INTEGER)
-          || ' ms, where a frame usually lasts ' || CAST(round(mean_ms) AS INTEGER) || ' ms'
+        'video track ' || freeze.track || ' froze for ' || CAST(round(gap_ms) AS INTEGER)
+          || ' ms; a frame usually lasts ' || CAST(round(mean_ms) AS INTEGER) || ' ms'
           AS evidence
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
@@ -189,16 +191,16 @@ extension FindingRule {
           || ' s' || iif(is_last, ', to the end', '') || ': '
           || CASE
             WHEN packets * 1e9 >= 5.0 * (to_ns - from_ns)
-              THEN packets || ' packets of it came meanwhile'
+              THEN packets || ' packets of it arrived meanwhile'
                 || iif(missing > 0, ', and ' || missing || ' are missing', '')
             WHEN missing > 0 THEN missing || ' packets of it are missing'
-            ELSE 'its sender sent nothing, or nothing of it came'
+            ELSE 'its sender sent nothing, or none of it arrived'
           END AS evidence
       FROM gap
       WHERE (to_ns - from_ns > 5000000000
           OR is_last AND to_ns - from_ns > iif(missing > 0, 1000000000, 2000000000)
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
-        -- A sender that had nothing to send, as of a still screen, and went on where it was.
+        -- Leaves out pauses of the sender, as with a static screen, after which nothing is missing.
         AND (is_last OR missing > 0 OR coalesce(paused_ns, 0) < 0.8 * (to_ns - from_ns))
         AND NOT EXISTS (
           SELECT 1 FROM signaling
@@ -225,14 +227,14 @@ extension FindingRule {
       FROM gap
       WHERE to_ns - from_ns > 5000000000 AND NOT is_last AND coalesce(missing, 0) = 0
         AND paused_ns >= 0.8 * (to_ns - from_ns)
-        -- Unless the two sides agreed on that.
+        -- Leaves out pauses that were negotiated.
         AND NOT EXISTS (
           SELECT 1 FROM signaling
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
             AND signaling.at_ns BETWEEN from_ns - 1000000000 AND from_ns + 1000000000
         )
       UNION ALL
-      -- Shorter ones, which are among the rows of freeze.
+      -- Shorter pauses that the view freeze counts.
       SELECT gap.peer, gap.from_ns, gap.to_ns,
         'the sender of video track ' || gap.track || ' sent nothing for '
           || round(paused_ns / 1e9, 1) || ' s'
@@ -283,19 +285,20 @@ extension FindingRule {
           FROM stream JOIN connected ON connected.peer = stream.peer
           JOIN came ON came.peer = stream.peer AND came.ssrc = stream.ssrc
           LEFT JOIN shown ON shown.peer = stream.peer AND shown.track = stream.track
-          -- Streams of a call that began before the take have no first picture in it.
+          -- If the call began before the take, the first frame in the take is not the first one.
           WHERE first_ns > 2000000000 OR NOT EXISTS
             (SELECT 1 FROM coverage WHERE what = 'late-start' AND coverage.peer IS NULL)
         )
       SELECT peer, from_ns, to_ns,
         iif(shown_ns IS NULL, 'no picture of video track ' || track || ' was shown in ',
           'the first picture of video track ' || track || ' was shown after ')
-          || round((to_ns - from_ns) / 1e9, 1) || ' s, though packets of ssrc ' || ssrc || ' came'
+          || round((to_ns - from_ns) / 1e9, 1) || ' s, although packets of ssrc ' || ssrc || ' \
+          arrived'
           AS evidence
       FROM waiting
       WHERE to_ns - from_ns > 3000000000
         AND (shown_ns IS NOT NULL OR packets * 1e9 >= 5.0 * (to_ns - from_ns)
-          -- Of whom anything was opened.
+          -- Only for peers whose media was decrypted.
           AND peer IN (SELECT peer FROM format WHERE direction = 'in'))
       """, detector: findLateFirstFrames)
 }

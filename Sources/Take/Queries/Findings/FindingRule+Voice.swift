@@ -6,7 +6,7 @@ import Wire
 extension FindingRule {
   /// Finds a microphone that delivers almost nothing although it is not muted.
   ///
-  /// It is unknown whether the sender of received audio is muted, so there it is informational.
+  /// Only the sender knows whether it is muted, so the severity is low for received audio.
   static let silentMicrophone = FindingRule(
     id: "microphone-without-signal", severity: .medium, title: "Microphone without a signal",
     scope: .stream,
@@ -41,7 +41,7 @@ extension FindingRule {
         guard Double(to -| from) / 1e9 >= least, isFlowing,
           !facts.perception.isOff(
             track.peer, track.track, track.direction, from: from, to: to),
-          !isMutedAtSource(facts, track, to: to)
+          !facts.isOffAtSource(track, from: from, to: to)
         else { continue }
         // Only the sender knows whether it is muted.
         let isUnseen =
@@ -59,18 +59,6 @@ extension FindingRule {
       }
     }
     return found
-  }
-
-  /// Returns whether a received track's sender disabled audio, if the take has the sender.
-  private static func isMutedAtSource(
-    _ facts: CallFacts, _ track: CallFacts.Track, to: Int64
-  ) -> Bool {
-    guard track.direction == .inbound, let other = facts.peer(track.peer)?.other else {
-      return false
-    }
-    return facts.perception.changes.contains {
-      $0.peer == other && !$0.isInbound && !$0.isOn && $0.at <= to
-    }
   }
 
   /// Finds samples that keep reaching full scale during speech; undistorted speech peaks at four
@@ -125,7 +113,7 @@ extension FindingRule {
           run.append(level)
         } else if !run.isEmpty {
           waiting +|= 1
-          // Two seconds that look like speech but are not.
+          // Two seconds that are loud enough for speech but not clipped.
           if waiting >= 20 {
             waiting = 0
             close()
@@ -139,7 +127,7 @@ extension FindingRule {
 
   /// Finds a hum or a tone: a constant level is not a voice.
   static let constantMicrophone = FindingRule(
-    id: "microphone-constant", severity: .info, title: "A level that does not change",
+    id: "microphone-constant", severity: .info, title: "Constant audio level",
     scope: .stream,
     thresholds: [
       Threshold("least_constant", 60, "s", "TW looks at 10 s, which a tone reaches"),
@@ -222,7 +210,7 @@ extension FindingRule {
       FROM stream JOIN known USING (peer, payload_type)
       """)
 
-  /// Formats a duration in tenths of a second.
+  /// Formats a duration in seconds with one decimal.
   static func tenths(_ nanoseconds: Int64) -> String {
     let value = (max(0, nanoseconds) +| 50_000_000) / 100_000_000
     return "\(value / 10).\(value % 10)"
@@ -258,8 +246,8 @@ extension FindingRule {
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// The rules among these that can cause another rule's detections, by that rule's id; they
-  /// precede the causes that the rule itself names.
+  /// Further rules that can cause another rule's detections, by that rule's id; they follow those
+  /// in `networkCauses` and precede the causes that the rule itself names.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",

@@ -20,7 +20,7 @@ package struct FindingRule: Sendable {
     case call
   }
 
-  /// A number that a rule decides by.
+  /// A number with which a rule compares its measurements.
   package struct Threshold: Sendable {
     /// The name in the query after a colon, as in `:least_share`.
     ///
@@ -66,10 +66,11 @@ package struct FindingRule: Sendable {
   package let causes: [String]
   /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether the rule aggregates packet, frame or statistics rows, so that for a part of a take it
-  /// must see only that part's rows.
+  /// Whether the rule aggregates packet, frame or statistics rows, so that it must see only the
+  /// rows of the selected part of a take.
   package let sumsUp: Bool
-  /// Whether the rule only links a cause to a symptom and is never a finding itself.
+  /// Whether the rule only links a cause to a symptom, so that there is no finding without a
+  /// symptom.
   package let isLink: Bool
   /// Whether a detection ends when the participant sees or hears media again, so that it cannot
   /// cause anything that begins later.
@@ -78,13 +79,14 @@ package struct FindingRule: Sendable {
   package let endsForPeople: Bool
   /// One statement, with thresholds as `:name`.
   ///
-  /// Without `detector` it returns `peer`, `from_ns`, `to_ns`, `evidence` and optionally the
-  /// columns of `Detection`; with it, rows that illustrate the detection.
+  /// If `detector` is nil, the statement returns `peer`, `from_ns`, `to_ns`, `evidence` and
+  /// optionally the columns of `Detection`; otherwise, it returns rows that illustrate the
+  /// detection.
   let template: String
   let detector: Detector?
   /// Where the cause of the rule's findings lies; nil if the rule does not determine it.
   package var side: FindingSide?
-  /// What the rule knows of the cause; nil if a rule file does not say.
+  /// What the rule's evidence shows of the cause; nil if a rule file does not state it.
   package var basis: FindingBasis?
   /// Thresholds that a rule file overrides.
   var moved: [String: Double] = [:]
@@ -139,7 +141,7 @@ package struct FindingRule: Sendable {
       ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
   }
 
-  /// The end of the take, even if it was cut off.
+  /// SQL for the end of the take, even if it was cut off.
   static let end = TakeInfo.end
 }
 
@@ -149,7 +151,8 @@ package struct FindingRule: Sendable {
 package struct Finding: Sendable {
   package var id: String
   package var title: String
-  /// The worst severity among the cause and its symptoms.
+  /// The worst severity among the cause and its symptoms, but medium instead of high if the harm
+  /// was too short to be noticed.
   package var severity: FindingSeverity
   package var scope: FindingRule.Scope
   /// The affected stream or direction, as in `caller's video to callee` or `from caller to callee`.
@@ -160,23 +163,24 @@ package struct Finding: Sendable {
   package var impact: FindingImpact
   /// The finding's symptoms, worst first.
   package var symptoms: [Finding]
-  /// The stream with the worst detection if several were affected, as in `callee's audio`.
+  /// The stream of the worst detection, as in `callee's audio`, or its end if it has no direction.
   package var worstStream: String?
-  /// The gaps in visibility at that time, which weaken the finding.
+  /// The gaps in coverage at that time, which weaken the finding.
   package var doubts: [String] = []
-  /// How sure the cause and its side are; nil if a rule file does not say.
+  /// How certain the cause and its side are; nil if a rule file does not state it.
   package var confidence: FindingConfidence?
-  /// Why it is not certain, in a few words; empty if it is, or if only `doubts` weaken it.
+  /// Why the finding is not certain, in a few words; empty if it is certain, or if only `doubts`
+  /// weaken it.
   package var reservation = ""
-  /// The result of replaying it with changes, if requested.
+  /// The result of replaying the take with changes, if requested.
   package var explanation: String?
   /// The harm in seconds of all affected streams, by which findings are ordered.
   package var weight = 0.0
   /// Where the cause lies; nil if the rule does not determine it.
   package var side: FindingSide?
-  /// The side in words, such as `network` or an end's name.
+  /// The side's name for people, such as `network` or an end's name.
   package var sideWords = ""
-  /// The severity of detections that have none of their own: that of the rule.
+  /// The severity of detections that have no severity of their own: that of the rule.
   package var usualSeverity = FindingSeverity.medium
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
@@ -213,6 +217,19 @@ package struct Finding: Sendable {
 
 extension Detection {
   package var length: Int64 { toNanoseconds &- fromNanoseconds }
+
+  /// Adapts a detection that reaches beyond a selected part of the take.
+  ///
+  /// The evidence then states the full period, and each harm is at most the time within the part.
+  mutating func limit(to part: TakeSelection) {
+    let (from, to) = (fromNanoseconds, toNanoseconds)
+    guard from < part.fromNanoseconds || to > part.toNanoseconds else { return }
+    let most = Double(max(0, min(to, part.toNanoseconds) -| max(from, part.fromNanoseconds))) / 1e9
+    impact.frozenSeconds = min(impact.frozenSeconds, most)
+    impact.concealedSeconds = min(impact.concealedSeconds, most)
+    impact.withoutMediaSeconds = min(impact.withoutMediaSeconds, most)
+    evidence += " (from \(thousandths(from / 1_000_000)) to \(thousandths(to / 1_000_000)) s)"
+  }
 }
 
 /// A finding's severity, in rtcstats' terms.
@@ -259,7 +276,7 @@ package struct FindingImpact: Sendable, Hashable {
   package var concealedSeconds = 0.0
   /// Seconds without expected media.
   package var withoutMediaSeconds = 0.0
-  /// The largest additional delay on the path.
+  /// The longest delay that it added, on the path or elsewhere.
   package var delayMilliseconds = 0.0
   /// The affected share, from 0 to 1: packets lost, frames dropped.
   package var share = 0.0
@@ -297,14 +314,15 @@ package struct Detection: Sendable, Hashable {
   package var ssrc: Int64?
   /// The transceiver's number, if known.
   package var track: Int64?
-  /// Whether the affected media is received or sent by the peer.
+  /// Whether the affected media is received or sent by the peer; nil for detections without a
+  /// direction.
   package var direction: WireDirection?
   /// The affected kind of media: `audio`, `video` or `data`; empty for all.
   package var kind = ""
   package var impact = FindingImpact()
-  /// A severity that differs from the rule's.
+  /// A severity that differs from the rule's; nil to use that of the rule.
   package var severity: FindingSeverity?
-  /// What is known of the cause, where that differs from the rule's other detections.
+  /// What the evidence shows of the cause, if it differs from the rule's other detections.
   package var basis: FindingBasis?
 
   package init(

@@ -113,10 +113,10 @@ package enum FindingRuleFile {
     }
     guard isName, !entry.id.isEmpty, entry.id.utf8.count <= 100 else {
       throw TapeError(
-        path: path, place: place, reason: "an id is lower case letters, digits and hyphens")
+        path: path, place: place, reason: "an id has only lower case letters, digits and hyphens")
     }
     guard let sql = entry.sql ?? entry.query, !sql.isEmpty else {
-      throw TapeError(path: path, place: place, reason: "it has no sql; give its query")
+      throw TapeError(path: path, place: place, reason: "it has no sql; add its query")
     }
     let scopes: [String: FindingRule.Scope] = [
       "stream": .stream, "flow": .flow, "connection": .connection, "end": .end, "call": .call,
@@ -141,7 +141,7 @@ package enum FindingRuleFile {
     return rule
   }
 
-  /// Returns the value of a word; nil without a word.
+  /// Returns the value with the name `word`, or nil if `word` is nil; throws for an unknown name.
   private static func known<Value>(
     _ word: String?, _ values: [(name: String, value: Value)], _ what: String, _ place: String,
     _ path: String
@@ -159,7 +159,7 @@ package enum FindingRuleFile {
     switch error {
     case .keyNotFound(let key, _): "a rule has no \(key.stringValue)"
     case .typeMismatch(_, let context), .valueNotFound(_, let context):
-      "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has another type"
+      "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has the wrong type"
     default: "it is not JSON with rules"
     }
   }

@@ -5,18 +5,13 @@ extension TakeFindings {
   /// Returns the findings as text, each with its symptoms indented; optionally followed by the
   /// queries that found them.
   package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
-    guard !findings.isEmpty else { return nothing + "\n" }
-    var text = TextTable(
-      columns: Self.columns, rows: rows,
-      alignsRight: [false, true, true, false, false, false], wraps: true
-    ).text(look) { row, column in
-      column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
-    }
-    if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
+    guard !findings.isEmpty else { return look.paragraph(nothing, indent: 2) + "\n" }
+    var text = table(rows, look)
     if mayExplain {
-      text +=
-        "\n--explain replays the call with the lost packets and with longer buffers, and says "
-        + "what would have helped.\n"
+      let offer =
+        "--explain replays the call with the lost packets and with longer buffers, and says what "
+        + "would have helped."
+      text += "\n" + look.paragraph(offer, indent: 2) + "\n"
     }
     guard showsQueries else {
       return text + (mayExplain ? "" : "\n") + "--queries prints the SQL behind them.\n"
@@ -51,27 +46,43 @@ extension TakeFindings {
   ///
   /// - Parameter take: the take's path, for the command that shows all of them.
   func shortText(_ look: TableLook, take: String) -> String {
-    guard !findings.isEmpty else { return nothing + "\n" }
-    let most = 12
-    let shown = rows.prefix(most)
-    var text = TextTable(
-      columns: Self.columns, rows: Array(shown),
-      alignsRight: [false, true, true, false, false, false], wraps: true
-    ).text(look) { row, column in
-      column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
+    guard !findings.isEmpty else { return look.paragraph(nothing, indent: 2) + "\n" }
+    var count = min(rows.count, 12)
+    func rest() -> String {
+      rows.count == count
+        ? ""
+        : "and \(counted(Int64(rows.count - count), "more line")): "
+          + "\(ShellText.command("retake", "findings", take))\n"
     }
-    if rows.count > most {
-      text +=
-        "and \(counted(Int64(rows.count - most), "more line")): "
-        + "\(ShellText.command("retake", "findings", take))\n"
-    }
-    if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
-    return text
+    func text() -> String { table(Array(rows.prefix(count)), look, rest: rest()) }
+    // Wrapped sentences have several lines each.
+    while count > 1, text().count(where: \.isNewline) > Self.screenLines { count -= 1 }
+    return text()
   }
 
-  private static let columns = ["severity", "from", "to", "side", "finding", "id"]
+  /// The maximum number of lines of the worst findings on a screen with other contents.
+  private static let screenLines = 24
 
-  /// The table rows: one per finding, followed by one per symptom.
+  /// Returns rows as a table, followed by what could not be seen.
+  private func table(_ rows: [[String]], _ look: TableLook, rest: String = "") -> String {
+    let text = TextTable(
+      columns: Self.columns, rows: rows, alignsRight: Self.areNumbers, wraps: true
+    ).text(look.reading) { row, column in column == 0 ? Self.ink(of: row[0]) : nil }
+    let doubts =
+      unseen.isEmpty
+      ? "" : "\n" + look.paragraph("Not seen: \(unseen.joined(separator: "; "))", indent: 2) + "\n"
+    return text + rest + doubts
+  }
+
+  /// The columns of a table of findings; the last has the finding's id in brackets.
+  static let columns = ["severity", "from", "to", "side", "finding"]
+  static let areNumbers = [false, true, true, false, false]
+
+  static func ink(of severity: String) -> Ink? {
+    severity == "critical" || severity == "high" ? .bad : nil
+  }
+
+  /// The table rows: one per finding, followed by one per symptom and one for an explanation.
   var rows: [[String]] {
     var rows: [[String]] = []
     func add(_ finding: Finding, _ depth: Int) {
@@ -80,7 +91,7 @@ extension TakeFindings {
         depth == 0 ? finding.severity.name : "",
         thousandths(finding.fromNanoseconds / 1_000_000),
         thousandths(finding.toNanoseconds / 1_000_000), depth == 0 ? finding.sideWords : "",
-        mark + finding.text, finding.id,
+        "\(mark)\(finding.text) [\(finding.id)]",
       ])
       for symptom in finding.symptoms { add(symptom, depth +| 1) }
       if let explanation = finding.explanation {
@@ -88,7 +99,7 @@ extension TakeFindings {
         let words =
           explanation.hasPrefix(reason)
           ? "Not replayed: \(explanation.dropFirst(reason.utf8.count))" : "Replayed: \(explanation)"
-        rows.append(["", "", "", "", "   \(words)", ""])
+        rows.append(["", "", "", "", "   \(words)"])
       }
     }
     for finding in findings { add(finding, 0) }
@@ -198,7 +209,7 @@ extension Finding {
     return text + weakness
   }
 
-  /// How sure it is, unless it is certain, and why it is not.
+  /// How certain the finding is, and why, in parentheses; empty if it is certain and not weakened.
   private var weakness: String {
     var words = confidence.map { $0 == .certain ? "" : $0.name } ?? ""
     if !reservation.isEmpty { words += ": \(reservation)" }
@@ -208,7 +219,7 @@ extension Finding {
     return words.isEmpty ? "" : " (\(words))"
   }
 
-  /// How often it happened: a sample of counters may have several freezes.
+  /// How often the problem occurred; a sample of counters may include several freezes.
   private var times: Int {
     id == "freeze"
       ? Int(clamping: detections.reduce(Int64(0)) { $0 +| max(1, $1.impact.count) })
@@ -232,7 +243,7 @@ enum FindingWords {
     return words.indices.contains(count) ? words[count] : "\(count)"
   }
 
-  /// Returns the impact in words, as in `2.1 s frozen, 0.6 s concealed`.
+  /// Describes the impact, as in `2.1 s frozen, 0.6 s concealed`.
   static func cost(_ impact: FindingImpact) -> String {
     [
       (impact.frozenSeconds, "frozen"), (impact.concealedSeconds, "concealed"),

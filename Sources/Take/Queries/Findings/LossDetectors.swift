@@ -11,8 +11,8 @@ extension FindingRule {
     Threshold("least_expected", 50, "packets", "of fewer no share is stated"),
     Threshold("calm_s", 2, "s", "without a loss ends a time of loss"),
     Threshold(
-      "few_lost", 8, "packets", "fewer are low where the whole stream lost little; own choice"),
-    Threshold("few_share", 1, "%", "of the whole stream is little; own choice"),
+      "few_lost", 8, "packets", "fewer are low where the whole stream lost little; our choice"),
+    Threshold("few_share", 1, "%", "of the whole stream is little; our choice"),
     Threshold("burst_share", 70, "%", "of the missing packets in bursts make it one of bursts"),
   ]
 
@@ -20,9 +20,9 @@ extension FindingRule {
     Threshold("least_burst", 5, "packets", "missing in a row; concealment and FEC bridge fewer")
   ]
 
-  /// Finds periods in which a stream lost packets, joining those only a short calm apart.
+  /// Finds periods in which a stream lost packets, joining periods that are a short time apart.
   ///
-  /// Losses that occur only in bursts are reported as bursts.
+  /// Losses that occur mostly in bursts are reported as bursts.
   static func findLoss(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -31,13 +31,14 @@ extension FindingRule {
     let calm = Int(saturating: limits["calm_s"] * 1e9) / Int(interval)
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for run in facts.runs(of: stream, tolerance: calm, where: { $0.holes > 0 && $0.lost > 0 }) {
-        // Considers at least a second around it, so that a few packets do not make a large share.
+        // Includes at least a second around the period, so that a few lost packets are not a large
+        // share.
         let around = max(0, 1_000_000_000 -| (run.upperBound -| run.lowerBound)) / 2
         let (from, to) = (run.lowerBound -| around, run.upperBound +| around)
         let sum = facts.sum(of: stream, from: from, to: to -| 1)
         let (lost, expected) = (Int64(sum.lost), Int64(sum.packets +| sum.lost))
         guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
-        // With few packets, the share over the entire stream counts.
+        // With few packets in the period, the share over the entire stream counts.
         let isLong = Double(expected) >= limits["least_expected"]
         let share = isLong ? (lost, expected) : (stream.lost, stream.expected)
         guard Double(share.1) >= limits["least_expected"],
@@ -60,7 +61,7 @@ extension FindingRule {
                 ? ""
                 : " in that time, \(stream.lost) of \(stream.expected) "
                   + "(\(percent(stream.lost, of: stream.expected))) over the whole call")
-              + (repaired > 0 ? "; \(counted(repaired, "retransmission")) came" : ""),
+              + (repaired > 0 ? "; \(counted(repaired, "retransmission")) arrived" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
             impact: FindingImpact(
               share: Double(counts.0) / Double(max(counts.1, 1)), count: counts.0),
@@ -90,7 +91,7 @@ extension FindingRule {
     return found
   }
 
-  /// Finds losses at the remote peer by its reports, if only this side is recorded.
+  /// Finds losses at the remote peer by its reports, or by statistics if there are none.
   static func findLossAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -196,8 +197,8 @@ extension FindingRule {
         stream.restarts.prefix(1000).map {
           Detection(
             "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
-            "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
-              + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
+            "its sequence numbers went from \($0.before) to \($0.after); an SRTP receiver may "
+              + "reject such packets as replayed", ssrc: stream.ssrc, track: stream.track,
             direction: .inbound, kind: stream.kind)
         }
       }
@@ -230,8 +231,8 @@ extension FindingRule {
         found.append(
           Detection(
             "rtcp-other-ssrc", peer: peer.number, from: first.at, to: last.at,
-            "\(counted(Int64(own.count), "sender report")) of a source without packets, and "
-              + "none of the stream that came: a receiver cannot tell whose clock they state",
+            "\(counted(Int64(own.count), "sender report")) of a source without packets, and none "
+              + "of the received stream: a receiver cannot tell whose clock they state",
             ssrc: silent, track: stream?.track, direction: .inbound, kind: stream?.kind ?? ""))
       }
     }
@@ -248,8 +249,8 @@ extension FindingRule {
       else { return nil }
       return Detection(
         "uneven-timestamps", peer: stream.peer, from: time.lowerBound, to: time.upperBound,
-        "\(stream.unevenSteps) of \(stream.steps) steps between timestamps are no lengths of "
-          + "packets, although none is missing: a receiver conceals or shortens what lies between",
+        "\(stream.unevenSteps) of \(stream.steps) steps between timestamps match no packet length, "
+          + "although no packet is missing: a receiver conceals or cuts the difference",
         ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "audio",
         impact: FindingImpact(
           share: Double(stream.unevenSteps) / Double(max(stream.steps, 1)),

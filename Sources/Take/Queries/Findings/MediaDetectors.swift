@@ -16,19 +16,20 @@ extension FindingRule {
       } else if try hadNothingToSend(gap, connection) {
         continue
       }
-      let way = gap.direction == .inbound ? "came in" : "went out"
-      let other = gap.direction == .inbound ? "went" : "came"
+      let way = gap.direction == .inbound ? "arrived" : "was sent"
+      let other = gap.direction == .inbound ? "went" : "arrived"
       found.append(
         Detection(
           "one-way-media", peer: gap.peer, from: gap.from, to: gap.to,
-          "no media \(way) for \(decimal(seconds)) s while \(gap.others) packets \(other) the "
-            + "other way", direction: gap.direction, impact: FindingImpact(withoutMedia: seconds)))
+          "no media \(way) for \(decimal(seconds)) s while \(gap.others) packets \(other) in the "
+            + "other direction",
+          direction: gap.direction, impact: FindingImpact(withoutMedia: seconds)))
     }
     return found + standingReports(facts)
   }
 
   /// Returns whether the missing media had been sent: sequence numbers are missing, or a sender
-  /// report counts it.
+  /// report counts the media; true if nothing ever arrived.
   private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
     if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }
@@ -56,7 +57,7 @@ extension FindingRule {
   /// Returns whether the other direction worked meanwhile: a path that is dead in both directions
   /// is reported elsewhere.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
-    // Reports must have arrived within six seconds of the end.
+    // Reports on that time arrive within six seconds of its end.
     let after = gap.to &+ 6_000_000_000
     guard facts.reports(to: gap.peer, from: gap.to, to: after).count > 0 else {
       return facts.way(gap.peer, .inbound)?.hasOther(from: gap.from, to: gap.to) ?? false
@@ -77,7 +78,7 @@ extension FindingRule {
       """) == 1
   }
 
-  /// Finds reports in which a sent stream stands still, from the second one on, although it is
+  /// Finds consecutive reports in which a sent stream's counters do not advance although it is
   /// being sent.
   private static func standingReports(_ facts: CallFacts) -> [Detection] {
     var found: [Detection] = []
@@ -100,8 +101,8 @@ extension FindingRule {
         found.append(
           Detection(
             "one-way-media", peer: stream.peer, from: from, to: to,
-            "nothing of it arrived at the other side for \(decimal(seconds)) s: \(sent) packets "
-              + "went there, and \(last - place + 1) of its reports count none of them",
+            "nothing of it arrived at the remote peer for \(decimal(seconds)) s: \(sent) packets "
+              + "were sent, and \(last - place + 1) of its reports count none of them",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
             impact: FindingImpact(withoutMedia: seconds)))
       }
@@ -109,8 +110,8 @@ extension FindingRule {
     return found
   }
 
-  /// Finds negotiated and announced audio or video without a packet, while other media flowed; if
-  /// none did, the finding is `one-way-media`.
+  /// Finds negotiated and announced audio or video of which no packet was seen while other media
+  /// flowed; if no media flowed, the finding is `one-way-media`.
   static func findAbsentMedia(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -122,7 +123,7 @@ extension FindingRule {
 
   // MARK: Streams
 
-  /// A negotiated stream's pause.
+  /// A pause of three seconds or more in a negotiated stream.
   private struct LongPause {
     var stream: CallFacts.Stream
     var from: Int64
@@ -141,12 +142,12 @@ extension FindingRule {
     try longPauses(facts, connection).filter { $0.isSent || $0.isLast && !$0.isAlive }.map {
       let seconds = $0.seconds
       let ending = $0.isLast ? facts.ending(at: $0.to) : ""
-      var text = "nothing of it came for \(decimal(seconds)) s\(ending): "
+      var text = "no packet of it arrived for \(decimal(seconds)) s\(ending): "
       text +=
         $0.missing > 0
         ? "\($0.missing) packets of it are missing"
-        : $0.isSent ? "its sender reports that it went on" : "nothing else came either"
-      if $0.missing > 0, !$0.isAlive { text += ", and nothing else came either" }
+        : $0.isSent ? "its sender reports that it continued sending" : "nothing else arrived either"
+      if $0.missing > 0, !$0.isAlive { text += ", and nothing else arrived either" }
       return Detection(
         "stream-gap", peer: $0.stream.peer, from: $0.from, to: $0.to, text, ssrc: $0.stream.ssrc,
         track: $0.stream.track, direction: .inbound, kind: $0.stream.kind,
@@ -209,7 +210,7 @@ extension FindingRule {
     return zip(reports, reports.dropFirst()).contains { $0.packets < $1.packets }
   }
 
-  /// Returns whether both sides negotiated a track's end, or its sender announced it with BYE.
+  /// Returns whether both sides negotiated a track's end, or the remote peer sent a BYE.
   private static func wasEnded(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64,
     _ connection: borrowing SQLiteConnection
@@ -240,14 +241,14 @@ extension CallFacts {
   }
 }
 
-/// Media of one kind without a packet, although it was negotiated and its sender announced it.
+/// Media of one kind of which no packet was seen, although it was negotiated and announced.
 struct AbsentMedia {
   var peer: Int64
   var direction: WireDirection
   var kind: String
   var from: Int64
   var to: Int64
-  /// The number of packets of other media in the same direction meanwhile.
+  /// The number of packets of other media that passed in the same direction meanwhile.
   var others: Int64
 
   private static let least: Int64 = 3_000_000_000
@@ -324,10 +325,10 @@ struct AbsentMedia {
 
   func detection(rule: String) -> Detection {
     let seconds = Double(to -| from) / 1e9
-    let words = direction == .inbound ? "came" : "was sent"
+    let words = direction == .inbound ? "arrived" : "was sent"
     return Detection(
       rule, peer: peer, from: from, to: to,
-      "no packet of it \(words) in \(decimal(seconds)) s, though both sides had agreed on it"
+      "no packet of it \(words) in \(decimal(seconds)) s, although it was negotiated"
         + (others > 0
           ? "; \(counted(others, "packet")) of other media \(others == 1 ? "was" : "were") there"
           : ""),
@@ -335,7 +336,7 @@ struct AbsentMedia {
   }
 }
 
-/// Formats a number with at most one decimal.
+/// Formats a number with one decimal.
 func decimal(_ value: Double) -> String {
   let tenths = (value * 10).rounded()
   guard abs(tenths) < 9e15 else { return "\(value)" }
@@ -343,8 +344,8 @@ func decimal(_ value: Double) -> String {
   return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
 }
 
-/// Formats a share as a percentage with one decimal; neither some nor nearly all is rounded to
-/// nothing or to all.
+/// Formats a share as a percentage with one decimal; 0 % stands only for no packets, and 100 % only
+/// for all of them.
 func percent(_ part: Int64, of whole: Int64) -> String {
   guard whole > 0 else { return "0.0 %" }
   let share = 100 * Double(part) / Double(whole)

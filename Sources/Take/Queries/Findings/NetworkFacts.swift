@@ -1,21 +1,22 @@
 package import Tape
 import Wire
 
-/// Facts for rules about the network: packet delays, silences, checks, handshakes and descriptions.
+/// Facts for rules about the network, such as packet delays, silences, handshakes and descriptions.
 package struct NetworkFacts: Sendable {
-  /// Everything that a peer sent or received, in any protocol.
+  /// All packets of a peer in one direction, whatever their protocol.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var first: Int64
     package var last: Int64
     package var packets: Int64 = 0
-    /// The silences of at least `leastHitch`, up to a limit, because short ones are frequent.
+    /// The silences of at least `leastHitch`; only the first ones are kept, because short silences
+    /// are frequent.
     package var hitches: [Silence] = []
     /// The silences of at least `leastSilence`.
     package var silences: [Silence] { hitches.filter { $0.length >= NetworkFacts.leastSilence } }
-    /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
-    /// two seconds or more.
+    /// The number of RTCP packets, the times of the first and the last, and the first pauses
+    /// between them of two seconds or more.
     package var reports: Int64 = 0
     package var firstReport: Int64 = 0
     package var lastReport: Int64 = 0
@@ -27,20 +28,20 @@ package struct NetworkFacts: Sendable {
   package struct Silence: Sendable {
     package var from: Int64
     package var to: Int64
-    /// The number of RTP packets in the second before.
+    /// The number of RTP packets in the last second before the silence.
     package var pace: Int64
-    /// The numbers of RTP packets and of their streams in the 60 ms after its end.
+    /// The number of RTP packets in the 60 ms after the silence, and of the streams that sent them.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
-    /// The number of sequence numbers that the streams skipped.
+    /// The number of sequence numbers that these streams skipped during the silence.
     package var missing: Int64 = 0
-    /// The increase in delay at the first of these packets, in nanoseconds.
+    /// The largest increase in delay, in nanoseconds, of a stream's first packet after the silence.
     package var lateness: Int64 = 0
 
     package var length: Int64 { to -| from }
   }
 
-  /// Media packets on one path, seen from one end.
+  /// The RTP packets on one path, as seen by one of its ends.
   package struct PathUse: Sendable {
     package var path: Int64
     package var peer: Int64
@@ -53,16 +54,16 @@ package struct NetworkFacts: Sendable {
     package var lastMedia: Int64 = 0
   }
 
-  /// Packet delays per stream, by its index in `CallFacts.streams`.
+  /// The comparison of arrival times with timestamps, for each stream in `CallFacts.streams`.
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
   package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
-  /// The senders' knowledge of the path from them.
+  /// What senders know about the path to their receivers, from feedback and round trips.
   package private(set) var sending = SenderFacts()
-  /// Data channel chunks that were sent, acknowledged and retransmitted.
+  /// The data channel chunks that were sent, acknowledged and retransmitted.
   package private(set) var channels = ChannelFacts()
-  /// Steps in which an endpoint ran 100 ms or more after its deadline.
+  /// The steps that an endpoint executed 100 ms or more after they were due.
   package private(set) var lateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
 
@@ -70,18 +71,19 @@ package struct NetworkFacts: Sendable {
   static let leastHitch: Int64 = 90_000_000
   static let mostHitches = 5_000
   static let leastLateness: Int64 = 100_000_000
-  /// The time after a silence in which packets count as its end.
+  /// How long after a silence packets count towards its `burst`, in nanoseconds.
   static let burstTime: Int64 = 60_000_000
   static let most = 20_000
 
   init() {}
 
-  /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
+  /// Ignores a packet of the common pass over all packets.
   ///
-  /// Does nothing: clock rates are known only after that pass, so these facts need their own.
+  /// Delays depend on clock rates, which are known only after that pass, so `read` makes another
+  /// one.
   mutating func add(_ sight: PacketSight, _ stream: Int) {}
 
-  /// Reads the other tables.
+  /// Reads descriptions, datagrams and late steps.
   mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError)
   {
@@ -99,10 +101,10 @@ package struct NetworkFacts: Sendable {
       .filter { endpoints.contains($0.actor) }
   }
 
-  /// One end of a path.
+  /// Where the packets of a path are counted; a path has two ends if the take has both peers.
   private struct End {
     var way: Int
-    /// The end's index in `pathUses`; nil beyond the limit.
+    /// The end's index in `pathUses`; nil if there are too many.
     var use: Int?
     /// The indexes of the end's streams, by SSRC.
     var streams: [Int64: Int]
@@ -218,7 +220,7 @@ package struct NetworkFacts: Sendable {
       ways[way].hitches[silence].lateness, step.lateness)
   }
 
-  /// Returns the packets that a peer sent or received.
+  /// Returns a peer's packets in a direction; nil if there were none.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
@@ -247,7 +249,7 @@ extension NetworkFacts.Way {
   }
 }
 
-/// A sliding count of packets, in tenths of a second.
+/// Counts the packets of the last second, in slots of a tenth of a second.
 struct Pace: Sendable {
   private var counts = [Int64](repeating: 0, count: 16)
   private var slots = [Int64](repeating: -1, count: 16)
@@ -269,7 +271,7 @@ struct Pace: Sendable {
   }
 }
 
-/// Reads datagrams from a byte stream stored in pieces.
+/// Reads datagrams from the `wire` table, which stores their bytes in pieces.
 struct WirePieces: ~Copyable {
   private var rows: SQLiteStatement
   private var piece: Int64 = -1
@@ -280,7 +282,7 @@ struct WirePieces: ~Copyable {
     rows = try connection.prepare("SELECT bytes FROM wire WHERE piece = ?1")
   }
 
-  /// Returns the bytes at a position; fewer if the take lacks them.
+  /// Returns the bytes at a position, or fewer if the take lacks some of them.
   mutating func read(_ position: Int64, _ count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, count > 0 else { return [] }
     var result: [UInt8] = []

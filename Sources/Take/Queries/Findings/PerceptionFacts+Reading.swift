@@ -33,7 +33,7 @@ extension PerceptionFacts {
     }
   }
 
-  /// Reads when descriptions were set, and both ends' limits for video.
+  /// Reads when descriptions were set, and which bandwidth limits for video they contain.
   mutating func readDescriptions(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -57,7 +57,7 @@ extension PerceptionFacts {
   }
 
   /// Returns the bandwidth that a description allows for video, in bits per second (RFC 8866
-  /// section 5.8, RFC 3890).
+  /// section 5.8, RFC 3890); nil if it states none.
   private static func videoLimit(_ description: String) -> Int64? {
     let bytes = Array(description.utf8)
     guard let section = place(behind: "m=video ", in: bytes[...]) else { return nil }
@@ -105,7 +105,7 @@ extension PerceptionFacts {
   /// The minimum duration of a run of equal frames, in nanoseconds.
   private static let leastStill: Int64 = 2_000_000_000
 
-  /// Finds runs of equal frames: decoded ones by digest, captured ones by content number.
+  /// Finds runs of equal frames, decoded or captured, by their digests.
   mutating func readStills(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var runs: [Name: Run] = [:]
     var sizes: [Name: (Int64, Int64)] = [:]
@@ -164,7 +164,7 @@ extension PerceptionFacts {
         shade: Self.shade(run.mark, size.0, size.1, isDecoded: name.isInbound)))
   }
 
-  /// Returns the luma of the single-shade frame with this digest; nil if none matches.
+  /// Finds the luma of a single-shade frame by its digest; nil if no dark shade matches.
   ///
   /// Only dark shades are tried, as from muted cameras, covered lenses and idle capturers.
   private static func shade(
@@ -213,8 +213,10 @@ extension PerceptionFacts {
     }
   }
 
-  /// Reads concealed audio, which comes in blocks of 10 or 20 ms; 150 ms in a row are an
-  /// interruption (W3C interruptionCount, as proposed).
+  /// Reads runs of concealed audio that last 150 ms or more (W3C interruptionCount, as proposed).
+  ///
+  /// The time between the first and the last block's start is shorter by one block of 10 or 20 ms,
+  /// so 130 ms suffice.
   mutating func readConcealments(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var open: [Name: Concealment] = [:]
     func isLong(_ run: Concealment) -> Bool { run.to &- run.from >= 130_000_000 }

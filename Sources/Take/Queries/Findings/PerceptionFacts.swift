@@ -2,19 +2,20 @@ import Crypto
 import Tape
 import Wire
 
-/// Facts for rules about perceived audio and video.
+/// Facts for rules about what participants see and hear.
 package struct PerceptionFacts: Sendable {
-  /// An API call that changes what is sent or played.
+  /// An API call that changes what is sent or played, or an event about a muted track.
   package struct Change: Sendable {
     package var at: Int64
     package var peer: Int64
     package var name: String
     package var track: Int64?
-    /// For `setEnabled`: whether it is about received media.
+    /// For `setEnabled` and events: whether it concerns received media.
     package var isInbound: Bool
-    /// For `setEnabled` and `replaceSource`: whether there is media from now on.
+    /// For `setEnabled`, `replaceSource` and events: whether the track has media afterwards.
     package var isOn: Bool
-    /// For `setParameters` and `limitBitrate`: the lowest limit in bits per second.
+    /// For `setParameters` and `limitBitrate`: the lowest limit in bits per second; nil for no
+    /// limit.
     package var limit: Int64?
   }
 
@@ -26,11 +27,11 @@ package struct PerceptionFacts: Sendable {
     package var from: Int64
     package var to: Int64
     package var pictures: Int64
-    /// The luma of single-shade frames, 0 to 255; nil for others.
+    /// The luma of frames with a single dark shade, 0 to 24; nil for other frames.
     package var shade: Int?
   }
 
-  /// Captured frames between two pauses of a second or more.
+  /// A run of captured frames without a pause of a second or more.
   package struct Captured: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -38,11 +39,11 @@ package struct PerceptionFacts: Sendable {
     package var from: Int64
     package var to: Int64
     package var count: Int64
-    /// The longest time between two of them.
+    /// The longest time between two consecutive frames.
     package var longestGap: Int64
   }
 
-  /// Consecutive concealed audio blocks.
+  /// A run of concealed audio blocks.
   package struct Concealment: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -50,7 +51,7 @@ package struct PerceptionFacts: Sendable {
     package var to: Int64
   }
 
-  /// A video frame whose packets took long to arrive.
+  /// A video frame whose packets took 150 ms or more to arrive.
   package struct SlowFrame: Sendable {
     /// The index in `CallFacts.streams`.
     package var stream: Int
@@ -72,7 +73,7 @@ package struct PerceptionFacts: Sendable {
     package var to: String
   }
 
-  /// A stream's packets that arrived noticeably later than following ones.
+  /// A stream's packets that arrived 10 ms or more after a packet with a higher sequence number.
   package struct Displaced: Sendable {
     package var packets: Int64 = 0
     package var from: Int64
@@ -86,30 +87,32 @@ package struct PerceptionFacts: Sendable {
   package var concealments: [Concealment] = []
   package var slowFrames: [SlowFrame] = []
   package var codecChanges: [CodecChange] = []
-  /// The times at which peers exchanged descriptions.
+  /// The times at which peers set or exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
-  /// The remote peer's limit for sent video in bits per second, and the time from which it applies
-  /// (`b=`).
+  /// The limits for sent video in the remote description (`b=`), in bits per second, and when each
+  /// one began to apply.
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// The bandwidth limits (`b=`) for received video in the peer's local descriptions.
+  /// The limits for received video that the local description states (`b=`).
   package var receiveLines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// Each source's CNAME (RFC 3550 section 6.5.1).
+  /// The CNAMEs by SSRC (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
 
   /// The displaced packets of each stream, by its index in `CallFacts.streams`.
   package var displaced: [Int: Displaced] = [:]
-  /// Each stream's most recent packets.
+  /// The sequence numbers and arrival times of each stream's last 48 to 96 packets.
   private var latest: [[(sequence: Int64, at: Int64)]] = []
-  /// The frame currently arriving on each stream.
+  /// The frame that is arriving on each stream.
   private var arriving: [SlowFrame] = []
 
   init() {}
 
-  /// The minimum time that a slow frame's packets take to arrive, in nanoseconds.
+  /// The minimum time from a slow frame's first packet to its last, in nanoseconds.
   private static let leastSpread: Int64 = 150_000_000
 
-  /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
+  /// Receives a packet of the common pass over all packets.
+  ///
+  /// - Parameter stream: the stream's index in `CallFacts.streams`.
   mutating func add(_ sight: PacketSight, _ stream: Int) {
     guard sight.direction == .inbound else { return }
     while arriving.count <= stream {
@@ -136,7 +139,8 @@ package struct PerceptionFacts: Sendable {
       packets: 1)
   }
 
-  /// Packets displaced by less than this do no harm.
+  /// The minimum time by which a displaced packet is late, in nanoseconds; less does not affect
+  /// playout.
   private static let leastDisplacement: Int64 = 10_000_000
 
   private mutating func order(_ sight: PacketSight, _ stream: Int) {
@@ -144,7 +148,8 @@ package struct PerceptionFacts: Sendable {
       let step = ((sight.sequence &- last.sequence &+ 32_768) & 65_535) &- 32_768
       if step <= 0 {
         guard step > -64, step < 0 else { return }
-        // The first packet that should have followed it.
+        // Find the packet that should have followed: the earliest one whose sequence number is up
+        // to 64 higher.
         guard
           let later = latest[stream].first(where: {
             ((($0.sequence &- sight.sequence) & 65_535) &- 1) < 64
@@ -164,11 +169,11 @@ package struct PerceptionFacts: Sendable {
     if latest[stream].count > 96 { latest[stream].removeFirst(48) }
   }
 
-  /// Reads the other tables.
-  mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
-    throws(SQLiteError)
-  {
-    (arriving, latest) = ([], [])
+  /// Reads facts other than those about RTP packets, such as descriptions, captured frames,
+  /// concealment and statistics.
+  ///
+  /// They depend on no other facts of the call.
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readChanges(connection)
     try readDescriptions(connection)
     try readStills(connection)
@@ -179,9 +184,16 @@ package struct PerceptionFacts: Sendable {
     try readSamples(connection)
   }
 
+  /// Adds facts that were read, possibly on another thread, to those about RTP packets.
+  mutating func join(_ read: PerceptionFacts) {
+    let (slow, displaced) = (slowFrames, displaced)
+    self = read
+    (slowFrames, self.displaced) = (slow, displaced)
+  }
+
   // MARK: Look-up
 
-  /// Returns whether a track was known to be disabled at some time between two instants.
+  /// Returns whether the take shows that a track was disabled at some time between two instants.
   package func isOff(
     _ peer: Int64, _ track: Int64?, _ direction: WireDirection, from: Int64, to: Int64
   ) -> Bool {
@@ -192,14 +204,14 @@ package struct PerceptionFacts: Sendable {
       && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
         .contains(change.name)
     {
-      // Ignores a track that was enabled again within a quarter of a second.
+      // Ignores a track that was enabled again within a quarter of a second of the start.
       if !isOn, change.at &- 250_000_000 > from { return true }
       isOn = change.isOn
     }
     return !isOn
   }
 
-  /// Returns whether the application or a negotiation changed what a peer sends around an instant.
+  /// Returns whether a negotiation or an API call near an instant changed what a peer sends.
   package func isMeant(_ peer: Int64, at: Int64, within nanoseconds: Int64 = 1_500_000_000) -> Bool
   {
     negotiations.contains { $0.peer == peer && abs($0.at &- at) <= nanoseconds }
@@ -209,7 +221,7 @@ package struct PerceptionFacts: Sendable {
       }
   }
 
-  /// Returns whether a transceiver sends a screen, according to its content hint.
+  /// Returns whether a track has a content hint that marks it as screen content.
   package func isScreen(_ peer: Int64, _ track: Int64) -> Bool {
     changes.contains { $0.peer == peer && $0.track == track && $0.name == "setContentHint" }
   }

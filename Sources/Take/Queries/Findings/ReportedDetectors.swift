@@ -1,9 +1,10 @@
 import Wire
 
-/// Finds problems in another stack's counters if the take has no frames, under the ids of the rules
-/// that use frames.
+/// Finds problems in another stack's statistics for takes without frames.
+///
+/// The detections have the ids of the rules that examine frames in other takes.
 enum ReportedDetectors {
-  /// Returns all detections in reported connections' samples, for the given rules.
+  /// Returns what the given rules detect in the statistics of reported connections.
   static func found(_ facts: CallFacts, rules: [FindingRule]) -> [Detection] {
     guard !facts.countedSamples.isEmpty else { return [] }
     let ids = Set(rules.map(\.id))
@@ -31,7 +32,7 @@ enum ReportedDetectors {
       track: stream.track, direction: .inbound, kind: stream.kind, impact: impact)
   }
 
-  /// Uses freezeCount and totalFreezesDuration; a freeze is counted when it ends.
+  /// Finds freezes in freezeCount and totalFreezesDuration, which increase when a freeze ends.
   private static func freezes(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]
   ) -> [Detection] {
@@ -44,14 +45,14 @@ enum ReportedDetectors {
       return detection(
         "freeze", stream, seconds > 0 ? from : before.at, after.at,
         (times == 1
-          ? "stood still for \(length) ms" : "stood still \(times) times, \(length) ms in all")
+          ? "froze for \(length) ms" : "froze \(times) times, \(length) ms in all")
           + ", as its receiver counted", FindingImpact(frozen: seconds, count: times))
     }
   }
 
-  /// Rules that need frames, packets or responses, which reports lack.
+  /// The rules that need frames, packets or responses, which reports do not contain.
   static let unreported: Set<String> = [
-    "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame", "media-not-played",
+    "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame",
   ]
 
   /// Finds periods of more than five seconds without a new frame, once there has been one.
@@ -73,7 +74,7 @@ enum ReportedDetectors {
         detection(
           isPause ? "video-paused" : "video-stopped", stream, from.at, to.at,
           "no frame was decoded for \(decimal(Double(length) / 1e9)) s, while "
-            + "\(counted(packets, "packet")) of it came",
+            + "\(counted(packets, "packet")) of it arrived",
           isPause ? FindingImpact() : FindingImpact(frozen: Double(length) / 1e9)))
     }
     for (before, after) in zip(samples, samples.dropFirst()) {
@@ -91,7 +92,8 @@ enum ReportedDetectors {
     return found
   }
 
-  /// Finds concealed samples that are not silent, by their share of the playout.
+  /// Finds audible concealment, measured as a share of the playout; silent concealment does not
+  /// count.
   private static func concealment(
     _ stream: CallFacts.Stream, _ samples: [CountedSample], _ leastShare: Double
   ) -> [Detection] {
@@ -101,14 +103,14 @@ enum ReportedDetectors {
       else { return nil }
       let share = Double(now -| then) / Double(all -| allThen)
       let seconds = share * Double(after.at -| before.at) / 1e9
-      // A fifth of a second, or that much in total over a longer time.
+      // In a long interval, `leastShare` percent of a single second is enough.
       guard share * 100 >= leastShare || seconds >= leastShare / 100 && share >= 0.02 else {
         return nil
       }
       return detection(
         "concealed-audio", stream, before.at, after.at,
-        "\(percent(now -| then, of: all -| allThen)) of what was played was filled in, as its "
-          + "receiver counted", FindingImpact(concealed: seconds, share: share))
+        "\(percent(now -| then, of: all -| allThen)) of the played audio was concealed, as counted "
+          + "by its receiver", FindingImpact(concealed: seconds, share: share))
     }
   }
 }

@@ -1,25 +1,26 @@
 import Tape
 import Wire
 
-/// Another stack's counters for a stream, from its statistics.
+/// Values that another stack's statistics contain for a stream.
 package struct CountedStream: Sendable {
   package var width: Int32 = 0
   package var height: Int32 = 0
-  /// The mean over the time in which frames arrived; 0 without frames.
+  /// The mean frame rate from the first sample on, or the reported one if frames are not counted or
+  /// the time is too short; 0 if neither is known.
   package var framesPerSecond = 0.0
-  /// The last value in the call.
+  /// The jitter in the last sample that contains it, in seconds; nil if none does.
   package var jitterSeconds: Double?
   package var freezes: Int64 = 0
   package var frozenSeconds = 0.0
   package var concealedShare: Double?
   /// The stats object's id, which identifies its samples.
   var id = ""
-  /// The counters at the first sample; rates come from what was counted after it.
+  /// The counter at the first sample; it is subtracted before a rate is computed.
   var bytesBefore: Int64 = 0
   fileprivate var framesBefore: Int64 = 0
 }
 
-/// A sample of another stack's counters for a stream; missing counters are nil.
+/// One sample of another stack's counters for a stream; counters that it lacks are nil.
 struct CountedSample {
   var peer: Int64
   var at: Int64
@@ -44,8 +45,8 @@ struct CountedSample {
 extension CallFacts {
   /// Reads the streams of connections that have statistics but no packets.
   ///
-  /// The growth of a counter is spread evenly between two samples, so that rules see it as if the
-  /// packets had passed one by one; details between samples are lost.
+  /// A counter's increase between two samples is spread evenly over the time between them, as if
+  /// the packets had passed at a constant rate.
   mutating func readReported(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let isThere = try connection.integer("SELECT count(*) FROM peer WHERE role = 'reported'") ?? 0
     guard isThere > 0 else { return }
@@ -63,8 +64,7 @@ extension CallFacts {
       latest[name] = (sample, place)
       countedSamples.append(sample)
     }
-    for place in streams.indices where streams[place].counted != nil { addWay(of: streams[place]) }
-    for place in ways.indices { ways[place].finish() }
+    addWays()
   }
 
   private mutating func begin(_ sample: CountedSample, after before: CountedSample?) -> Int {
@@ -74,31 +74,43 @@ extension CallFacts {
     stream.kind = sample.kind
     stream.counted = CountedStream()
     stream.counted?.id = sample.id
-    // Without an earlier sample it is unknown since when these were counted.
+    // It is unknown when the counters in the first sample began, so rates do not include them.
     stream.counted?.bytesBefore = (before ?? sample).bytes ?? 0
     stream.counted?.framesBefore = (before ?? sample).frames ?? 0
     streams.append(stream)
     return streams.count - 1
   }
 
-  /// Adds the stream to its direction, for rules about all of a direction's streams.
-  private mutating func addWay(of stream: Stream) {
-    let place =
-      ways.firstIndex { $0.peer == stream.peer && $0.direction == stream.direction } ?? ways.count
-    if place == ways.count { ways.append(Way(peer: stream.peer, direction: stream.direction)) }
-    let origin = stream.first / intervalNanoseconds
-    for (offset, bucket) in stream.buckets.enumerated() where bucket.packets > 0 {
-      ways[place].add((origin +| Int64(offset)) *| intervalNanoseconds, intervalNanoseconds)
+  /// Adds the packets of all reported streams to their directions, since some rules examine a
+  /// direction as a whole.
+  ///
+  /// The streams of a direction pass together, so their packets are added in the order of time.
+  private mutating func addWays() {
+    var passed: [(at: Int64, way: Int, packets: Int32)] = []
+    for stream in streams where stream.counted != nil {
+      let place =
+        ways.firstIndex { $0.peer == stream.peer && $0.direction == stream.direction }
+        ?? ways.count
+      if place == ways.count { ways.append(Way(peer: stream.peer, direction: stream.direction)) }
+      let origin = stream.first / intervalNanoseconds
+      for (offset, bucket) in stream.buckets.enumerated() where bucket.packets > 0 {
+        let at = (origin +| Int64(offset)) *| intervalNanoseconds
+        passed.append((at, place, bucket.packets))
+      }
+    }
+    passed.sort { ($0.at, $0.way) < ($1.at, $1.way) }
+    for one in passed {
+      ways[one.way].add(one.at, intervalNanoseconds, packets: one.packets)
     }
   }
 }
 
 extension CallFacts.Stream {
-  /// Adds the counters' growth since the previous sample.
+  /// Adds the increase of the counters since the previous sample.
   fileprivate mutating func count(
     _ sample: CountedSample, since before: CountedSample, _ interval: Int64
   ) {
-    // A counter that fell has restarted, with another object under the same id.
+    // A counter that fell was reset, because a new stats object has the same id.
     let packets = max(0, (sample.packets ?? 0) -| (before.packets ?? 0))
     let bytes = max(0, (sample.bytes ?? 0) -| (before.bytes ?? 0))
     let lost = max(0, (sample.lost ?? 0) -| (before.lost ?? 0))
@@ -127,7 +139,7 @@ extension CallFacts.Stream {
     last = max(last, sample.at)
   }
 
-  /// Applies a sample's values that cover the stream's entire life.
+  /// Applies values that are totals over the stream's life, such as the number of packets.
   fileprivate mutating func conclude(_ sample: CountedSample) {
     packets = max(packets, sample.packets ?? 0)
     bytes = max(bytes, sample.bytes ?? 0)
@@ -154,7 +166,7 @@ extension CallFacts.Stream {
 }
 
 extension CountedSample {
-  /// Returns all samples of reported connections, in order.
+  /// Returns the samples of reported connections, in the take's order.
   fileprivate static func all(_ connection: borrowing SQLiteConnection, _ part: String)
     throws(SQLiteError) -> [CountedSample]
   {

@@ -1,21 +1,23 @@
 import Tape
 import Wire
 
-/// A peer's knowledge of the path to its receiver: arrival times from transport-wide feedback, and
-/// round trips from reports and checks.
+/// What a sender learns about the path to its receiver.
+///
+/// Arrival times come from transport-wide feedback, round trips from reports and consent checks.
 package struct SenderFacts: Sendable {
-  /// The one-way delays of a second's packets.
+  /// The one-way delays of the packets in one second.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var samples: Int32
     /// The 20th percentile and the median in microseconds, relative to an unknown constant.
     package var low: Int64
     package var delay: Int64
-    /// Delays are comparable only within a part.
+    /// Only delays in the same part are comparable: another receiver's clock begins a new part.
     package var part: Int32
   }
 
-  /// The round trip of a check, or of a sender report and its answer.
+  /// A round trip, measured by a consent check or by a sender report and the block that refers to
+  /// it.
   package struct RoundTrip: Sendable, Hashable {
     package var at: Int64
     package var nanoseconds: Int64
@@ -26,15 +28,15 @@ package struct SenderFacts: Sendable {
     var row: Int64
     var peer: Int64
     var at: Int64
-    /// The transport-wide number of the first packet that it covers, and how many of the packets
-    /// that it covers arrived.
+    /// The transport-wide number of the first packet that the feedback covers, and the number of
+    /// covered packets that arrived.
     var base: Int
     var arrived: Int64
     /// The reference time, in units of 64 ms modulo 2^24.
     var reference: Int64
   }
 
-  /// A peer's packets while the take is being read.
+  /// A peer's sent packets up to the row that is being read.
   fileprivate struct Sending {
     /// For each transport-wide number, the time at which it was last sent, and whether the packet
     /// was video.
@@ -46,7 +48,7 @@ package struct SenderFacts: Sendable {
     var lanes = [Lane(), Lane()]
   }
 
-  /// The packets of audio or of video, since only one kind may be delayed.
+  /// Audio or video, which are kept apart since only one of them may be delayed.
   fileprivate struct Lane {
     var part: Int32 = 0
     var second = Int64.min
@@ -62,8 +64,8 @@ package struct SenderFacts: Sendable {
   package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
 
   private static let most = 200_000
-  /// The maximum age of a packet at its feedback, in nanoseconds; for an older one, feedback says
-  /// nothing about the path.
+  /// Feedback about packets older than this, in nanoseconds, is ignored, because it says nothing
+  /// about the path any more.
   fileprivate static let oldest: Int64 = 10_000_000_000
 
   init() {}
@@ -90,7 +92,7 @@ package struct SenderFacts: Sendable {
     }
   }
 
-  /// Whether transport-wide numbers are needed.
+  /// Whether packets must be added, because there is feedback about them.
   var isNeeded: Bool { !feedback.isEmpty }
 
   /// Adds a packet that a peer sent; packets must be added in row order.
@@ -135,7 +137,7 @@ package struct SenderFacts: Sendable {
     }
     var told: Set<[Int64]> = []
     for report in facts.reports where report.direction == .inbound && report.lastSent != 0 {
-      // All blocks in a packet refer to the same report.
+      // All blocks in a packet that refer to the same report count once.
       guard told.insert([report.peer, report.at, report.lastSent]).inserted,
         // Conversion to microseconds rounds the fraction.
         let own = (-2...2).lazy.compactMap({ sent[report.peer]?[report.lastSent &+ $0] }).first,
@@ -192,7 +194,7 @@ extension SenderFacts.Lane {
 }
 
 extension CallFacts.SenderReport {
-  /// The middle 32 bits of its NTP time, as report blocks contain them.
+  /// The middle 32 bits of the report's NTP time, as report blocks contain them.
   var compactTime: Int64 {
     let seconds = unixMicroseconds / 1_000_000
     let rest = unixMicroseconds &- seconds &* 1_000_000

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// The parts that rules examine of a session description that a peer sent or received.
+/// What rules examine of a session description that a peer sent or received.
 package struct SignaledDescription: Sendable {
   /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }
@@ -12,7 +12,7 @@ package struct SignaledDescription: Sendable {
     package var port: Int64 = 0
     package var mid = ""
     package var isBundleOnly = false
-    /// Whether its author wants to send, and to receive.
+    /// Whether the description's author wants to send, and to receive.
     package var sends = true
     package var receives = true
     package var formats: [Int64] = []
@@ -24,7 +24,7 @@ package struct SignaledDescription: Sendable {
     package var repaired: Set<Int64> = []
     /// The id of the abs-send-time header extension; 0 if it is not negotiated.
     package var sendTime: Int64 = 0
-    /// Whether it names a track or a source.
+    /// Whether the section names a track or a source (`a=msid`, `a=ssrc`, `a=rid`).
     package var hasSource = false
     package var doubled: [String] = []
 
@@ -33,18 +33,16 @@ package struct SignaledDescription: Sendable {
 
   package var peer: Int64
   package var at: Int64
-  /// Whether it is the peer's own description rather than the remote one.
+  /// Whether this is the peer's local description rather than the remote one.
   package var isLocal: Bool
   package var kind: Kind
   package var sections: [Section] = []
-  /// The number of candidates, and of those with mDNS names.
-  package var candidates = 0
-  package var namedCandidates = 0
-  /// The first `a=ice-pwd`, which is unique to the description.
+  /// The first `a=ice-pwd`, which identifies the same description at both peers.
   package var password = ""
-  /// The first `a=setup` in it: `actpass`, `active` or `passive`; empty without one.
+  /// The first `a=setup`: `actpass`, `active` or `passive`; empty if there is none.
   package var setup = ""
-  /// A hash of the lines, except those that change each time: o= and candidates.
+  /// A hash of all lines except `o=` and candidates, which may change when a description is read
+  /// again.
   package var fingerprint: UInt64 = 0
 
   /// Returns a format's codec in lower case; nil if the description does not name it.
@@ -87,7 +85,7 @@ package struct SignaledDescription: Sendable {
     }
   }
 
-  /// Returns a text's lines; splits ASCII by bytes, which takes a twentieth of the time.
+  /// Splits a text into lines; ASCII is split by bytes, which is twenty times as fast.
   private static func lines(of text: String) -> [Substring] {
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
       return text.split(whereSeparator: \.isNewline)
@@ -101,7 +99,7 @@ package struct SignaledDescription: Sendable {
     section.kind = String(parts[0])
     section.port = Int64(parts[1].prefix { $0 != "/" }) ?? 0
     section.formats = parts[3...].prefix(300).compactMap { Int64($0) }
-    // Static payload types, which need no rtpmap line (RFC 3551 section 6).
+    // These static payload types need no rtpmap line (RFC 3551 section 6).
     let usual: [Int64: String] = [
       0: "pcmu", 3: "gsm", 8: "pcma", 9: "g722", 13: "cn", 18: "g729", 34: "h263",
     ]
@@ -145,26 +143,21 @@ package struct SignaledDescription: Sendable {
       if let other = Int64(value[place.upperBound...].prefix { $0.isNumber }) {
         sections[last].repaired.insert(other)
       }
-    case "candidate":
-      candidates +|= 1
-      if value.split(separator: " ").dropFirst(4).first?.hasSuffix(".local") == true {
-        namedCandidates +|= 1
-      }
     default: break
     }
   }
 }
 
 extension Substring {
-  /// Returns whether it begins with a text, by bytes.
+  /// Returns whether the text begins with a prefix, compared by bytes.
   fileprivate func starts(_ text: String) -> Bool { utf8.starts(with: text.utf8) }
 }
 
 extension SignaledDescription {
   /// Returns all peers' descriptions, in the order in which they were set or seen.
   ///
-  /// An endpoint's are those that the application set, since a signaled description may have been
-  /// discarded; an observed peer's are those in signaling.
+  /// For an endpoint these are the descriptions that the application set, since a signaled one may
+  /// have been discarded. For an observed peer they are the signaled ones.
   static func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError) -> [SignaledDescription]
   {
@@ -208,12 +201,11 @@ extension SignaledDescription {
       let description = SignaledDescription(
         peer: peer, at: at, isLocal: isLocal, kind: isOffer ? .offer : .answer, text: text)
       let key = Key(peer: peer, isLocal: isLocal)
-      // A local description that is read again is the same one.
+      // The application may read its local description again, for example with more candidates.
       if let place = latest[key], isLocal, found[place].kind == description.kind,
         found[place].fingerprint == description.fingerprint,
         found[place].sections.map(\.mid) == description.sections.map(\.mid)
       {
-        found[place].candidates = max(found[place].candidates, description.candidates)
         continue
       }
       latest[key] = found.count
@@ -229,18 +221,18 @@ extension SignaledDescription {
 }
 
 extension NetworkFacts {
-  /// An offer and its answer, as signaled by one peer.
+  /// An offer and its answer, as one peer saw them.
   package struct Exchange: Sendable {
     package var peer: Int64
     package var offer: SignaledDescription
     package var answer: SignaledDescription
   }
 
-  /// Returns a peer's exchanges, in order.
+  /// Returns a peer's offers with their answers, in order.
   package func exchanges(of peer: Int64) -> [Exchange] {
     var exchanges: [Exchange] = []
     var offers: [Bool: SignaledDescription] = [:]
-    // An observer may get both from elsewhere, at one time and in either order.
+    // An observer may learn of both at the same time, and of the answer first.
     var early: SignaledDescription?
     for description in descriptions(of: peer) {
       switch description.kind {
@@ -261,8 +253,8 @@ extension NetworkFacts {
     return exchanges
   }
 
-  /// Pairs of peers in which one has the other's description: the two ends of a connection, even
-  /// without media.
+  /// Pairs of peers that are the two ends of a connection, because one received the other's
+  /// description.
   package var describedPairs: [(Int64, Int64)] {
     var pairs: [(Int64, Int64)] = []
     for one in descriptions where one.isLocal && !one.password.isEmpty {
@@ -276,10 +268,10 @@ extension NetworkFacts {
     return pairs
   }
 
-  /// Returns the codecs, by payload type, that a peer may receive or send; empty if no description
-  /// names them.
+  /// Returns the codecs that a peer may receive or send, by payload type; empty unless the take has
+  /// both descriptions.
   ///
-  /// An answer may renumber an offer's codecs, so both sides must name a codec.
+  /// The answer may give a codec another payload type, so codecs are matched by name.
   package func agreedFormats(of peer: Int64, _ direction: WireDirection) -> [Int64: String] {
     let own = descriptions(of: peer)
     var names: [Bool: Set<String>] = [:]
@@ -291,8 +283,7 @@ extension NetworkFacts {
     guard let local = names[true], let remote = names[false] else { return [:] }
     let both = local.intersection(remote)
     var agreed: [Int64: String] = [:]
-    // The receiver's numbers apply; an answer's apply to both, since most answers adopt the
-    // offer's.
+    // The receiver chooses the payload types.
     let isReceiverLocal = direction == .inbound
     for one in own where one.isLocal == isReceiverLocal {
       for section in one.sections where !section.isRejected {

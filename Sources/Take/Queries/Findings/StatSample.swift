@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// The members that rules examine of a stats sample of a stream, source or playout.
+/// A stats sample of a stream, source or playout, with the members that rules examine.
 package struct StatSample: Sendable {
   /// The numeric members, in the order of the query's columns.
   package enum Member: String, CaseIterable, Sendable {
@@ -20,7 +20,7 @@ package struct StatSample: Sendable {
 
   package var peer: Int64
   package var at: Int64
-  /// The getStats call's number.
+  /// The number of the getStats call that returned the sample.
   package var call: Int64
   package var type: String
   package var ssrc: Int64?
@@ -29,7 +29,7 @@ package struct StatSample: Sendable {
   package var rid: String
   package var reason: String
   package var decoder: String
-  /// The members' values, in the order of `Member`; NaN for a missing one.
+  /// The values in the order of `Member`; NaN where the sample lacks one.
   fileprivate var values: [Double]
 
   package subscript(member: Member) -> Double? {
@@ -46,28 +46,27 @@ package struct StatSample: Sendable {
   package func seconds(since other: StatSample) -> Double { Double(at &- other.at) / 1e9 }
 }
 
-/// A value for the time between two samples.
+/// A value that applies between two consecutive samples, such as a rate.
 struct StatPoint {
   var from: Int64
   var to: Int64
   var value: Double
 }
 
-/// A period in which a value exceeded its threshold.
+/// A period in which a value stayed above its threshold.
 struct StatRun {
   var from: Int64
   var to: Int64
-  /// The highest value, and the time-weighted mean.
+  /// The highest value, and the mean weighted by time.
   var peak: Double
   var mean: Double
 }
 
 extension StatRun {
-  /// Returns the periods from a value above `on` until a value below `off`, with a minimum length
-  /// in nanoseconds.
+  /// Returns the periods that begin with a value of at least `on` and end with one below `off`.
   ///
-  /// A pause of more than five seconds between samples ends a run, because values in between are
-  /// unknown.
+  /// Periods shorter than `nanoseconds` are left out. More than five seconds without a sample end a
+  /// period, because the values in between are unknown.
   static func runs(
     _ points: [StatPoint], on: Double, off: Double, least nanoseconds: Int64
   ) -> [StatRun] {
@@ -134,8 +133,11 @@ extension PerceptionFacts {
     }
   }
 
-  /// Returns each object's samples in time order, for objects of a type and optionally a kind of
-  /// media.
+  /// Returns the samples of each object in time order.
+  ///
+  /// - Parameters:
+  ///   - type: the type of the objects.
+  ///   - kind: the kind of media; empty for all kinds.
   func series(_ type: String, _ kind: String = "") -> [[StatSample]] {
     struct Thing: Hashable {
       var peer: Int64
@@ -159,7 +161,8 @@ extension PerceptionFacts {
 }
 
 extension [StatSample] {
-  /// Returns a value for each two consecutive samples.
+  /// Computes a value from each pair of consecutive samples; pairs for which it is nil are left
+  /// out.
   func points(_ value: (_ before: StatSample, _ after: StatSample) -> Double?) -> [StatPoint] {
     zip(self, dropFirst()).compactMap { before, after in
       value(before, after).map { StatPoint(from: before.at, to: after.at, value: $0) }

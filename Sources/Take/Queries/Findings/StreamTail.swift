@@ -4,7 +4,7 @@ import Wire
 
 /// A stream's state while its packets are being read.
 struct StreamTail: Sendable {
-  /// The highest sequence number so far, unwrapped, and its packet.
+  /// The highest sequence number so far, extended beyond 16 bits, and that packet's timestamp.
   var highest: Int64 = 0
   var highestRTPTime: Int64 = 0
   var sequence: Int64 = 0
@@ -13,32 +13,35 @@ struct StreamTail: Sendable {
   var payloadType: Int64 = 0
   var partFirst: Int64 = 0
   var partPackets: Int64 = 0
-  /// A bitmap of the 1,024 numbers below the highest.
+  /// A bitmap of the 1,024 sequence numbers up to the highest: set for those that arrived.
   var window = [UInt64](repeating: 0, count: 16)
   /// The minimum delay so far: arrival time minus media time, in nanoseconds.
   var leastDelay = Int64.max
-  /// A packet with a distant sequence number: a restart, or an outlier.
+  /// A packet with an unexpected sequence number; the next packet shows whether the sender
+  /// restarted.
   var pending: PacketSight?
-  /// Whether the pending packet goes back so little that it may simply be late.
+  /// Whether the pending packet's number is so little below the highest that it may just be late.
   var pendingIsNear = false
   var nearRestarts = NearRestarts()
-  /// Whether the stream's timestamps advance by packet lengths, so that deviations are judged.
+  /// Whether timestamps should advance by whole packet lengths, so that deviations are counted.
   var judgesSteps = false
   var steps: [StepLength] = []
-  /// The advance of the stream's media time, in units of its clock.
+  /// How far the stream's media time has advanced, in units of its clock.
   var mediaTicks: Int64 = 0
 
-  /// Timestamp steps of the same length.
+  /// A step between timestamps, how often it occurred, and when.
   struct StepLength: Sendable {
     var ticks: Int64
     var count: Int64 = 0
     var first: Int64
     var last: Int64
-    /// The number of these steps after which the packet arrived earlier than its timestamp implies.
+    /// How often the packet after the step arrived in less than 60 percent of the time that the
+    /// step implies.
     var early: Int64 = 0
   }
 
-  /// Counts a step between consecutive packets.
+  /// Counts a step between two consecutive packets; `pause` is the time between them in
+  /// nanoseconds.
   mutating func count(_ ticks: Int64, _ at: Int64, _ pause: Int64, _ rate: Int64) {
     guard ticks > 0 else { return }
     let place = steps.firstIndex { $0.ticks == ticks } ?? steps.count
@@ -68,29 +71,29 @@ struct StreamTail: Sendable {
 
 // MARK: - PictureGaps
 
-/// A long gap between displayed video frames.
+/// A long time without a new frame on a video track.
 struct PictureGap: Sendable {
   var peer: Int64
   var track: Int64
   var ssrc: Int64
   var from: Int64
   var to: Int64
-  /// Whether it lasts until the connection ends.
+  /// Whether the gap lasts until the connection or the take ends.
   var isLast: Bool
-  /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
-  /// freezeCount's rule.
+  /// The mean of up to thirty preceding frame intervals in nanoseconds; nil if the gap is not a
+  /// freeze by freezeCount's rule.
   var freezeMean: Double?
-  /// The packets received and missing meanwhile, and how long the sender sent nothing at most: no
-  /// packet arrived, and the stream's clock advanced by as much.
+  /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds: a
+  /// time without packets in which the stream's clock advanced as much.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
-  /// The number of such pauses of `least` or longer, and their sum.
+  /// The number of the sender's pauses of `least` or longer, and their total length.
   var pauses: Int64 = 0
   var allPaused: Int64 = 0
-  /// The time in nanoseconds in which a dead path or a stopped process delayed everything.
+  /// How many nanoseconds of the gap a dead path or a stopped process accounts for.
   var held: Int64 = 0
-  /// The timestamp of the picture before it: what was missing until then has been repaired.
+  /// The RTP timestamp of the last frame before the gap; what was missing up to there was repaired.
   fileprivate var beforeTime: Int64
   fileprivate var earlyRow: Int64
   fileprivate var fromRow: Int64
@@ -98,9 +101,10 @@ struct PictureGap: Sendable {
 
   var length: Int64 { to -| from }
   var seconds: Double { Double(length) / 1e9 }
-  /// Whether the sender had nothing to send, as with a static screen.
+  /// Whether the sender had nothing to send during the gap, as with a static screen.
   ///
-  /// A stopped process also sends nothing while its clock advances, but that is no pause.
+  /// A stopped process also sends nothing while its clock advances, but that does not count as a
+  /// pause.
   var isPause: Bool {
     !isHeld && missing == 0 && Double(paused) >= 0.8 * Double(length)
   }
@@ -108,9 +112,10 @@ struct PictureGap: Sendable {
   /// Whether a dead path or a stopped process accounts for more than half of the gap.
   var isHeld: Bool { held *| 2 > length }
 
-  /// Whether it is a freeze by freezeCount's rule even after the sender's pauses are subtracted.
+  /// Whether the gap is a freeze by freezeCount's rule even after the sender's pauses are
+  /// subtracted.
   ///
-  /// A sender always pauses between two frames, so only clearly longer pauses are subtracted, and
+  /// There is always some pause between two frames. Only clearly longer ones are subtracted, and
   /// only if no packet is missing.
   var isFreeze: Bool {
     guard let mean = freezeMean, !isPause else { return false }
@@ -119,15 +124,16 @@ struct PictureGap: Sendable {
     return Double(length) - (isExcused ? Double(allPaused) : 0) >= max(3 * mean, mean + 150e6)
   }
 
-  /// Whether freezeCount counts it although its sender had nothing to send.
+  /// Whether freezeCount counts the gap although its sender had nothing to send.
   var isCountedPause: Bool { freezeMean != nil && !isFreeze }
 
   fileprivate static let least: Int64 = 150_000_000
-  /// Longer gaps are pauses rather than freezes (webrtc-stats' freezeCount).
+  /// The longest gap that freezeCount counts, in nanoseconds; anything longer is a pause
+  /// (webrtc-stats).
   static let longestFreeze: Int64 = 5_000_000_000
   private static let most = 5000
 
-  /// Returns all of a take's gaps, in order.
+  /// Returns the gaps on all received video tracks of a take.
   static func all(_ facts: CallFacts, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [PictureGap]
   {
@@ -147,10 +153,10 @@ struct PictureGap: Sendable {
     guard let last = shown.last else { return [] }
     let ssrc = track.sources.last ?? 0
     var found: [PictureGap] = []
-    // The preceding frame intervals, as in freezeCount.
+    // The intervals between earlier frames; freezeCount averages the last thirty.
     var times: [Int64] = []
     var sum: Int64 = 0
-    // The first frame within a second before each gap.
+    // The first frame within a second before the gap.
     var second = 0
     for place in shown.indices.dropFirst() {
       let (before, next) = (shown[place -| 1], shown[place])
@@ -188,14 +194,14 @@ struct PictureGap: Sendable {
     return found
   }
 
-  /// Sets `held` from the periods in which a path or a process stood still.
+  /// Sets `held` from the periods in which a path was dead or a process had stopped.
   mutating func hold(by times: [(peer: Int64, from: Int64, to: Int64)]) {
     let spans = times.filter { $0.peer == peer && $0.to > from && $0.from < to }
       .map { (max($0.from, from), min($0.to, to)) }
     held = Finding.union(spans)
   }
 
-  /// A stream's packets from shortly before the gap on.
+  /// Selects a stream's received packets, from shortly before the gap to its end.
   private static let packetQuery = """
     SELECT packet_store.row, at_ns, sequence & 0xffff, packet_store.rtp_time & 0xffffffff
     FROM packet_store JOIN path_end USING (path)
@@ -232,11 +238,18 @@ struct PictureGap: Sendable {
 }
 
 extension CallFacts {
-  /// Returns the end of the take or of the peer's connection, whichever is first.
+  /// Returns when the take or the peer's connection ended, whichever is earlier.
+  ///
+  /// An observer may go on after a call, so an observed peer's connection ends with the last
+  /// datagram in either direction. Both directions count, because one end may go on sending over a
+  /// failed path.
   func lastMoment(of peer: Int64) -> Int64 {
     let closed = states.first {
       $0.peer == peer && $0.machine == "connection" && $0.to == "closed"
     }
-    return min(end, closed?.at ?? end)
+    let last =
+      self.peer(peer)?.isObserved == true
+      ? ways.filter { $0.peer == peer }.map { max($0.last, $0.others.last ?? 0) }.max() : nil
+    return min(end, closed?.at ?? end, last ?? end)
   }
 }

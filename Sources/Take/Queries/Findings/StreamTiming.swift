@@ -2,44 +2,46 @@ import Wire
 
 /// Compares a stream's arrival times with its timestamps.
 package struct StreamTiming: Sendable {
-  /// A second's packets, one per timestamp.
+  /// The delays of the packets in one second; of packets with equal timestamps, only the first
+  /// counts.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var packets: Int32
-    /// Arrival time minus media time in microseconds, relative to the stream's first packet:
-    /// minimum, 10th percentile, median and 90th percentile.
+    /// Arrival time minus media time in microseconds, relative to the part's first packet: minimum,
+    /// 10th percentile, median and 90th percentile.
     package var least: Int64
     package var low: Int64
     package var median: Int64
     package var high: Int64
-    /// The interarrival jitter at its end, in microseconds (RFC 3550 section 6.4.1).
+    /// The interarrival jitter at the end of the second, in microseconds (RFC 3550 section 6.4.1).
     package var jitter: Int64
-    /// The number of packets whose spacing changed by 15 ms or more.
+    /// The number of packets whose delay differed from the previous one's by 15 ms or more.
     package var swings: Int32
     /// The largest increase in delay from one packet to the next, in microseconds.
     package var leap: Int64
-    /// Delays are comparable only within a part; a pause or a clock change begins another.
+    /// Only delays in the same part are comparable: a pause or a clock change begins a new one.
     package var part: Int32
   }
 
-  /// Timestamps that advanced differently than time.
+  /// A jump of the timestamps that the arrival times do not explain.
   package struct Jump: Sendable, Hashable {
     package var at: Int64
-    /// The advance of timestamps beyond that of time, in nanoseconds; negative means backwards.
+    /// How much more the timestamps advanced than real time, in nanoseconds; negative if they went
+    /// back.
     package var length: Int64
   }
 
-  /// A packet relative to the previous one.
+  /// How a packet differs from the one before it.
   struct Step {
     /// The advance of the sequence number.
     var numbers: Int64
-    /// The delay relative to its timestamp, in nanoseconds.
+    /// How much later the packet arrived than its timestamp implies, in nanoseconds.
     var lateness: Int64
   }
 
   package private(set) var seconds: [Second] = []
   package private(set) var jumps: [Jump] = []
-  /// The last silence after which a packet arrived on this stream; maintained by the caller.
+  /// The index of the last silence that a packet of this stream followed; the caller sets it.
   var silence = -1
 
   private let clockRate: Int64
@@ -49,35 +51,38 @@ package struct StreamTiming: Sendable {
   private var rtpTime: Int64 = 0
   /// Arrival time minus media time, in nanoseconds.
   private var delay: Int64 = 0
-  /// The delay of the first packet with the latest timestamp.
+  /// The delay of the first packet with the current timestamp.
   private var firstDelay: Int64 = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
-  /// Whether the last packet followed a silence of its sender.
+  /// Whether the sender paused (DTX) just before the last packet.
   private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
-  /// The least delay in this part, and the end of the stream's last pause, in nanoseconds.
+  /// The minimum delay in this part, and the arrival of the first packet after the last pause.
   private var leastDelay: Int64 = 0
   private var resumed = Int64.min / 2
   private var ranAhead = false
 
-  /// After a pause this long, delays may not be comparable.
+  /// The minimum pause, in nanoseconds, after which delays may not be comparable.
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
   private static let leap: Int64 = 150_000_000
-  /// The minimum step between timestamps that counts as silence (DTX), after which speech may begin
-  /// later on the media clock.
+  /// The minimum step between timestamps that counts as silence (DTX), in nanoseconds.
+  ///
+  /// After a silence, the first packet of speech may be late, because the sender's clock may have
+  /// shifted.
   private static let silence: Int64 = 150_000_000
   private static let shift: Int64 = 40_000_000
-  /// The minimum pause after which media captured meanwhile arrives at once, and for how long.
+  /// After a pause of at least `halt`, media captured during it arrives within `burst`.
   private static let halt: Int64 = 150_000_000
   private static let burst: Int64 = 60_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
 
-  /// Adds a packet; returns nil for the first one, and if the clock rate is unknown.
+  /// Adds a packet and compares it with the previous one; nil for the first packet and for late
+  /// ones.
   mutating func add(_ at: Int64, _ sequence: Int64, _ rtpTime: Int64) -> Step? {
     guard hasBegun else {
       hasBegun = true
@@ -87,7 +92,7 @@ package struct StreamTiming: Sendable {
     }
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
     guard numbers > 0 || numbers <= -100 else {
-      // An overtaken packet counts as jitter, and its delay is not representative.
+      // A late packet counts as jitter, but its delay says nothing about the path.
       if numbers < 0 { addLate(at, rtpTime) }
       return nil
     }
@@ -102,23 +107,24 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: 0)
     }
-    // Queued packets arrive in a row, each earlier by at most its own length. If a packet is
-    // further ahead, its sender's clock changed: it stopped or lost samples. The same holds if the
-    // first packet after a silence is late.
+    // Packets from a draining queue arrive together, each early by at most its own length. If a
+    // packet is even earlier, the sender's clock changed: the sender stopped or lost samples. A
+    // late packet right after a silence also shows a changed clock.
     let isAnew = numbers == 1 && (late <= -Self.leap || wasSilent && late >= Self.shift)
     wasSilent = numbers == 1 && media >= Self.silence && clockRate != 90_000
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
-    // A stalled sender may count audio buffered in its device twice when it resumes: no path gets
-    // shorter this way.
+    // A sender that stalled may count the audio in its device's buffer twice when it resumes. No
+    // path becomes this much shorter.
     if ranAhead, at &- resumed > Self.burst {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
     if passed >= Self.halt { resumed = at }
-    // The packets of a video frame are sent one after another, so only the first counts.
+    // Later packets of a video frame have its timestamp but were sent after the first, so their
+    // delays are not collected.
     delay &+= late
     if at &- resumed <= Self.burst, delay < leastDelay &- 100_000_000 {
       ranAhead = true
@@ -130,7 +136,7 @@ package struct StreamTiming: Sendable {
     return Step(numbers: numbers, lateness: late)
   }
 
-  /// Adds the change in delay to the jitter and returns it.
+  /// Updates the jitter with the change in delay, and returns the change.
   private mutating func spread(to delay: Int64) -> Int64 {
     let change = delay &- firstDelay
     firstDelay = delay
@@ -145,8 +151,10 @@ package struct StreamTiming: Sendable {
     if abs(change) >= Self.swing { current.swings +|= 1 }
   }
 
-  /// Returns whether timestamps jumped: neither a pause nor a queue moves them three seconds ahead,
-  /// and nothing moves them back while sequence numbers advance.
+  /// Returns whether the timestamps jumped.
+  ///
+  /// Neither a pause nor a queue moves them three seconds ahead of real time, and nothing moves
+  /// them back while sequence numbers advance.
   private func isJump(_ numbers: Int64, _ media: Int64, _ late: Int64) -> Bool {
     guard (1...100).contains(numbers) else { return false }
     return late <= -3_000_000_000 || media <= -1_000_000_000
@@ -189,7 +197,8 @@ package struct StreamTiming: Sendable {
 
   /// Each second's median excess delay, in microseconds.
   ///
-  /// It is relative to the part's minimum; clock drift up to 150 ppm adds nothing.
+  /// The excess is what a delay has beyond the part's minimum. A clock drift of up to 150 ppm is
+  /// not counted.
   package var excess: [Int64] {
     guard !seconds.isEmpty else { return [] }
     var best = seconds.map(\.least)

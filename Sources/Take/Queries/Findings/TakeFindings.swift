@@ -1,39 +1,77 @@
 package import Tape
 import Wire
 
-/// A take's problems: causes with their symptoms, as `retake findings` prints them.
+/// The problems of a take as `retake findings` prints them: causes, each with its symptoms.
 package struct TakeFindings: Sendable {
-  /// The causes, most costly first.
+  /// The causes, worst first.
   package private(set) var findings: [Finding] = []
-  /// All detections in time order, without causes and symptoms.
+  /// All detections in time order, before they are divided into causes and symptoms.
   package private(set) var detections: [Detection] = []
-  /// The kinds of things that could not be seen, which weaken the findings.
+  /// What the take did not record, by kind of gap; such gaps make findings less certain.
   package private(set) var unseen: [String] = []
-  /// A summary of what was examined, as in `4 streams of RTP over 12.0 s`.
+  /// A summary of what was examined, as in `2 peers, 4 streams of media, 900 packets of RTP over
+  /// 12.000 s`.
   package private(set) var looked = ""
   /// The rules that were applied.
   package private(set) var rules: [FindingRule]
   let names: FindingNames
-  /// The data that the rules examined.
   let facts: CallFacts
 
-  /// Applies rules to a take and keeps the detections that touch a part of it.
+  /// Applies rules to a take, and keeps the detections that overlap the selection.
+  ///
+  /// Rules that sum up packets, frames or statistics see only the selected part.
   package init(
     path: String, selection: TakeSelection = TakeSelection(),
     rules: [FindingRule] = FindingRule.all
   ) throws(TapeError) {
-    try self.init(path: path, try TakeFile.openForQueries(path), selection, rules)
+    let connection = try TakeFile.openForQueries(path)
+    // In a take that is being recorded, a second connection would see more than the first.
+    let asked =
+      selection == TakeSelection() && !TakeFile.hasLog(path)
+      ? ConcurrentWork<Asked?, Never>(named: "retake-findings") { Asked(path, rules) } : nil
+    try self.init(path: path, connection, selection, rules, asked)
   }
 
-  /// Applies rules through an open connection; with a selection, the connection is restricted to
-  /// the selection's rows afterwards.
+  /// What a second thread reads of an entire take, because it depends on no other facts.
+  private struct Asked: Sendable {
+    let perception: PerceptionFacts
+    /// The detections of each rule that is a query, by the rule's identifier.
+    private(set) var detections: [String: [Detection]] = [:]
+
+    /// Returns nil after an error, which the first thread meets too.
+    init?(_ path: String, _ rules: [FindingRule]) {
+      do {
+        let connection = try TakeFile.openForQueries(path)
+        perception = try PerceptionFacts(connection)
+        for rule in rules where rule.detector == nil {
+          detections[rule.id] = try TakeFindings.ask(rule, connection)
+        }
+      } catch {
+        return nil
+      }
+    }
+  }
+
+  /// Applies rules through an open connection.
+  ///
+  /// If there is a selection, the connection is limited to it afterwards.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection(), _ rules: [FindingRule] = FindingRule.all
   ) throws(TapeError) {
+    try self.init(path: path, connection, selection, rules, nil)
+  }
+
+  private init(
+    path: String, _ connection: borrowing SQLiteConnection, _ selection: TakeSelection,
+    _ rules: [FindingRule], _ asked: ConcurrentWork<Asked?, Never>?
+  ) throws(TapeError) {
     self.rules = rules
     do throws(SQLiteError) {
-      facts = try CallFacts(connection)
+      facts = try CallFacts(connection) { connection throws(SQLiteError) in
+        if let read = asked?.value() { return read.perception }
+        return try PerceptionFacts(connection)
+      }
       names = try FindingNames(connection, facts)
       let isPart = selection.fromNanoseconds > .min || selection.toNanoseconds < .max
       let ofPart = isPart ? try CallFacts(connection, selection) : facts
@@ -41,6 +79,8 @@ package struct TakeFindings: Sendable {
         let found =
           if let detector = rule.detector {
             try detector(rule.sumsUp ? ofPart : facts, rule.limits, connection)
+          } else if let known = asked?.value()?.detections[rule.id] {
+            known
           } else {
             try TakeFindings.ask(rule, connection, selection)
           }
@@ -57,9 +97,11 @@ package struct TakeFindings: Sendable {
         reported.contains($0.peer) && ReportedDetectors.unreported.contains($0.rule)
       }
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
+      if isPart { for place in detections.indices { detections[place].limit(to: selection) } }
       unseen = facts.unseen
-      looked = facts.looked
-      // Some detections are made in tenths of a second, the last of which may reach beyond the end.
+      looked = ofPart.looked(
+        from: max(0, selection.fromNanoseconds), to: min(facts.end, selection.toNanoseconds))
+      // Some detections end at the next tenth of a second, which may be after the take's end.
       for place in detections.indices where detections[place].fromNanoseconds < facts.end {
         detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
       }
@@ -70,12 +112,13 @@ package struct TakeFindings: Sendable {
     }
   }
 
-  /// Adds the results of replaying with changes, by finding index.
+  /// Adds explanations from replays with changes, by the index of the finding.
   package mutating func explain(_ texts: [Int: String]) {
     for place in findings.indices { findings[place].explanation = texts[place] }
   }
 
-  /// Runs a rule's query.
+  /// Returns the rows of a rule's query as detections; a query with `FindingRule.window` sees only
+  /// the selected part.
   static func ask(
     _ rule: FindingRule, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection()
@@ -93,14 +136,14 @@ package struct TakeFindings: Sendable {
   /// The maximum number of detections per rule.
   private static let mostOfRule = 20_000
 
-  /// Restricts the packets, frames and statistics that later queries see to a part of the take.
+  /// Limits the packets, frames and statistics that later queries return to a part of the take.
   private static func limit(
     _ connection: borrowing SQLiteConnection, to selection: TakeSelection
   ) throws(SQLiteError) {
     let part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
     let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
     let views = [Table.packet, .frame, .stat].map { table in
-      // Has all columns of the newest format, like the view that it replaces.
+      // The new view has all columns of the newest format, like the view that it replaces.
       """
       DROP VIEW IF EXISTS temp.\(table.storageName);
       CREATE TEMP VIEW \(table.storageName) AS
@@ -111,7 +154,7 @@ package struct TakeFindings: Sendable {
       "PRAGMA query_only = OFF;\(views.joined())PRAGMA query_only = ON")
   }
 
-  /// Adds the detections that touch the selection.
+  /// Adds the detections that overlap the selection.
   private mutating func add(_ found: [Detection], _ selection: TakeSelection) {
     detections += found.prefix(Self.mostOfRule).filter {
       selection.holds(peer: $0.peer, from: $0.fromNanoseconds, to: $0.toNanoseconds)
@@ -125,32 +168,44 @@ package struct TakeFindings: Sendable {
 }
 
 extension CallFacts {
-  /// The streams, those of which the take has both ends as they were sent.
+  /// The streams without duplicates: a stream that the take has at both ends is listed at its
+  /// sender.
   var onceSeen: [Stream] {
     streams.filter { $0.direction == .outbound || otherEnd(of: $0) == nil }
   }
 
-  /// The RTP packets, each counted once.
+  /// The number of RTP packets; a packet that the take has at both ends counts once.
   var packets: Int64 { onceSeen.reduce(0) { $0 +| $1.packets } }
 
-  /// A description of what was examined.
-  var looked: String {
+  /// Returns a description of what the rules examined between two times.
+  func looked(from: Int64, to: Int64) -> String {
     var parts = [counted(Int64(peers.count), "peer")]
     let media = Int64(onceSeen.count { $0.role == .media })
     let repairs = Int64(onceSeen.count) -| media
     parts.append(
       "\(counted(media, "stream")) of media"
         + (repairs > 0 ? " and \(counted(repairs, "stream")) of repairs" : ""))
-    let reports = network.ways
-      .filter { $0.direction == .outbound || peer($0.peer)?.other == nil }
-      .reduce(Int64(0)) { $0 +| $1.reports }
+    let isWhole = from <= 0 && to >= end
+    func isOnce(_ peer: Int64, _ direction: WireDirection) -> Bool {
+      direction == .outbound || self.peer(peer)?.other == nil
+    }
+    // RTCP packets were counted only for the entire take.
+    let reports =
+      isWhole
+      ? network.ways.filter { isOnce($0.peer, $0.direction) }.reduce(Int64(0)) { $0 +| $1.reports }
+      : 0
     parts.append(
       "\(counted(packets, "packet")) of RTP" + (reports > 0 ? " and \(reports) of RTCP" : ""))
     let shown = tracks.reduce(0) { $0 +| $1.pictures.count }
     if shown > 0 { parts.append(counted(Int64(shown), "video frame")) }
-    let blocks = self.reports.count { $0.direction == .inbound || peer($0.peer)?.other == nil }
+    let blocks = self.reports.count {
+      ($0.direction == .inbound || peer($0.peer)?.other == nil) && $0.at >= from && $0.at <= to
+    }
     if blocks > 0 { parts.append(counted(Int64(blocks), "report block")) }
-    return parts.joined(separator: ", ") + " over \(thousandths(end / 1_000_000)) s"
+    return parts.joined(separator: ", ")
+      + (isWhole
+        ? " over \(thousandths(end / 1_000_000)) s"
+        : " from \(thousandths(from / 1_000_000)) to \(thousandths(to / 1_000_000)) s")
   }
 }
 
@@ -159,8 +214,8 @@ extension CallFacts {
 /// Distinguishes causes from symptoms.
 ///
 /// A detection is a symptom of another if its rule names the other's as a cause, both are about the
-/// same subject, and it began while the other lasted or soon after. The remaining detections are
-/// causes; those from the same rule about the same subject form a finding.
+/// same subject, and it began shortly before the other, while that lasted, or soon after. The
+/// remaining detections are causes; those from the same rule about the same subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []
 
@@ -173,10 +228,12 @@ struct FindingTree {
   /// The index of each detection's cause.
   private var parents: [Int?]
 
-  /// The maximum time by which a symptom may begin before its cause: per-second values begin with
-  /// the second, and a freeze begins with the frame before the lost one.
+  /// A symptom may begin up to this long before its cause, in nanoseconds.
+  ///
+  /// Values per second begin with the second, and a freeze begins with the frame before the lost
+  /// one.
   private static let lead: Int64 = 1_200_000_000
-  /// The maximum time by which a symptom may begin after its cause.
+  /// A symptom may begin up to this long after its cause ended, in nanoseconds.
   private static let lag: Int64 = 3_000_000_000
 
   init(_ found: [Detection], rules: [FindingRule], facts: CallFacts, names: FindingNames) {
@@ -205,7 +262,7 @@ struct FindingTree {
 
   // MARK: Relations
 
-  /// Drops detections that another rule suppresses.
+  /// Drops detections that a detection of another rule makes redundant.
   private static func unsilenced(
     _ found: [Detection], _ rules: [String: FindingRule], _ ends: FindingEnds
   ) -> [Detection] {
@@ -229,7 +286,7 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
-        // Prefers a cause that overlaps the symptom, and then one that begins close to it.
+        // A cause that overlaps the symptom is preferred, then one that begins close to it.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }
@@ -258,7 +315,7 @@ struct FindingTree {
       symptom.toNanoseconds >= cause.fromNanoseconds,
       ends.isAbout(cause, rules[cause.rule]?.scope ?? .stream, symptom)
     else { return false }
-    // Avoids cycles.
+    // A cause must not be a symptom of its own symptom.
     var above = parents[one]
     var steps = 0
     while let place = above, steps < 100 {
@@ -316,11 +373,11 @@ struct FindingTree {
     return finding
   }
 
-  /// The shortest harm that participants notice, in seconds of all streams.
+  /// The shortest harm that participants notice, in seconds over all streams together.
   private static let leastNoticed = 0.5
 
-  /// Returns the worst severity of detections, but medium instead of high if the harm was too short
-  /// to be noticed.
+  /// Returns the worst severity of the detections, but medium instead of high if the harm was too
+  /// short to be noticed.
   private func severity(of all: [Detection]) -> FindingSeverity {
     func severity(_ one: Detection) -> FindingSeverity {
       one.severity ?? rules[one.rule]?.severity ?? .medium
@@ -333,7 +390,7 @@ struct FindingTree {
     return isShort ? .medium : .high
   }
 
-  /// Sets the confidence of a finding: that of its surest detection.
+  /// Sets a finding's confidence to that of its most certain detection.
   private func judge(_ finding: inout Finding, _ rule: FindingRule) {
     for detection in finding.detections {
       guard let basis = detection.basis ?? rule.basis else { continue }
@@ -344,7 +401,7 @@ struct FindingTree {
     }
   }
 
-  /// Returns descriptions of what could not be seen while they lasted.
+  /// Returns descriptions of the gaps in the recording that make the detections less certain.
   private func doubts(of found: [Detection]) -> [String] {
     var doubts: [String] = []
     for gap in gaps where found.contains(where: { gap.weakens($0) }) && !doubts.contains(gap.text) {
@@ -357,13 +414,13 @@ struct FindingTree {
     finding.detections + finding.symptoms.flatMap { all(of: $0) }
   }
 
-  /// Orders findings by impact, then by severity and length.
+  /// Orders findings: critical ones first, then by impact, severity and length.
   ///
-  /// A problem that may be intended comes after the others, however long it lasted.
+  /// A problem that may be intended is listed after the others, however long it lasted.
   private func isWorse(_ one: Finding, _ other: Finding) -> Bool {
     func rank(_ finding: Finding) -> (Int, Double, Int, Int64) {
       let place = finding.severity == .critical ? 2 : finding.severity >= .medium ? 1 : 0
-      // Differences below half a second do not decide.
+      // Differences of less than half a second are ignored.
       let harm = (finding.weight * 2).rounded(.down)
       return (place, harm, finding.severity.rawValue, finding.lengthNanoseconds)
     }

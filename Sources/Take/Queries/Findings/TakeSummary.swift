@@ -1,7 +1,7 @@
 package import Tape
 import Wire
 
-/// Summarizes a call on one screen: participants, path, media and quality, and problems.
+/// A summary of a call that fits on one screen: participants, path, media and problems.
 package struct TakeSummary: Sendable {
   /// One end of a connection, with its path.
   struct Connection: Sendable {
@@ -31,7 +31,8 @@ package struct TakeSummary: Sendable {
     var most: Double
   }
 
-  /// Media in one direction, measured at its receiver, or else at its sender.
+  /// Media in one direction, measured at the receiver if the take has it, and otherwise at the
+  /// sender.
   struct Media: Sendable {
     var peer: Int64
     var name: String
@@ -43,25 +44,25 @@ package struct TakeSummary: Sendable {
     var width: Int32 = 0
     var height: Int32 = 0
     var framesPerSecond = 0.0
-    /// The mean; nil if the stream is too short for a rate.
+    /// The mean bit rate; nil if the stream is too short for a rate.
     var bitsPerSecond: Double?
     /// The lost packets and their share; nil if unknown, as for a sent stream without receiver
     /// reports.
     var lossShare: Double?
     var lost: Int64?
-    /// The received packets that SRTP refused, which statistics count as lost.
+    /// The number of packets that arrived but failed SRTP's checks; statistics count them as lost.
     var refused: Int64 = 0
-    /// The number of packets; 0 for absent media.
+    /// The number of packets; 0 if media was negotiated but none was seen.
     var packets: Int64 = 0
     var jitterMilliseconds: Double?
     var frozenSeconds = 0.0
     var freezes = 0
     var concealedShare: Double?
-    /// The mean level excluding silence, in dBov.
+    /// The mean level excluding silence, in dBov; nil for video, and if no level is known.
     var level: Double?
   }
 
-  /// The take's name in texts and JSON.
+  /// The path of the take, used as its name in texts and JSON.
   var path: String
   package let findings: TakeFindings
   let label: String
@@ -70,7 +71,7 @@ package struct TakeSummary: Sendable {
   private(set) var connections: [Connection] = []
   private(set) var media: [Media] = []
   private(set) var packets: Int64 = 0
-  /// Whether the take contains another stack's reports instead of packets.
+  /// Whether the take has another stack's statistics instead of packets.
   private let isReported: Bool
 
   package init(path: String, findings: TakeFindings) throws(TapeError) {
@@ -134,8 +135,8 @@ package struct TakeSummary: Sendable {
       var connected = own.first {
         $0.machine == machine && ["connected", "completed"].contains($0.to)
       }?.at
-      // An observed peer has no combined state: it is connected once ICE and DTLS are (W3C
-      // RTCPeerConnectionState), or once ICE is if no handshake was seen.
+      // An observed peer has no combined state. It is connected once ICE and DTLS are (W3C
+      // RTCPeerConnectionState), or once ICE is if the take has no handshake.
       if !hasOwn, own.contains(where: { $0.machine == "dtls" }) {
         let secured = own.first { $0.machine == "dtls" && $0.to == "connected" }?.at
         connected = connected.flatMap { ice in secured.map { max(ice, $0) } }
@@ -174,7 +175,7 @@ package struct TakeSummary: Sendable {
     }
     let losses = try KnownLosses(connection)
     for stream in facts.streams where stream.role == .media {
-      // If both ends are in the take, the receiver's measurement is used.
+      // A stream with both ends in the take is listed once, at its receiver.
       guard stream.direction == .inbound || facts.otherEnd(of: stream) == nil else { continue }
       media.append(described(stream, facts, levels, losses))
     }
@@ -212,7 +213,8 @@ package struct TakeSummary: Sendable {
       media.jitterMilliseconds = counted.jitterSeconds.map { $0 * 1e3 }
       (media.freezes, media.frozenSeconds) = (Int(counted.freezes), counted.frozenSeconds)
       media.concealedShare = counted.concealedShare
-      // freezeCount counts a freeze when it ends, so it lacks one that lasts until the end.
+      // freezeCount increases when a freeze ends, so a freeze that lasts until the end is added
+      // here.
       let stopped = findings.detections.filter {
         $0.rule == "video-stopped" && $0.peer == stream.peer && $0.ssrc == stream.ssrc
           && $0.direction == stream.direction
@@ -254,12 +256,14 @@ extension TakeSummary {
     "media", "codec", "picture", "kbit/s", "loss", "jitter", "frozen", "concealed", "level",
   ]
 
-  /// The maximum number of streams in the text; further streams are only counted.
+  /// The maximum number of streams in the printed table; the rest is only counted.
   private static let mediaMaximum = 16
 
-  /// Returns the summary as printed text.
-  package func text(_ look: TableLook = TableLook()) -> String {
-    var text = head + "\n"
+  /// Formats the summary for the terminal.
+  ///
+  /// - Parameter name: the name to print for the take; nil prints its path.
+  package func text(_ look: TableLook = TableLook(), named name: String? = nil) -> String {
+    var text = lines(named: name ?? path).map { look.paragraph($0, indent: 4) + "\n" }.joined()
     if !media.isEmpty {
       let rows = media.prefix(Self.mediaMaximum).map(cells)
       text +=
@@ -267,17 +271,19 @@ extension TakeSummary {
         + TextTable(
           columns: Self.mediaColumns, rows: rows,
           alignsRight: [false, false, false, true, true, true, true, true, true], wraps: true
-        ).text(look) { _, _ in nil }
+        ).text(look.reading) { _, _ in nil }
       let rest = media.count -| Self.mediaMaximum
       if rest > 0 { text += "and \(counted(Int64(rest), "more stream"))\n" }
     }
-    return text + "\n" + findings.shortText(look, take: path)
+    return text + "\n" + findings.shortText(look, take: name ?? path)
   }
 
-  /// Participants, time and path.
-  package var head: String {
+  /// The lines about participants, time and path, without media and problems.
+  package var head: String { lines(named: path).joined(separator: "\n") }
+
+  private func lines(named name: String) -> [String] {
     var lines = [
-      "\(path): \(label.isEmpty ? "a call" : label), \(thousandths(end / 1_000_000)) s, "
+      "\(name): \(label.isEmpty ? "a call" : label), \(thousandths(end / 1_000_000)) s, "
         + "\(counted(packets, "packet")) of RTP\(isReported ? " by its statistics" : ""), \(start)"
     ]
     for one in connections.prefix(12) {
@@ -296,13 +302,15 @@ extension TakeSummary {
       lines.append(line)
     }
     if connections.count > 12 { lines.append("  and \(connections.count - 12) more peers") }
-    return lines.map(PrintableText.line).joined(separator: "\n")
+    return lines.map(PrintableText.line)
   }
 
   private func cells(_ media: Media) -> [String] {
+    // The size of video that no codec processed here may be unknown.
+    let size = media.width > 0 ? "\(media.width)x\(media.height), " : ""
     let picture =
-      media.width > 0
-      ? "\(media.width)x\(media.height), \(decimal(media.framesPerSecond)) fps" : ""
+      media.width > 0 || media.framesPerSecond > 0
+      ? "\(size)\(decimal(media.framesPerSecond)) fps" : ""
     guard media.packets > 0 else {
       return [media.name, media.codec, "no packets", "", "", "", "", "", ""]
     }
@@ -316,17 +324,18 @@ extension TakeSummary {
     ]
   }
 
-  /// Formats the share of lost packets, and how many were refused; `?` if it is unknown.
+  /// Formats the share of lost packets, and how many were refused; `?` if the share is unknown.
   static func lossText(_ share: Double?, refused: Int64) -> String {
     guard let share else { return "?" }
     return (share > 0 && share < 0.0005 ? "under 0.1 %" : "\(decimal(share * 100)) %")
       + (refused > 0 ? ", \(refused) refused" : "")
   }
 
-  /// The JSON's size limit in bytes, because it is passed to programs and language models.
+  /// The maximum size of the JSON in bytes, which keeps it small enough for language models.
   private static let largest = 19_000
 
-  /// The summary as a JSON object of less than 20 kB; cut lists state their full count.
+  /// The summary as a JSON object of less than 20 kB; a shortened list states how many entries it
+  /// lacks.
   package var json: String {
     for (streams, count, depth) in [(40, 20, 3), (24, 12, 2), (12, 8, 2), (8, 5, 1), (4, 3, 0)] {
       let text = json(streams, count, depth, length: 600)
@@ -397,7 +406,8 @@ extension TakeSummary {
     return .object(members)
   }
 
-  /// The media and connections for the page: as in `json`, and each medium's cells of the text.
+  /// The media and connections for the page: the facts in `json`, and the cells of the printed
+  /// table.
   package var pageObject: String {
     func whole(_ text: String) -> JSONText { .text(text) }
     let flows = media.prefix(Self.pageMaximum).map { one in
@@ -412,10 +422,10 @@ extension TakeSummary {
     ]).text
   }
 
-  /// The maximum number of streams on the page.
+  /// The maximum number of streams on the page, and of connections.
   private static let pageMaximum = 200
 
-  /// Converts milliseconds to integral nanoseconds.
+  /// Converts milliseconds to whole nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> JSONText {
     .integer(Int64(saturating: max(min(milliseconds, 9e9), 0) * 1e6))
   }

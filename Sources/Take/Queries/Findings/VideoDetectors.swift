@@ -12,22 +12,22 @@ extension FindingRule {
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
-        "stood still for \(length) ms, where a frame usually lasts "
-          + "\(Int64((mean / 1e6).rounded())) ms",
+        "froze for \(length) ms; a frame usually lasts \(Int64((mean / 1e6).rounded())) ms",
         ssrc: gap.ssrc, track: gap.track, direction: .inbound, kind: "video",
         impact: FindingImpact(frozen: gap.seconds))
     }
   }
 
-  /// Finds gaps that are longer than a freeze or last until the end, unless both sides negotiated
-  /// that or the sender announced its end with BYE.
+  /// Finds times without video that are longer than a freeze or last until the end.
+  ///
+  /// A stop that was negotiated, or that the sender announced with BYE, is not a problem.
   static func findStops(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for gap in facts.pictureGaps {
       let hasPackets = Double(gap.packets) >= 5 * gap.seconds
-      // Packets lost shortly before the end may be on their way again.
+      // Retransmissions of packets lost shortly before the end may still have been in flight.
       let isOver = gap.isLast && hasPackets && gap.seconds > (gap.missing > 0 ? 1 : 2)
       guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }
@@ -35,13 +35,13 @@ extension FindingRule {
       let ending = gap.isLast ? facts.ending(at: gap.to) : ""
       var text = "no frame was shown for \(decimal(gap.seconds)) s\(ending): "
       if hasPackets {
-        text += "\(gap.packets) packets of it came meanwhile"
+        text += "\(gap.packets) packets of it arrived meanwhile"
         if gap.missing > 0 { text += ", and \(gap.missing) are missing" }
       } else {
         text +=
           gap.missing > 0
           ? "\(gap.missing) packets of it are missing"
-          : "its sender sent nothing, or nothing of it came"
+          : "its sender sent nothing, or none of it arrived"
       }
       found.append(
         Detection(
@@ -52,11 +52,11 @@ extension FindingRule {
     return found
   }
 
-  /// Finds pauses because of a static screen or a disabled camera: nothing was sent, and nothing is
-  /// missing.
+  /// Finds pauses because of a static screen or a disabled camera: nothing was sent and no packet
+  /// is missing.
   ///
-  /// Shorter pauses are found where freezeCount counts them, so that every freeze in the statistics
-  /// has a finding.
+  /// Shorter pauses are reported only if freezeCount counts them, so that every freeze in the
+  /// statistics has an explanation.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -113,7 +113,8 @@ extension FindingRule {
     }
   }
 
-  /// Finds answered key frame requests, which are not findings by themselves but explain a freeze.
+  /// Finds key frames that came late after a request; they are not a problem in themselves, but
+  /// explain freezes.
   static func findLateKeyFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -139,7 +140,7 @@ extension FindingRule {
       wait.requests == 1 ? ("once", "that") : ("\(wait.requests) times", "the first time")
     return Detection(
       rule, peer: wait.peer, from: wait.from, to: wait.to,
-      "its receiver asked for a key frame (a whole picture) \(times) and "
+      "its receiver requested a key frame (a whole picture) \(times) and "
         + (wait.isAnswered
           ? "showed one \(decimal(seconds)) s after \(since)"
           : "showed none in \(decimal(seconds)) s"),
@@ -173,13 +174,15 @@ extension FindingRule {
     return waits
   }
 
-  /// Finds received video whose first frame came late, measured from the connection or the first
-  /// packet, whichever is later; only in calls whose start was seen.
+  /// Finds received video whose first frame was late.
+  ///
+  /// The time is measured from the connection or the first packet, whichever is later. Streams that
+  /// may have begun before the recording are left out.
   static func findLateFirstFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
-    // Streams of a call that began before the take have no first picture in it.
+    // If the call began before the take, the first frame in the take is not the stream's first.
     let beganBefore =
       try connection.integer(
         "SELECT 1 FROM coverage WHERE what = 'late-start' AND peer IS NULL LIMIT 1") != nil
@@ -199,10 +202,10 @@ extension FindingRule {
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
       let seconds = Double(to &- from) / 1e9
-      // Whether the peer's media was decrypted.
+      // The take has an inbound track only if media of the peer was decrypted.
       let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
       guard seconds > limits["least_s"],
-        shown != nil || Double(stream.packets) >= 5 * seconds || isOpened
+        shown != nil || isOpened && Double(stream.packets) >= 5 * seconds
       else { continue }
       let text =
         shown == nil
@@ -210,7 +213,8 @@ extension FindingRule {
         : "shown after \(decimal(seconds)) s"
       found.append(
         Detection(
-          "late-first-frame", peer: peer, from: from, to: to, text + ", though its packets came",
+          "late-first-frame", peer: peer, from: from, to: to,
+          text + ", although its packets arrived",
           ssrc: ssrc, track: track, direction: .inbound, kind: "video",
           impact: FindingImpact(withoutMedia: seconds)))
     }
@@ -219,7 +223,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Returns the time at which a peer was first seen to be connected.
+  /// Returns when a peer was first connected; nil if it never was.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
     let hasOwn = own.contains { $0.machine == "connection" && $0.to != "closed" }
@@ -229,7 +233,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// Returns the time at which the first key frame after a given time was displayed.
+  /// Returns when the next key frame after a time was displayed; nil if none was.
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {
@@ -245,8 +249,10 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Finds runs of seconds with concealed audio in which one second, or the total, reaches the
-  /// rule's limit; concealment without a loss does not count.
+  /// Finds runs of seconds in which one second's concealment, or the run's total, reaches the
+  /// rule's limit.
+  ///
+  /// Concealment counts only if packets were lost, late or refused.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -271,7 +277,7 @@ extension FindingRule {
         while last < track.voices.count, share(track.voices[last]) {
           blocks +|= Int64(track.voices[last].blocks)
           concealed +|= Int64(track.voices[last].concealed -| track.voices[last].spared)
-          // With DTX a second has few blocks, so that a few of them are a large share.
+          // With DTX a second has few blocks, so a few concealed ones are already a large share.
           let part = Int64(track.voices[last].concealed -| track.voices[last].spared)
           let isLong =
             Double(part *| blockNanoseconds) * 100 >= limits["least_share"] * 1_000_000_000
@@ -292,8 +298,8 @@ extension FindingRule {
 
   /// Returns a detection of the concealment in some seconds of a track.
   ///
-  /// If they contain nearly all of the track's blocks, it uses the track's totals, as the summary
-  /// does.
+  /// If they contain nearly all of the track's blocks, it uses the track's totals, so that it
+  /// agrees with the summary.
   private static func concealment(
     _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
     severity: FindingSeverity?, reason: String
@@ -308,7 +314,7 @@ extension FindingRule {
     return Detection(
       "concealed-audio", peer: track.peer, from: track.voices[time.lowerBound].firstConcealed,
       to: track.voices[time.upperBound -| 1].lastConcealed +| blockNanoseconds,
-      "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were filled in, "
+      "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were concealed, "
         + "because packets were \(reason)"
         + (isWhole
           ? ""
@@ -325,7 +331,7 @@ extension FindingRule {
   /// The usual length of a block.
   private static let blockNanoseconds: Int64 = 20_000_000
 
-  /// Returns the length of blocks in seconds, with two decimals; a block lasts 20 ms.
+  /// Formats the length of a number of blocks of 20 ms in seconds, with two decimals.
   private static func seconds(_ blocks: Int64) -> String {
     let hundredths = blocks *| (blockNanoseconds / 10_000_000)
     let rest = hundredths % 100
@@ -355,7 +361,7 @@ extension FindingRule {
         Detection(
           "silent-audio", peer: track.peer, from: silence.from, to: silence.to,
           "\(silence.blocks) blocks in a row were digital silence"
-            + (isDead ? ": it never gave a sound" : ""), track: track.track,
+            + (isDead ? ": it never produced a sound" : ""), track: track.track,
           direction: track.direction, kind: "audio", impact: FindingImpact(count: silence.blocks)))
     }
     return found

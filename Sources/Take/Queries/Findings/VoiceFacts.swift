@@ -1,11 +1,12 @@
 import Tape
 import Wire
 
-/// Audio playout: which concealed blocks hide a loss, and where there was only digital silence.
+/// The concealed blocks of received audio that hide a loss, and the long runs of digital silence in
+/// any audio.
 struct VoiceFacts: Sendable {
   enum Outcome: Sendable {
     case decoded, recovered, concealed
-    /// Forwarded, or not decoded here.
+    /// The block was not decoded, for example because it was only forwarded.
     case untouched
 
     init(_ outcome: String) {
@@ -43,7 +44,8 @@ struct VoiceFacts: Sendable {
   struct Hidden: Sendable {
     var place: Int
     var at: Int64
-    /// The timestamp of the block before it that was not concealed.
+    /// The RTP timestamp of the last block before this one that was not concealed, or else that of
+    /// the next one.
     var rtpTime: Int64
   }
 
@@ -53,12 +55,13 @@ struct VoiceFacts: Sendable {
     var row: Int64
   }
 
-  /// A received audio stream.
+  /// The arrivals of an audio stream's packets.
   fileprivate struct Source: Sendable {
     var arrivals: [Arrival] = []
     var isSorted = true
     var last: Arrival?
-    /// The smallest timestamp step between consecutive packets.
+    /// A packet's usual length in RTP timestamp units: the smallest step between two consecutive
+    /// packets so far; nil before the second.
     var usual: Int64?
   }
 
@@ -69,7 +72,7 @@ struct VoiceFacts: Sendable {
 
   /// A track's state while its blocks are being read.
   private struct Playing: Sendable {
-    /// The last block that was not concealed, and the concealed blocks since then.
+    /// The last block that was not concealed, and the concealed blocks after it.
     var former: Block?
     var concealed: [(row: Int64, at: Int64)] = []
     var silence: Silence?
@@ -85,24 +88,25 @@ struct VoiceFacts: Sendable {
     var isMuted: Bool
   }
 
-  /// Silences of ten seconds or more, except while muted.
+  /// The silences of ten seconds or more during which the track was not muted.
   private(set) var silences: [Silence] = []
   /// The number of blocks with sound, by track.
   private(set) var loud: [Int64] = []
-  /// The concealed blocks that hide a loss, if they are wanted one by one.
+  /// The concealed blocks that hide a loss; empty unless `keepsHidden` is set.
   private(set) var hidden: [Hidden] = []
   var keepsHidden = false
 
   private var playing: [Playing] = []
   private var switches: [Switch] = []
   private var wanted: Set<Name> = []
-  /// The sources by the stream's index; nil for streams whose audio was not played.
+  /// The arrivals of packets by stream index; nil for streams whose audio was not played.
   private var sources: [Source?] = []
   private var places: [Name: Int] = [:]
 
   static let leastSilence: Int64 = 10_000_000_000
 
-  /// Reads what is needed before packets and blocks.
+  /// Reads which streams are audio and when tracks were muted; call it before adding packets and
+  /// blocks.
   mutating func prepare(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let formats = try connection.prepare(
       """
@@ -131,7 +135,7 @@ struct VoiceFacts: Sendable {
     }
   }
 
-  /// Expects audio of a source, as `prepare` does for those of a take.
+  /// Examines a stream that `prepare` may not have found.
   mutating func expect(peer: Int64, source: Int64) {
     wanted.insert(Name(peer: peer, source: source))
   }
@@ -153,7 +157,7 @@ struct VoiceFacts: Sendable {
     sources[stream]?.add(arrival)
   }
 
-  /// Receives a track's block; blocks arrive in order.
+  /// Receives a track's next block.
   mutating func add(_ block: Block, _ place: Int, _ track: inout CallFacts.Track) {
     while playing.count <= place {
       playing.append(Playing())
@@ -169,7 +173,7 @@ struct VoiceFacts: Sendable {
     playing[place].former = block
   }
 
-  /// Completes a track.
+  /// Completes a track after its last block: judges pending concealment and ends a silence.
   mutating func finish(_ place: Int, _ track: inout CallFacts.Track) {
     guard place < playing.count else { return }
     judge(place, next: nil, &track)
@@ -179,8 +183,10 @@ struct VoiceFacts: Sendable {
 
   // MARK: Concealment
 
-  /// Separates concealed blocks that hide a loss from those in which the sender paused (DTX) or
-  /// stopped, or playout slowed down (insertedSamplesForDeceleration).
+  /// Distinguishes concealed blocks that hide a loss from the others.
+  ///
+  /// In the others, the sender paused (DTX) or stopped, or playout slowed down
+  /// (insertedSamplesForDeceleration).
   private mutating func judge(_ place: Int, next: Block?, _ track: inout CallFacts.Track) {
     let (former, concealed) = (playing[place].former, playing[place].concealed)
     guard !concealed.isEmpty else { return }
@@ -200,7 +206,8 @@ struct VoiceFacts: Sendable {
         let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
         if let arrival, let past {
           let step = Int64(Int16(bitPattern: arrival.sequence &- past.sequence))
-          // Restarted numbers do not show how many are missing in between.
+          // If the sender restarted its numbering, the numbers do not show how many packets are
+          // missing.
           let isAnew = step <= 0 || step >= 3000 && step / 2 > missing ?? step
           lost = isAnew ? 0 : step -| 1 -| recovered
         }
@@ -219,7 +226,7 @@ struct VoiceFacts: Sendable {
     }
   }
 
-  /// Returns a block's packet: the first one with its timestamp.
+  /// Returns the arrival of the packet that contains a block; nil if the take lacks the packet.
   private mutating func arrival(of block: Block, _ name: Name) -> Arrival? {
     guard let place = places[name] else { return nil }
     return sources[place]?.arrival(at: UInt32(truncatingIfNeeded: block.rtpTime))
@@ -258,7 +265,7 @@ struct VoiceFacts: Sendable {
     guard let silence = playing[place].silence else { return }
     playing[place].silence = nil
     let length = silence.to &- silence.from
-    // Fewer than five blocks per second come from a sender that pauses.
+    // With fewer than five blocks per second, the sender is pausing (DTX).
     guard length >= Self.leastSilence, Double(silence.blocks) * 1e9 >= 5 * Double(length),
       silences.count < CallFacts.most
     else { return }
@@ -276,7 +283,7 @@ extension VoiceFacts.Source {
       isSorted = isSorted && arrival.rtpTime >= last.rtpTime
     }
     last = arrival
-    // A stream of ten hours has two million packets.
+    // Even ten hours of audio have only two million packets.
     if arrivals.count < 5_000_000 { arrivals.append(arrival) }
   }
 
@@ -295,7 +302,7 @@ extension VoiceFacts.Source {
 }
 
 extension CallFacts.Track {
-  /// Counts a concealed block once it is known what it hides.
+  /// Counts a concealed block in its second; a spared block hides no loss.
   fileprivate mutating func conceal(_ at: Int64, isSpared: Bool) {
     let second = self.second(of: at)
     guard second < voices.count else { return }
@@ -310,28 +317,29 @@ extension CallFacts.Track {
 
 // MARK: - PlayoutJudge
 
-/// Finds what a running session's audio playout concealed, by the rules for takes.
+/// Finds the concealed blocks that hide a loss in a running session, as `VoiceFacts` does in takes.
 package struct PlayoutJudge: Sendable {
   /// A concealed block that hides a loss.
   package struct Concealed: Sendable {
     package var track: UInt32
     package var at: Int64
-    /// The timestamp of the block before it that was not concealed.
+    /// The RTP timestamp of the last block before this one that was not concealed, or else that of
+    /// the next one.
     package var rtpTime: UInt32
   }
 
   private var facts = VoiceFacts()
   private var tracks: [CallFacts.Track] = []
-  /// The index of each stream by its SSRC.
+  /// The stream indexes by SSRC.
   private var streams: [UInt32: Int] = [:]
   private var row: Int64 = 0
 
-  /// More streams than any session has.
+  /// The maximum number of streams, which no real session reaches.
   private static let most = 4096
 
   package init() { facts.keepsHidden = true }
 
-  /// Receives a packet, in the order of arrival.
+  /// Receives the next packet, in order of arrival.
   package mutating func arrive(ssrc: UInt32, sequence: UInt16, rtpTime: UInt32) {
     guard let stream = streams[ssrc] ?? (streams.count < Self.most ? streams.count : nil) else {
       return
@@ -347,7 +355,7 @@ package struct PlayoutJudge: Sendable {
         isMarked: false, sequence: Int64(sequence), rtpTime: Int64(rtpTime), size: 0), stream)
   }
 
-  /// Receives a block that was played, in order.
+  /// Receives the next block that was played.
   package mutating func play(
     track: UInt32, ssrc: UInt32, rtpTime: UInt32, outcome: String, at: Int64
   ) {
@@ -365,7 +373,7 @@ package struct PlayoutJudge: Sendable {
         outcome: VoiceFacts.Outcome(outcome), level: nil, isQuiet: false), place, &tracks[place])
   }
 
-  /// Completes the tracks and returns what was concealed.
+  /// Completes all tracks, and returns the concealed blocks that hide a loss.
   package mutating func finish() -> [Concealed] {
     for place in tracks.indices { facts.finish(place, &tracks[place]) }
     return facts.hidden.map {

@@ -1,40 +1,40 @@
 import Tape
 import Wire
 
-/// The first place where the stack behaved differently from the recording, in protocol terms.
+/// The first place where the replayed stack behaved differently from the recording.
 package struct Divergence: Hashable, Sendable, Codable {
-  /// The number of preceding inputs to list.
+  /// The number of preceding inputs that are listed.
   package static let historyLength = 10
 
   package var step: Int
   package var atNanoseconds: Int64
   package var actor: UInt32
-  /// The actor's peer number; nil if it is not an endpoint.
+  /// The peer number of the actor; nil if it is not an endpoint.
   package var peer: UInt32?
   package var peerLabel: String
-  /// One of `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy`
-  /// and so on.
+  /// The layer that differs: `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`,
+  /// `timer`, `entropy` or another one.
   package var layer: String
-  /// The differing output, as in `packet out STUN Binding request to 127.0.0.1:5000`.
+  /// The output that differs, as in `packet out STUN Binding request to 127.0.0.1:5000`.
   package var what: String
-  /// The differing field: a column, or the protocol's field and offset for wire bytes.
+  /// The field that differs: a column, or in a packet's bytes the protocol's field with its offset.
   package var field: String
   package var recorded: String
   package var replayed: String
-  /// The step's input.
+  /// The input of the step, on one line.
   package var input: String
-  /// The preceding steps' inputs, latest last.
+  /// The inputs of the preceding steps, one line each and the latest last.
   package var previous: [String]
-  /// The fields of both messages side by side; empty if only the machine's state differs.
+  /// The fields of both messages; empty if only the machine's state differs.
   package var fields: [FieldPair]
-  /// The peer's state after the step: deadline, random bytes, and pending wake-ups.
+  /// The peer's state after the step, such as its deadline and random bytes.
   package var inside: [FieldPair]
-  /// The first output in which a difference in state shows; nil if the step itself shows it, or no
-  /// output does soon.
+  /// The first later output that shows a difference in state; nil if the step's own outputs differ,
+  /// or if no later output showed it.
   package var shows: String?
-  /// Other differences after the step that may point to the cause.
+  /// Other differences after the step that may hint at the cause.
   package var notes: [String]
-  /// The command that replays up to the step.
+  /// The command that replays the take up to the step.
   package var command: String
 
   init(
@@ -87,7 +87,7 @@ package struct Divergence: Hashable, Sendable, Codable {
 }
 
 extension Divergence: CustomStringConvertible {
-  /// The divergence as text on several lines.
+  /// The divergence on several lines, as `retake replay` prints it.
   package var description: String {
     var lines = [
       "diverged at step \(step), \(timeText(atNanoseconds)), "
@@ -113,7 +113,7 @@ extension Divergence: CustomStringConvertible {
   package var json: String { CanonicalJSON.text(self, isIndented: true) }
 }
 
-/// Describes a difference.
+/// Where a difference is, and the recorded and replayed values.
 private struct Finding {
   var layer = ""
   var what = ""
@@ -148,7 +148,7 @@ private struct Finding {
       recorded = recordedText?.title ?? "nothing"
       replayed = replayedText?.title ?? "nothing"
     case .value(let before, let after, let column):
-      // The replayed row determines the layer, because the file may have been altered.
+      // The file may have been altered, so the replayed row determines the layer.
       layer = RowText(right, after).layer
       let isInput = inputRows.contains(before)
       what = (isInput ? "input " : "") + RowText(left, before, isInput: isInput).title
@@ -177,7 +177,7 @@ private struct Finding {
     replayed = excerpt(new, around: offset)
   }
 
-  /// Sets a short text completely, and a long one only around the first difference.
+  /// Sets the field and its two values; of long texts, only the part around the difference.
   private mutating func setText(_ name: String, _ old: String, _ new: String) {
     field = name
     let longest = 100

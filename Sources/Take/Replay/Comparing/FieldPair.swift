@@ -3,10 +3,10 @@ import SCTP
 import Tape
 import Wire
 
-/// A field that is compared between two messages.
+/// A field of a message, as recorded and as replayed.
 package struct FieldPair: Hashable, Sendable, Codable {
   package var name: String
-  /// The recorded value; nil if the recording lacks the field.
+  /// The recorded value; nil if the recorded message lacks the field.
   package var recorded: String?
   package var replayed: String?
 
@@ -14,7 +14,7 @@ package struct FieldPair: Hashable, Sendable, Codable {
 }
 
 extension FieldPair {
-  /// Decodes a difference's two rows into fields side by side.
+  /// Decodes both rows of a difference and pairs their fields.
   ///
   /// - Parameter open: decrypts a DTLS record if its keys are known.
   static func pairs(
@@ -35,11 +35,12 @@ extension FieldPair {
         right.table($0) == .packet
       } ?? false
     guard isPacket else { return distinctive(pairs) }
-    // A packet's columns repeat what its bytes contain.
+    // Most columns of a packet only repeat what its bytes contain.
     return distinctive(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
-  /// Reduces many fields to the differing ones, and the first ones, which identify the message.
+  /// Reduces a long list to the fields that differ and to the first ones, which identify the
+  /// message.
   private static func distinctive(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
       return pairs.map(\.withoutSecrets)
@@ -48,18 +49,18 @@ extension FieldPair {
       .map(\.element.withoutSecrets)
   }
 
-  /// A copy for display: it only shows whether passwords and tokens are equal.
+  /// A copy for display, which shows only whether secrets are equal.
   var withoutSecrets: FieldPair {
     var pair = self
     if SecretText.isSecret(field: name) {
       pair.recorded = recorded.map { _ in SecretText.hidden }
       pair.replayed = replayed.map { _ in
-        isEqual || recorded == nil ? SecretText.hidden : "\(SecretText.hidden), another one"
+        isEqual || recorded == nil ? SecretText.hidden : "\(SecretText.hidden), a different one"
       }
     } else {
       pair.recorded = recorded.map(SecretText.hidden(in:))
       pair.replayed = replayed.map(SecretText.hidden(in:))
-      if !isEqual, pair.isEqual { pair.replayed? += ", with other secrets" }
+      if !isEqual, pair.isEqual { pair.replayed? += ", with different secrets" }
     }
     return pair
   }
@@ -67,10 +68,10 @@ extension FieldPair {
   private static let manyFields = 32
   private static let namingFields = 6
 
-  /// Compares the recorded and the actual state after the step.
+  /// Compares the machine's state after the step with the recording.
   ///
-  /// The recording has only the earliest deadline and the total of random bytes; only the machine
-  /// knows which layers they belong to.
+  /// The take records only the earliest deadline and the number of random bytes drawn; the snapshot
+  /// tells which layers they belong to.
   static func inside(
     _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
   ) -> [FieldPair] {
@@ -104,19 +105,19 @@ extension FieldPair {
     return pairs
   }
 
-  /// Formats an instant; `none` for nil.
+  /// Formats an instant, or returns `none` for nil.
   static func text(_ instant: Instant?) -> String {
     instant.map { timeText($0.nanoseconds) } ?? "none"
   }
 
-  /// Formats an instant to the nanosecond; `none` for nil.
+  /// Formats an instant to the nanosecond, or returns `none` for nil.
   static func exact(_ instant: Instant?) -> String {
     instant.map { exactTimeText($0.nanoseconds) } ?? "none"
   }
 
-  /// Returns the pairs as aligned lines with a mark at differing ones; empty if there are none.
+  /// Formats the pairs as aligned lines, with a mark where they differ; empty if there are none.
   ///
-  /// - Parameter marksNew: whether a field that only the replay has counts as different.
+  /// - Parameter marksNew: whether to mark fields that only the replay has.
   static func table(_ pairs: [FieldPair], title: String, marksNew: Bool) -> [String] {
     guard !pairs.isEmpty else { return [] }
     let width = max(24, pairs.map(\.name.count).max() ?? 0)
@@ -148,7 +149,7 @@ extension FieldPair {
           fields.append(DecodedField("carries", SCTPText.title(data.span.bytes)))
           fields.append(DecodedField("SCTP packet", data))
         } else if PacketText(bytes).title.hasSuffix("ApplicationData") {
-          fields.append(DecodedField("carries", "what the recorded keys do not open"))
+          fields.append(DecodedField("carries", "not decrypted by the recorded keys"))
         }
       case .blob(let bytes): fields.append(DecodedField(name, bytes))
       case .null: break
@@ -164,7 +165,7 @@ extension FieldPair {
     return fields
   }
 
-  /// Pairs fields with the same name, in order.
+  /// Pairs fields of the same name, in the recorded message's order.
   private static func joined(_ left: [DecodedField], _ right: [DecodedField]) -> [FieldPair] {
     var rest = right
     var pairs: [FieldPair] = []
@@ -175,7 +176,7 @@ extension FieldPair {
       }
       let other = rest.remove(at: index)
       var pair = FieldPair(name: field.name, recorded: field.value, replayed: other.value)
-      // For long bytes, show where they differ.
+      // For long bytes, show the part that differs.
       if let bytes = field.bytes, let others = other.bytes, bytes != others,
         max(bytes.count, others.count) > DecodedField.shownBytes
       {
@@ -189,14 +190,16 @@ extension FieldPair {
   }
 }
 
-/// A message's decoded field, with its formatted value.
+/// A field of a decoded message, with its value as text.
 struct DecodedField {
   var name: String
   var value: String
-  /// The bytes behind the value, which may show only some of them.
+  /// The bytes that the value shows, perhaps only the first ones; nil if the value is not made from
+  /// bytes, or shows all of them as text.
   var bytes: [UInt8]?
 
-  /// The number of a field's bytes to show.
+  /// The maximum number of bytes that a value shows in hexadecimal; as text, it shows up to twice
+  /// as many.
   static let shownBytes = 16
 
   init(_ name: String, _ value: String) {
@@ -204,7 +207,7 @@ struct DecodedField {
     self.value = value
   }
 
-  /// Formats bytes as text if they are printable, otherwise in hexadecimal.
+  /// Formats 4 to 32 printable bytes as text, and other bytes in hexadecimal.
   init(_ name: String, _ bytes: [UInt8]) {
     self.name = name
     self.bytes = bytes
@@ -219,22 +222,26 @@ struct DecodedField {
 
 // MARK: - DocumentFields
 
-/// A JSON document's members, including the lines of session descriptions in it, so that a
-/// difference between documents is a field rather than a long text.
+/// The members of a JSON document, where a session description is split into its lines.
+///
+/// A difference between two documents is then a short field instead of a long text.
 struct DocumentFields {
   private(set) var all: [(name: String, value: String)] = []
 
-  /// The maximum nesting depth to split up.
+  /// The maximum depth of nested objects that are split up.
   private static let depth = 6
 
-  /// Splits a document; fails if the text is not a JSON object or array.
+  /// Splits a document; fails unless the text is a JSON object or array with members.
   init?(_ text: String) {
     guard let first = text.utf8.first, first == UInt8(ascii: "{") || first == UInt8(ascii: "["),
       let value = try? JSONValue(parsing: text)
     else { return nil }
-    add(value, at: "", depth: 0)
     // An empty document has no fields.
-    if all.allSatisfy({ $0.name == "value" }) { return nil }
+    switch value {
+    case .object(let members) where members.isEmpty: return nil
+    case .list(let elements) where elements.isEmpty: return nil
+    default: add(value, at: "", depth: 0)
+    }
   }
 
   private mutating func add(_ value: JSONValue, at path: String, depth: Int) {
@@ -254,7 +261,7 @@ struct DocumentFields {
     }
   }
 
-  /// Adds a description's lines by section and type, numbering lines of the same type.
+  /// Adds the lines of a session description, numbering those that have the same type in a section.
   private mutating func addDescription(_ text: String, at path: String) {
     var section = "session"
     var sections = 0
@@ -264,7 +271,7 @@ struct DocumentFields {
         sections += 1
         section = "m-section \(sections)"
       }
-      // An attribute's name identifies it, another line's type does (RFC 8866 section 5).
+      // Attributes are told apart by name, and other lines by their type (RFC 8866 section 5).
       let isAttribute = line.hasPrefix("a=")
       let key = "\(section) \(isAttribute ? line.prefix { $0 != ":" } : line.prefix(2))"
       let count = counts[key, default: 0] + 1

@@ -4,9 +4,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// The result of executing a chunk's first steps.
+/// The outcome of executing the first steps of a chunk.
 struct ExecutedChunk: Sendable {
-  /// A step's outputs, and the machine's state after it.
+  /// The outputs of a step, and the machine's state after it.
   struct Step: Sendable {
     var outputs: any RecordedOutputs
     var deadline: Instant?
@@ -14,7 +14,7 @@ struct ExecutedChunk: Sendable {
   }
 
   let chunk: TapeChunk
-  /// The executed steps, possibly not all of the chunk's.
+  /// The steps that were executed, which may be fewer than the chunk has.
   var steps: [Step] = []
 
   init(_ chunk: TapeChunk) {
@@ -22,15 +22,15 @@ struct ExecutedChunk: Sendable {
     steps.reserveCapacity(chunk.steps.count)
   }
 
-  /// The time of the last executed step.
+  /// The time of the last step that was executed; nil if none was.
   var last: Instant? { steps.isEmpty ? nil : chunk.steps[steps.count - 1].head.at }
 }
 
 /// Compares the stack's behaviour with the recording, step by step, up to the first difference.
 ///
-/// One thread compares while another may read the result.
+/// Another thread may read the result while one compares.
 final class StepCheck: Sendable {
-  /// A difference with all data for reporting it.
+  /// A difference, with the data for a report about it.
   struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
@@ -45,28 +45,29 @@ final class StepCheck: Sendable {
 
   /// Starts checking a take.
   ///
-  /// - Parameter comparesMedia: false if nothing was decoded.
+  /// - Parameter comparesMedia: whether to compare decoded media; false if nothing was decoded.
   init(_ header: TakeHeader, comparesMedia: Bool) {
     comparison = Mutex(Comparison(header, comparesMedia: comparesMedia))
   }
 
   var finding: Finding? { comparison.withLock { $0.finding } }
-  /// The first differing output after a difference in state that no output showed at first.
+  /// The first output that differs, after a step that differed only in state; nil if none was
+  /// found.
   var consequence: Finding? { comparison.withLock { $0.consequence } }
-  /// Whether the check has found everything it looks for.
+  /// Whether no further step needs to be compared.
   var isDone: Bool { comparison.withLock { $0.isDone } }
-  /// The number of equal steps.
+  /// The number of steps before the first difference.
   var steps: Int { comparison.withLock { $0.steps } }
-  /// The time of the last equal step.
+  /// The time of the last step before the first difference.
   var at: Instant { comparison.withLock { $0.at } }
 
-  /// Locks and unlocks once in this file's code; `TapeWalk.prepareForCopy` explains why.
+  /// Locks a mutex once, as `TapeWalk.prepareForCopy` explains.
   static func useLock() { Mutex(0).withLock { $0 += 1 } }
 
   /// Compares a chunk's executed steps; does nothing once the check is done.
   func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
 
-  /// Compares one executed step; does nothing once the check is done.
+  /// Compares an executed step; does nothing once the check is done.
   func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
@@ -77,14 +78,13 @@ final class StepCheck: Sendable {
 private struct Comparison {
   private(set) var finding: StepCheck.Finding?
   private(set) var consequence: StepCheck.Finding?
-  /// Whether the finding and the consequence are set; every step checks these, and the values are
-  /// large.
+  /// Whether `finding` and `consequence` are set; testing the large values in every step would be
+  /// slow.
   private var hasFinding = false
   private var hasConsequence = false
   var isDone: Bool { hasFinding && (hasConsequence || stepsAfter >= Comparison.outlook) }
 
-  /// The maximum number of steps for which a difference in state is followed until an output shows
-  /// it.
+  /// After a difference in state, this many steps are searched for an output that shows it.
   private static let outlook = 4_096
   private var stepsAfter = 0
   private(set) var steps = 0
@@ -117,8 +117,9 @@ private struct Comparison {
     remember([step])
   }
 
-  /// Compares one of several steps; the arrays are passed in full, because copying an element would
-  /// retain every part of it.
+  /// Compares the step at an index.
+  ///
+  /// It receives the whole arrays, because copying an element would retain each of its parts.
   private mutating func compare(
     _ steps: [TapeChunk.Step], _ rows: RowList, _ results: [ExecutedChunk.Step], _ index: Int
   ) {
@@ -137,7 +138,7 @@ private struct Comparison {
       } else {
         finding = found
         hasFinding = true
-        // If the step itself shows a difference, its consequence need not be sought.
+        // If the step's outputs differ, there is no need to look for a consequence.
         if !difference.isInside { stepsAfter = Comparison.outlook }
       }
     }
@@ -153,7 +154,7 @@ private struct Comparison {
     let head = steps[index].head
     if head.kind == .genesis { transcript.adopt(ActorWords(steps[index], rows), of: head.actor) }
     transcript.begin(actor: head.actor, at: head.at)
-    // Read in place, because a copy retains every part.
+    // Steps are read in place, because a copy would retain each of their parts.
     steps.span[index].writeInput(to: &transcript)
     results.span[index].outputs.write(to: &transcript)
     let shown = StepDifference(
@@ -163,11 +164,11 @@ private struct Comparison {
       head: head, deadline: results[index].deadline, entropyDrawn: results[index].entropyDrawn)
   }
 
-  /// Remembers equal steps until a difference is found.
+  /// Keeps the last steps as history, unless a difference was found.
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength
-    // A slice: on a sequence, `suffix` would copy every step to find the last ones.
+    // On a slice, `suffix` does not copy every step to find the last ones.
     let last: ArraySlice<TapeChunk.Step> = steps.suffix(length)
     if history.count + last.count > 2 * length {
       history.removeFirst(min(history.count, length))
@@ -178,11 +179,11 @@ private struct Comparison {
 
 // MARK: - CheckLine
 
-/// Runs a check, on its own thread if codecs run: they would otherwise wait while digests of frames
-/// are computed.
+/// Runs a check, on a thread of its own if codecs run.
 ///
-/// Without codecs, rows are produced and compared while the outputs are still in the processor's
-/// caches, and their memory is reused immediately.
+/// Codecs would otherwise wait while digests of frames are computed. Without codecs, the calling
+/// thread compares: the outputs are still in the processor's caches, and their memory is reused
+/// right away.
 final class CheckLine: Sendable {
   private let check: StepCheck
   private let recycle: @Sendable (consuming TapeChunk) -> Void
@@ -191,12 +192,12 @@ final class CheckLine: Sendable {
   private let hasFinding = Mutex(false)
   private let done = DispatchSemaphore(value: 0)
 
-  /// The queue's capacity: decoded video frames stay in memory until they are compared.
+  /// The maximum number of queued chunks, because decoded frames stay in memory until compared.
   private static let depth = 8
 
   /// - Parameters:
-  ///   - isThread: whether to compare on a separate thread.
-  ///   - recycle: receives each chunk after it was compared.
+  ///   - isThread: whether to compare on a thread of its own.
+  ///   - recycle: receives each chunk after it has been compared.
   init(
     _ check: StepCheck, isThread: Bool,
     recycle: @escaping @Sendable (consuming TapeChunk) -> Void
@@ -213,7 +214,7 @@ final class CheckLine: Sendable {
     done.signal()
   }
 
-  /// Compares the next chunk and returns it for reuse; nil at the end.
+  /// Compares the next queued chunk and returns it for reuse; nil once the queue is finished.
   private func compareNext(_ queue: BoundedQueue<ExecutedChunk>) -> TapeChunk? {
     guard let next = queue.dequeue() else { return nil }
     check.compare(next)
@@ -221,12 +222,12 @@ final class CheckLine: Sendable {
     return next.chunk
   }
 
-  /// Submits a chunk; returns false once a difference was found.
+  /// Compares a chunk or queues it; returns false once a difference has been found.
   func put(_ executed: consuming ExecutedChunk) -> Bool {
     guard let queue else {
       check.compare(executed)
       let chunk = executed.chunk
-      // The chunk is now uniquely referenced, so its memory can be reused.
+      // No other reference to the chunk is left, so its memory can be reused.
       _ = consume executed
       recycle(chunk)
       return !check.isDone
@@ -234,7 +235,7 @@ final class CheckLine: Sendable {
     return queue.put(executed) && !hasFinding.withLock { $0 }
   }
 
-  /// Waits until all submitted chunks are compared; call it once.
+  /// Waits until all chunks have been compared; it may be called only once.
   func finish() {
     guard let queue else { return }
     queue.finish()
@@ -246,14 +247,15 @@ final class CheckLine: Sendable {
 
 /// The first difference between a re-executed step and its recording.
 enum StepDifference {
-  /// A column in two rows of the same table; the row numbers are indexes into the two lists.
+  /// Two rows of the same table differ in a column; the row numbers are indexes into both row
+  /// lists.
   case value(recorded: Int, replayed: Int, column: Int)
-  /// Rows from different tables, or a row that only one side has.
+  /// Two rows of different tables, or a row that only one side has.
   case row(recorded: Int?, replayed: Int?)
   case deadline(recorded: Instant?, replayed: Instant?)
   case entropy(recorded: UInt64, replayed: UInt64)
 
-  /// Whether only the machine's state differs and no output yet.
+  /// Whether only the machine's state differs, while the outputs are equal.
   var isInside: Bool {
     switch self {
     case .deadline, .entropy: true
@@ -261,7 +263,7 @@ enum StepDifference {
     }
   }
 
-  /// Compares a step's rows; fails if they are equal.
+  /// Finds the first difference between the rows of a step; fails if there is none.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool
@@ -285,7 +287,7 @@ enum StepDifference {
     return nil
   }
 
-  /// Compares the machine's state after a step; fails if it is equal.
+  /// Compares the machine's state after a step with the recorded one; nil if they are equal.
   init?(head: StepHead, deadline: Instant?, entropyDrawn: UInt64) {
     if head.deadline != deadline {
       self = .deadline(recorded: head.deadline, replayed: deadline)
@@ -296,7 +298,7 @@ enum StepDifference {
     }
   }
 
-  /// The column that depends on a codec, by table number.
+  /// For each table number, the column whose value depends on a codec.
   private static let codecColumns: [Int?] =
     [nil] + Table.allCases.map { table in table.columns.firstIndex(where: \.needsCodec) }
 }

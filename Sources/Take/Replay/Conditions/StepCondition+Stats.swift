@@ -1,9 +1,9 @@
 package import Stats
 import Tape
 
-// Conditions on members of stats objects.
+// Conditions about members of stats objects.
 extension StepCondition {
-  /// Returns the types of objects that have every test's member.
+  /// Returns the types of objects that have all members that the tests name.
   static func statsTypes(of tests: [Test]) throws(ConditionError) -> Set<String> {
     let members = tests.map(\.field).filter { !["type", "id", "peer"].contains($0) }
     for member in members where StatsMembers.types(with: [member]).isEmpty {
@@ -30,18 +30,19 @@ extension StepCondition {
       && report.objects.contains(where: matches)
   }
 
-  /// A threshold on a cumulative member.
+  /// A threshold that a cumulative member has to reach.
   struct Growth {
     var member: String
     var threshold: Double
-    /// The amount by which the member may fall for a moment.
+    /// How far the member may fall between samples, although it is cumulative.
     var slack: Double
-    /// Further tests, on members that never change during an object's life.
+    /// Further tests of members that never change while an object exists.
     var others: [Test]
   }
 
-  /// The threshold of a condition that only growth can satisfy: a take's samples then bracket the
-  /// moment at which it is reached.
+  /// The threshold of a condition that only growth can satisfy; nil for other conditions.
+  ///
+  /// The samples just below and above the threshold show when the condition became true.
   var growth: Growth? {
     guard subject == .stat else { return nil }
     let thresholds = tests.filter { $0.comparison.hasPrefix(">") }
@@ -54,7 +55,7 @@ extension StepCondition {
       member: thresholds[0].field, threshold: threshold, slack: slack, others: others)
   }
 
-  /// Members that are constant during an object's life.
+  /// The members that never change while an object exists.
   private static let lasting: Set<String> = ["type", "id", "peer", "kind", "ssrc", "mid"]
 
   private func matches(_ object: StatsObject) -> Bool {
@@ -76,11 +77,11 @@ extension StepCondition {
 
 extension StepCondition.Test {
   func check() throws(ConditionError) {
-    guard !value.isEmpty else { throw ConditionError("\(field)\(comparison) takes a value") }
+    guard !value.isEmpty else { throw ConditionError("\(field)\(comparison) needs a value") }
     let isOrder = comparison.hasPrefix("<") || comparison.hasPrefix(">")
     let isNumber = Double(value) != nil
     guard isNumber || !isOrder && !Self.numbers.contains(field) || comparison == "~" else {
-      throw ConditionError("\(field)\(comparison) takes a number, not \(value)")
+      throw ConditionError("\(field)\(comparison) needs a number, not \(value)")
     }
   }
 
@@ -89,7 +90,7 @@ extension StepCondition.Test {
     "ssrc", "step", "track", "transport_sequence", "width",
   ]
 
-  /// Returns whether a value satisfies the comparison; numbers are compared numerically.
+  /// Returns whether a value satisfies the test; numbers are compared by value.
   func holds(_ actual: String) -> Bool {
     if comparison == "~" { return actual.contains(value) }
     if let left = Double(actual), let right = Double(value) {
@@ -114,8 +115,9 @@ extension StepCondition.Test {
 
 // Completion of conditions.
 extension StepCondition {
-  /// Returns the words that may follow `words` in a condition, in place of the last one being
-  /// typed: subjects first, then words for that subject's rows.
+  /// Returns words that may complete the last word of a condition.
+  ///
+  /// The first word is a subject; after it come words for that subject's rows.
   package static func completions(after words: [String], _ last: String) -> [String] {
     guard let subject = words.first else {
       return Table.allCases.map(\.name) + subjects
@@ -134,7 +136,7 @@ extension StepCondition {
       + Self.fields(of: tables).map { $0 + "=" }
   }
 
-  /// Returns the plain words that describe rows in tables.
+  /// Returns the words that describe rows of the tables without naming a field.
   private static func vocabulary(of tables: [Table], after words: [String]) -> [String] {
     let directions = ["in", "out"]
     return tables.flatMap { table -> [String] in
@@ -157,7 +159,7 @@ extension StepCondition {
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
 
-  /// Each state machine's states, as W3C and RFC 9429 name them.
+  /// The states of each state machine, named as by W3C and RFC 9429.
   private static let stateNames = [
     "signaling": [
       "stable", "have-local-offer", "have-remote-offer", "have-local-pranswer",
@@ -188,12 +190,12 @@ extension StepCondition {
 
 // MARK: - Nearest
 
-/// Suggestions for misspelt words.
+/// Suggests known words for a misspelt one.
 package enum Nearest {
-  /// Returns up to three similar words from a list, most similar first.
+  /// Returns up to three similar words of a list, most similar first.
   ///
-  /// Similar words are a prefix of each other or differ in few letters: missing, added, replaced,
-  /// or swapped with the next.
+  /// Words are similar if one begins with the other, or if few letters are missing, added, replaced
+  /// or swapped with their neighbours.
   package static func words(to word: String, among known: some Sequence<String>) -> [String] {
     let wanted = Array(word.lowercased().unicodeScalars.prefix(longest + 1))
     guard (1...longest).contains(wanted.count) else { return [] }
@@ -209,22 +211,22 @@ package enum Nearest {
         found.append((limit + 1, candidate))
       }
     }
-    // Equal distances keep the list's order.
+    // Words at equal distance keep their order in the list.
     return found.enumerated().sorted {
       ($0.element.distance, $0.offset) < ($1.element.distance, $1.offset)
     }.prefix(3).map(\.element.word)
   }
 
-  /// Returns the end of a message that rejects a word: `; did you mean a or b?`, or the list of all
-  /// words if none is similar.
+  /// Returns the end of a message that rejects a word: similar words, as in `; did you mean a or
+  /// b?`, or the whole list if none is similar.
   package static func hint(_ word: String, among known: some Sequence<String>) -> String {
     let near = words(to: word, among: known)
     return near.isEmpty
-      ? "; there is \(known.joined(separator: ", "))"
+      ? ", only \(known.joined(separator: ", "))"
       : "; did you mean \(near.joined(separator: " or "))?"
   }
 
-  /// Longer words are not compared.
+  /// The maximum length of words to compare.
   private static let longest = 40
 
   /// Returns the edit distance between two words (optimal string alignment).

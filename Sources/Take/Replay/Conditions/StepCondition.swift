@@ -2,19 +2,20 @@ package import Stats
 package import Tape
 package import Wire
 
-/// A condition that names a place in a take, in the words of its tables.
+/// A condition that selects steps of a take, in the words of its tables.
 ///
 ///     12.3s   step:120   state ice-connection failed   packet rtcp pli   packet in rtp sequence>=9
 ///     frame in video key   event refused   call createOffer   message offer   stat freezeCount>0
 ///
-/// After the subject, all plain words must describe the row, and all tests `field=value` (also
-/// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the take's columns.
+/// All plain words after the subject must describe the row, and all tests such as `field=value`
+/// must hold (also `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains"). The fields are the take's
+/// columns.
 package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   enum Subject: Hashable, Sendable {
     case step(Int)
     case time(Instant)
     case rows([Table])
-    /// A stats member, with its threshold as the first test.
+    /// Members of a stats object, which the tests compare with values.
     case stat
   }
 
@@ -28,20 +29,21 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   let subject: Subject
   let words: [String]
   let tests: [Test]
-  /// The stats object types that the condition needs; nil if it is not about stats.
+  /// The types of stats objects to read; nil if the condition is not about stats.
   package let statsTypes: Set<String>?
-  /// The condition as written.
+  /// The text of the condition, with single spaces.
   package let description: String
 
-  /// Parses a condition; the error says what is wrong and what would be right.
+  /// Parses a condition; an error says what is wrong and what would be valid.
   package init(_ text: String) throws(ConditionError) {
     description = text.split(separator: " ").joined(separator: " ")
     var tokens = description.split(separator: " ").map { String($0) }
-    guard !tokens.isEmpty else { throw ConditionError("a condition is empty; \(Self.examples)") }
+    guard !tokens.isEmpty else { throw ConditionError("the condition is empty; \(Self.examples)") }
     let first = tokens.removeFirst()
     if let place = try Self.place(first, &tokens) {
       guard tokens.isEmpty else {
-        throw ConditionError("\"\(tokens.joined(separator: " "))\" follows \(first) for no reason")
+        throw ConditionError(
+          "\"\(tokens.joined(separator: " "))\" after \(first) means nothing; leave it out")
       }
       (subject, words, tests, statsTypes) = (place, [], [], nil)
       return
@@ -50,7 +52,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     var tests: [Test] = []
     if first == "ssrc" {
       guard let value = tokens.first, UInt32(value) != nil else {
-        throw ConditionError("ssrc takes the number of a source, as in: ssrc 301774210")
+        throw ConditionError("ssrc needs the number of a source, as in: ssrc 301774210")
       }
       tokens[0] = "ssrc=\(value)"
     }
@@ -64,7 +66,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
     if first == "stat" {
       guard words.isEmpty, !tests.isEmpty else {
-        throw ConditionError("stat takes a member and a threshold, as in: stat freezeCount>0")
+        throw ConditionError("stat needs a member and a threshold, as in: stat freezeCount>0")
       }
       (subject, self.words, self.tests) = (.stat, [], tests)
       statsTypes = try Self.statsTypes(of: tests)
@@ -77,7 +79,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     try checkFields()
   }
 
-  /// Whether a replay stops before the condition's step rather than after it.
+  /// Whether a replay stops before the step that meets the condition rather than after it.
   package var stopsBefore: Bool {
     switch subject {
     case .step, .time: true
@@ -85,16 +87,16 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the condition needs the machine's stats and not only a step's rows.
+  /// Whether the condition is about stats, which need the machine and not only a step's rows.
   package var needsStats: Bool { subject == .stat }
 
-  /// Whether the condition is decided by a step's rows.
+  /// Whether a step's rows are enough to decide the condition.
   package var isAboutRows: Bool {
     if case .rows = subject { return true }
     return false
   }
 
-  /// Whether the condition can select datagrams, directly or by their contents.
+  /// Whether the condition may select datagrams, by their own columns or by what they contain.
   package var selectsDatagrams: Bool {
     guard case .rows(let tables) = subject else { return false }
     return tables.contains(.packet) || tables.contains(.rtcp)
@@ -110,12 +112,12 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   {
     var value = first
     if first == "step" || first == "time" || first == "at" {
-      guard !rest.isEmpty else { throw ConditionError("\(first) takes a number") }
+      guard !rest.isEmpty else { throw ConditionError("\(first) needs a number") }
       value = (first == "step" ? "step:" : "") + rest.removeFirst()
     }
     if value.hasPrefix("step:") {
       guard let number = Int(value.dropFirst(5)), number > 0 else {
-        throw ConditionError("step: takes a number from 1 on, not \(value.dropFirst(5))")
+        throw ConditionError("step: needs a number from 1, not \(value.dropFirst(5))")
       }
       return .step(number)
     }
@@ -147,7 +149,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     case "pair": return [.candidatePair]
     case "call": return [.callRequest]
     case "packet" where words.contains("rtcp") && (words.count > 1 || !tests.isEmpty):
-      // The contents of an SRTCP compound have their own rows.
+      // With more words, the condition is about RTCP rows rather than the datagram.
       words.removeAll { $0 == "rtcp" }
       return [.rtcp]
     default: break
@@ -177,9 +179,9 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Rejects a misspelt state.
+  /// Rejects a word that is probably a misspelt state.
   ///
-  /// A word that resembles no known state may be another machine's state.
+  /// A word unlike all known states is accepted, since it may be the state of another machine.
   private func checkStates() throws(ConditionError) {
     let named = tests.filter { ["machine", "from_state", "to_state"].contains($0.field) }
     for word in words + named.filter({ $0.comparison.hasSuffix("=") }).map(\.value)
@@ -192,7 +194,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// A connection's state machines with their states, named as by W3C where W3C defines them.
+  /// The state machines of a connection and their states, by W3C's names where there are any.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",
@@ -200,7 +202,10 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     "have-local-pranswer", "have-remote-pranswer", "establishing", "established", "timed-out",
   ]
 
-  /// Returns the tables' fields: their columns, and those that views add.
+  /// Returns the fields of tables that a condition can test.
+  ///
+  /// They are the columns (except path, format and bytes), fields that views add, and peer and
+  /// label.
   static func fields(of tables: [Table]) -> [String] {
     var names: [String] = []
     for table in tables {
@@ -216,7 +221,8 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
 
   // MARK: Matching
 
-  /// Returns whether an executed step satisfies the condition; `stats` is called only if needed.
+  /// Returns whether an executed step satisfies the condition; `stats` is called only if it needs
+  /// them.
   package func matches(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
   ) -> Bool {
@@ -241,7 +247,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// An error in a condition, as one sentence.
+/// Explains in one sentence what is wrong with a condition.
 package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -249,7 +255,7 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension StepCondition {
-  /// Returns whether the condition's time or step is reached before a step is executed; false for
+  /// Returns whether the condition's step or time is reached before a step is executed; false for
   /// other conditions.
   package func isReached(before step: StepHead) -> Bool {
     switch subject {
@@ -261,26 +267,26 @@ extension StepCondition {
 }
 
 extension StepCondition {
-  /// The condition's step number, if it has one.
+  /// The number of the step that the condition names; nil if it names none.
   package var stepNumber: Int? {
     if case .step(let number) = subject { return number }
     return nil
   }
 
-  /// The condition's time, if it has one.
+  /// The time that the condition names; nil if it names none.
   package var instant: Instant? {
     if case .time(let instant) = subject { return instant }
     return nil
   }
 
-  /// The subjects of conditions besides table names.
+  /// The words that a condition may begin with, besides the names of tables.
   static let subjects = ["message", "call", "pair", "ssrc", "step:", "stat"]
 }
 
 extension StepCondition {
-  /// Returns whether the condition selects a step's input datagram.
+  /// Returns whether the condition selects the datagram that a step received.
   ///
-  /// Rows about its contents count too, such as its RTCP blocks.
+  /// It also does so if it matches a row about the datagram's contents, such as an RTCP block.
   package func selects(_ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory) -> Bool {
     guard step.head.kind == .datagram, case .rows(let tables) = subject else { return false }
     return step.rows.contains { row in

@@ -1,8 +1,9 @@
 package import Tape
 import Wire
 
-/// Finds the steps whose rows satisfy a condition by reading tables, without running the stack:
-/// scanning an hour's table is fast.
+/// Finds the steps whose rows satisfy a condition.
+///
+/// It reads the tables without running the stack, which is fast even for a take of an hour.
 package final class StepFinder {
   let path: String
   let connection: SQLiteConnection
@@ -10,7 +11,7 @@ package final class StepFinder {
   private let format: Int64
   private var memory = RowMemory()
 
-  /// Opens a take and reads the rows that others refer to by number.
+  /// Opens a take and reads the rows that other rows refer to by number.
   package init(path: String) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path)
@@ -25,14 +26,14 @@ package final class StepFinder {
     }
   }
 
-  /// Returns the first step after another whose rows satisfy a condition; nil if there is none, or
-  /// if the condition is not about rows.
+  /// Returns the first step after `step` whose rows satisfy a condition; nil if there is none or
+  /// the condition is not about rows.
   package func first(_ condition: StepCondition, after step: Int) throws(TapeError) -> Int? {
     try find(condition, "row >= \(Int64(step + 1) << 16)", "ASC") { $0.min() }
   }
 
-  /// Returns the last step before another whose rows satisfy a condition; nil if there is none, or
-  /// if the condition is not about rows.
+  /// Returns the last step before `step` whose rows satisfy a condition; nil if there is none or
+  /// the condition is not about rows.
   package func last(_ condition: StepCondition, before step: Int) throws(TapeError) -> Int? {
     try find(condition, "row < \(Int64(step) << 16)", "DESC") { $0.max() }
   }
@@ -54,7 +55,7 @@ package final class StepFinder {
     return among(found)
   }
 
-  /// Returns a table's columns in the take's format.
+  /// Returns the columns that a table has in the take's format.
   private func columns(of table: Table) -> [String] { table.columnNames(format: format) }
 
   private struct Head {
@@ -64,7 +65,7 @@ package final class StepFinder {
     var isInput: Bool
   }
 
-  /// Visits a query's rows until the body returns true.
+  /// Calls the body for each row of a query until it returns true.
   private func scan(
     _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
   ) throws(TapeError) {
@@ -72,7 +73,7 @@ package final class StepFinder {
       let statement = try connection.prepare(sql)
       while try statement.step() {
         let (row, peer, isInput) = statement.values(Int64.self, UInt32.self, Bool.self)
-        // The table's columns follow the first three.
+        // The first three columns are the row, the peer and whether it is an input.
         let values = columns(of: table).indices.map { statement.value(3 + $0) ?? .null }
         var rows = RowList()
         rows.append(table, values)
@@ -111,12 +112,12 @@ package final class StepFinder {
     }
   }
 
-  /// Returns a table's columns as a list, with an expression for its streamed bytes.
+  /// Returns the columns of a table for a SELECT, with an expression in place of `bytes`.
   private func list(_ table: Table, bytes: String) -> String {
     columns(of: table).map { $0 == "bytes" ? bytes : "store.\($0)" }.joined(separator: ", ")
   }
 
-  /// Returns an SQL condition that excludes datagrams early, so that their bytes are not read.
+  /// Returns SQL terms that exclude most datagrams before their bytes are read.
   private func narrowed(_ condition: StepCondition) -> String {
     var terms = ""
     for word in condition.words {
@@ -139,11 +140,11 @@ package final class StepFinder {
 // MARK: - Stats
 
 extension StepFinder {
-  /// Returns the ranges of steps within which a condition on a cumulative member becomes true; nil
-  /// if the take's samples cannot tell.
+  /// Returns the ranges of steps within which a condition about a counter becomes true; nil if
+  /// samples cannot tell.
   ///
-  /// A counter that is below the threshold in one sample and above it in the next reaches it in
-  /// between; if the stream ended, the counter may have reached it after the last sample.
+  /// If one sample is below the threshold and the next one above, the counter reached it between
+  /// them. If the stream ended below, the counter may still have reached it after the last sample.
   package func spans(of condition: StepCondition, stepCount: Int) throws(TapeError)
     -> [ClosedRange<Int>]?
   {
@@ -183,9 +184,9 @@ extension StepFinder {
     return samples.spans(stepCount: stepCount)
   }
 
-  /// Samples of the objects that a condition is about.
+  /// The samples of the objects that a condition is about.
   private struct Samples {
-    /// Each peer's steps with samples.
+    /// The steps in which each peer's stats were sampled.
     var steps: [Int64: [Int]] = [:]
     private var objects: [String: Object] = [:]
     private var spans: [ClosedRange<Int>] = []
@@ -201,7 +202,7 @@ extension StepFinder {
 
     mutating func record(_ name: String, peer: Int64, step: Int, _ value: Double) {
       var object = objects[name] ?? Object(peer: peer)
-      // A value equal to the threshold may be on either side.
+      // A counter may fall for a moment, so a value near the threshold may be on either side.
       if object.value <= growth.threshold + growth.slack,
         value >= growth.threshold - growth.slack
       {
@@ -212,7 +213,7 @@ extension StepFinder {
       objects[name] = object
     }
 
-    /// Returns a peer's last sample before a step.
+    /// Returns the step of a peer's last sample before a step; nil if there is none.
     private func sample(of peer: Int64, before step: Int) -> Int? {
       guard let steps = steps[peer] else { return nil }
       var (low, high) = (0, steps.count)
@@ -223,14 +224,14 @@ extension StepFinder {
       return low > 0 ? steps[low - 1] : nil
     }
 
-    /// Returns the ranges in order, merged where they overlap.
+    /// Returns all ranges in order, merging those that overlap or touch.
     func spans(stepCount: Int) -> [ClosedRange<Int>] {
       var spans = spans
       for object in objects.values where object.value <= growth.threshold + growth.slack {
         let next = steps[object.peer]?.first { $0 > object.last } ?? stepCount
         spans.append(min(object.last + 1, next)...next)
       }
-      // An object in no sample may have existed before the first or after the last one.
+      // An object without a sample may have existed before the first sample or after the last.
       for steps in steps.values {
         spans.append(1...(steps.first ?? stepCount))
         spans.append(min((steps.last ?? 0) + 1, stepCount)...stepCount)

@@ -2,10 +2,12 @@ import Secure
 import Tape
 import Wire
 
-/// Redacts DTLS handshakes as they are on the wire (RFC 6347 section 4.2): whatever identifies an
-/// association is replaced, offers and choices stay.
+/// Redacts the bytes of DTLS handshakes (RFC 6347 section 4.2).
+///
+/// Everything that identifies an association is replaced. What peers offer and choose, such as
+/// cipher suites, is kept.
 enum HandshakeText {
-  /// A message, or a part of one.
+  /// A handshake message, or the fragment of it that is in this record.
   private struct Part {
     var type: UInt8
     var isFirst: Bool
@@ -28,9 +30,10 @@ enum HandshakeText {
     return found
   }
 
-  /// Returns a record's fragment with other random values, certificates, keys and signatures.
+  /// Returns a record's fragment with its random values, certificates, keys and signatures
+  /// replaced.
   ///
-  /// - Parameter isVersion13: whether it was encrypted in a handshake of DTLS 1.3.
+  /// - Parameter isVersion13: whether the fragment comes from an encrypted DTLS 1.3 record.
   static func replaced(
     _ bytes: [UInt8], _ standIns: StandIns, isVersion13: Bool = false
   ) -> [UInt8] {
@@ -41,8 +44,8 @@ enum HandshakeText {
       case 1 where part.isFirst, 2 where part.isFirst:
         made.replaceSubrange(part.body, with: hello(body, standIns))
       case 3, 4, 11, 12, 15, 16:
-        // Lengths in front of a certificate and a cookie stay.
-        // In DTLS 1.3, a context precedes the certificates (RFC 8446 section 4.4.2).
+        // The lengths before a certificate or a cookie are kept. In DTLS 1.3, a context also
+        // precedes the certificates (RFC 8446 section 4.4.2).
         let certificate = isVersion13 ? 7 + Int(body.first ?? 0) : 6
         let kept = part.isFirst ? (part.type == 11 ? certificate : part.type == 3 ? 3 : 0) : 0
         guard body.count > kept else { continue }
@@ -56,8 +59,8 @@ enum HandshakeText {
     return made
   }
 
-  /// Returns a ClientHello or ServerHello with another random value and session (RFC 5246 section
-  /// 7.4.1).
+  /// Returns a ClientHello or ServerHello with its random value, session id and key shares replaced
+  /// (RFC 5246 section 7.4.1).
   private static func hello(_ body: [UInt8], _ standIns: StandIns) -> [UInt8] {
     guard body.count > 34 else { return body }
     var made = body
@@ -77,10 +80,10 @@ enum HandshakeText {
     return made
   }
 
-  /// Returns the places of the public keys in a hello of DTLS 1.3 (RFC 8446 section 4.2.8).
+  /// Returns the ranges of the public keys in a hello of DTLS 1.3 (RFC 8446 section 4.2.8).
   private static func keyShares(_ body: [UInt8]) -> [Range<Int>] {
     func number(_ place: Int) -> Int { Int(body[place]) << 8 | Int(body[place + 1]) }
-    // The extensions end the message, and their length precedes them.
+    // The extensions come last, so their length matches the rest of the message.
     guard
       var offset = (36..<max(36, body.count - 2)).first(where: {
         $0 + 2 + number($0) == body.count && isExtensions(body, $0 + 2)
@@ -90,7 +93,8 @@ enum HandshakeText {
     while offset + 4 <= body.count {
       let end = min(body.count, offset + 4 + number(offset + 2))
       if number(offset) == 51 {
-        // A client's list begins with its length; each key has a group and a length.
+        // In a ClientHello, the keys follow the list's length. Each key follows its group and
+        // length.
         var place = offset + 4
         if place + 2 <= end, number(place) == end - place - 2 { place += 2 }
         while place + 4 <= end {
@@ -104,7 +108,7 @@ enum HandshakeText {
     return found
   }
 
-  /// Returns whether extensions with their lengths fill a message from an offset on.
+  /// Returns whether the bytes from an offset to the end are a sequence of extensions.
   private static func isExtensions(_ body: [UInt8], _ start: Int) -> Bool {
     var offset = start
     while offset + 4 <= body.count {
@@ -113,16 +117,16 @@ enum HandshakeText {
     return offset == body.count && start < body.count
   }
 
-  // MARK: Following
+  // MARK: Hello messages
 
-  /// The contents of an association's hello messages.
+  /// The values read from an association's hello messages.
   struct Hellos {
     var clientRandom: [UInt8]?
     var serverRandom: [UInt8]?
     var suite: UInt16?
     var profile: UInt16?
 
-    /// The name of a cipher suite with the same key derivation; empty for other suites.
+    /// The name of a cipher suite that derives keys in the same way; empty for unsupported suites.
     var suiteName: String {
       switch suite {
       case 0xc02b, 0xc02f: "TLS_ECDHE_WITH_AES_128_GCM_SHA256"
@@ -137,7 +141,8 @@ enum HandshakeText {
       return known?.rawValue ?? ""
     }
 
-    /// Learns from a datagram; returns whether a ServerHello completed what the ClientHello began.
+    /// Reads the hello messages in a datagram; returns whether it completes the pair with a
+    /// ServerHello.
     mutating func learn(_ datagram: [UInt8]) -> Bool {
       var isNew = false
       for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {
@@ -145,7 +150,7 @@ enum HandshakeText {
           let body = Array(record.fragment[part.body])
           guard body.count > 34 else { continue }
           if part.type == 1 {
-            // Another random value begins another association.
+            // A new random value means a new association.
             if clientRandom != Array(body[2..<34]) { self = Hellos() }
             clientRandom = Array(body[2..<34])
           } else if part.type == 2, clientRandom != nil {
@@ -165,7 +170,8 @@ enum HandshakeText {
       offset += 5
       while offset + 4 <= body.count {
         let length = Int(body.span.bytes.uint16(at: offset + 2))
-        // use_srtp (RFC 5764 section 4.1.1): one profile after the list's length.
+        // A ServerHello's use_srtp has one profile, after the length of its list (RFC 5764 section
+        // 4.1.1).
         if body.span.bytes.uint16(at: offset) == 14, offset + 8 <= body.count {
           profile = body.span.bytes.uint16(at: offset + 6)
         }

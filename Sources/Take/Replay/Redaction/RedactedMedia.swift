@@ -4,10 +4,11 @@ import SCTP
 import Tape
 import Wire
 
-/// Replaces what RTP, RTCP and SCTP carry in the clear, keeping lengths.
+/// Replaces the unencrypted contents of RTP and RTCP packets without changing their length.
 ///
 /// Media keeps only the headers that show where a frame begins, whether it is a key frame and how
-/// large its picture is; packets and the frames assembled from them stay consistent.
+/// large its picture is. Frames are redacted like the packets that carried them, so both still
+/// match.
 final class RedactedMedia {
   private let text: RedactedText
   private let types: PayloadTypeNames
@@ -63,7 +64,7 @@ final class RedactedMedia {
       + [UInt8](repeating: filler, count: max(0, bytes.count - start))
   }
 
-  /// Returns G.711 audio that is only as loud as the original.
+  /// Returns G.711 audio in which only the level of the original is left.
   private static func hum(_ codes: [UInt8], _ law: G711Law) -> [UInt8] {
     let power = codes.reduce(0.0) { sum, code in
       let sample = Double(law.decode(code))
@@ -73,7 +74,7 @@ final class RedactedMedia {
     return codes.indices.map { law.encode($0 % 4 < 2 ? level : -level) }
   }
 
-  /// Returns a redacted frame, or its first part.
+  /// Redacts a frame or its first part, keeping the codec's headers.
   static func frame(_ bytes: [UInt8], _ codec: String) -> [UInt8] {
     switch codec {
     case "opus": return filled(bytes, from: 2)
@@ -81,12 +82,13 @@ final class RedactedMedia {
     case "pcma": return hum(bytes, .a)
     case "vp8":
       var made = filled(bytes, from: 1)
-      // A key frame's start code and size (RFC 6386 section 9.1).
+      // The start code and the size of a key frame are kept (RFC 6386 section 9.1).
       if let first = bytes.first, first & 1 == 0, bytes.count >= 10 {
         made.replaceSubrange(3..<10, with: bytes[3..<10])
       }
       return made
-    // The bytes that show a key frame (VP9 bitstream specification, section 6.2).
+    // The first bytes are kept: they show whether the frame is a key frame (VP9 bitstream
+    // specification, section 6.2).
     case "vp9": return filled(bytes, from: 6)
     case "h264": return byteStream(bytes)
     case "av1": return units(bytes)
@@ -94,7 +96,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Redacts a payload with redundant blocks (RFC 2198 section 3).
+  /// Redacts a payload that contains redundant blocks (RFC 2198 section 3).
   private func redundant(_ bytes: [UInt8], _ peer: UInt32) -> [UInt8] {
     var heads: [(type: UInt8, length: Int?)] = []
     var offset = 0
@@ -126,7 +128,7 @@ final class RedactedMedia {
     unit.first.map { $0 & 31 } == sequenceParameters ? unit : filled(unit, from: 1)
   }
 
-  /// Redacts the units in a payload (RFC 6184 section 5.2).
+  /// Redacts the NAL units in a payload (RFC 6184 section 5.2).
   private func h264(_ bytes: [UInt8]) -> [UInt8] {
     switch bytes[0] & 31 {
     case 24:
@@ -144,7 +146,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Redacts units separated by start codes (H.264 annex B).
+  /// Redacts NAL units that are separated by start codes (H.264 annex B).
   private static func byteStream(_ bytes: [UInt8]) -> [UInt8] {
     var made: [UInt8] = []
     var start = 0
@@ -165,7 +167,8 @@ final class RedactedMedia {
 
   // MARK: AV1
 
-  /// Redacts a unit, or the first part of one: its header stays, and a frame's byte with its type.
+  /// Redacts an OBU or the first part of one, but keeps its header and, in a frame, the first byte;
+  /// sequence headers and temporal delimiters are kept whole.
   private static func obu(_ bytes: [UInt8]) -> [UInt8] {
     guard let first = bytes.first else { return bytes }
     let type = first >> 3 & 15
@@ -188,7 +191,7 @@ final class RedactedMedia {
     return made + [UInt8](repeating: filler, count: max(0, bytes.count - made.count))
   }
 
-  /// Redacts a payload's elements (AV1 RTP payload format, section 4.4).
+  /// Redacts the OBU elements of a payload (AV1 RTP payload format, section 4.4).
   private func av1(_ bytes: [UInt8]) -> [UInt8] {
     let count = Int(bytes[0] >> 4 & 3)
     var continues = bytes[0] & 0x80 != 0
@@ -219,7 +222,7 @@ final class RedactedMedia {
 
   // MARK: RTCP
 
-  /// Returns whether bytes are an unprotected compound packet.
+  /// Returns whether the bytes are an RTCP compound packet that is not encrypted.
   static func isClearRTCP(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -229,7 +232,7 @@ final class RedactedMedia {
     return offset == bytes.count
   }
 
-  /// Returns a compound packet with other names (RFC 3550 sections 6.5 to 6.7).
+  /// Redacts the names in a compound packet, such as CNAMEs (RFC 3550 sections 6.5 to 6.7).
   func rtcp(_ bytes: [UInt8]) -> [UInt8] {
     var made = bytes
     var offset = 0
@@ -261,12 +264,12 @@ final class RedactedMedia {
         replaceText(&bytes, offset + 1, end)
         offset += 2 + Int(bytes[offset + 1])
       }
-      // Zeros end the items, up to the next word.
+      // Zeros follow the last item, up to the next 32-bit boundary.
       offset = start + (offset - start) / 4 * 4 + 4
     }
   }
 
-  /// Replaces a text that follows its length.
+  /// Replaces a text if its stand-in has the same length; the byte before the text is its length.
   private func replaceText(_ bytes: inout [UInt8], _ place: Int, _ end: Int) {
     let range = place + 1..<min(end, place + 1 + Int(bytes[place]))
     guard !range.isEmpty else { return }
@@ -278,14 +281,30 @@ final class RedactedMedia {
 
 // MARK: - RedactedSCTP
 
-/// Replaces what data channels carry, in SCTP packets.
+/// Replaces the labels, protocols and messages of data channels in SCTP packets.
 struct RedactedSCTP {
-  /// The protocol of each stream's incomplete message.
+  /// For each stream, the payload protocol (PPID) of the message whose chunks are being read.
   private var protocols: [UInt16: UInt32] = [:]
 
-  /// Returns a replacement message with the same length: text stays text.
+  /// Returns a message of the same length, filled with letters if the original was text.
   static func message(_ bytes: [UInt8], isBinary: Bool) -> [UInt8] {
     [UInt8](repeating: isBinary ? 0xaa : UInt8(ascii: "x"), count: bytes.count)
+  }
+
+  /// Returns whether a datagram is an SCTP packet: chunks fill it exactly, and its checksum is
+  /// right or zero (RFC 9653).
+  static func isPacket(_ bytes: [UInt8]) -> Bool {
+    guard bytes.count >= 16 else { return false }
+    var offset = 12
+    while offset + 4 <= bytes.count {
+      let length = Int(bytes[offset + 2]) << 8 | Int(bytes[offset + 3])
+      guard length >= 4, offset + length <= bytes.count else { return false }
+      offset += (length + 3) / 4 * 4
+    }
+    let stated = (0..<4).reduce(0 as UInt32) { $0 | UInt32(bytes[8 + $1]) << UInt32(8 * $1) }
+    var zeroed = bytes
+    zeroed.replaceSubrange(8..<12, with: [0, 0, 0, 0])
+    return offset >= bytes.count && (stated == 0 || stated == checksum(zeroed))
   }
 
   mutating func packet(_ bytes: [UInt8], _ text: RedactedText) -> [UInt8] {
@@ -337,7 +356,7 @@ struct RedactedSCTP {
     }
   }
 
-  /// Replaces the label and protocol in DATA_CHANNEL_OPEN (RFC 8832 section 5.1).
+  /// Replaces the label and the protocol in a DATA_CHANNEL_OPEN message (RFC 8832 section 5.1).
   private func opening(_ bytes: [UInt8], _ text: RedactedText) -> [UInt8] {
     guard bytes.count >= 12, bytes[0] == 3 else { return bytes }
     var made = bytes
@@ -353,7 +372,7 @@ struct RedactedSCTP {
     return made
   }
 
-  /// Returns the CRC32c (RFC 9260 appendix A).
+  /// Returns the CRC32c of a packet (RFC 9260 appendix A).
   private static func checksum(_ bytes: [UInt8]) -> UInt32 {
     var sum = ~UInt32(0)
     for byte in bytes {
@@ -366,11 +385,11 @@ struct RedactedSCTP {
 
 // MARK: - PayloadTypeNames
 
-/// The meaning of payload types, according to a take's descriptions.
+/// The codecs of payload types, according to the take's descriptions.
 struct PayloadTypeNames {
   struct Entry {
     var name: String
-    /// The payload type of the packets that it retransmits.
+    /// The payload type that this type retransmits; nil if it does not retransmit.
     var apt: UInt8?
   }
 

@@ -7,19 +7,21 @@ import Secure
 import Tape
 import Wire
 
-/// Replaces what datagrams carry, keeping lengths, and recomputes integrity, checksums and
-/// protection.
+/// Replaces the contents of datagrams without changing their length.
+///
+/// Integrity tags, checksums and encryption are computed anew, so the datagrams stay valid.
 final class RedactedPackets {
   private let text: RedactedText
   private let media: RedactedMedia
   private var standIns: StandIns { text.standIns }
   private var parts: Redaction.Parts { standIns.parts }
-  /// ICE passwords, and TURN keys by name, realm and password.
+  /// The ICE passwords, and the TURN keys derived from name, realm and password.
   private let secrets: STUNSecrets
   private var associations: [UInt32: [RedactedAssociation]] = [:]
-  /// The last channel messages' protocols, by association and stream.
+  /// Redacts data channels; it remembers each stream's protocol, since a message may span several
+  /// chunks.
   private var sctp = RedactedSCTP()
-  /// Both sides of observed DTLS 1.3 associations.
+  /// The keys of both sides of observed DTLS 1.3 associations.
   private var resealings: [RecordResealing] = []
 
   init(_ text: RedactedText, _ survey: RedactionSurvey) {
@@ -40,7 +42,7 @@ final class RedactedPackets {
     }
   }
 
-  /// Adds the observed associations of DTLS 1.3 whose secrets are in a key log.
+  /// Adds the DTLS 1.3 associations that an observer saw and whose secrets are in a key log.
   private func addVersion13(_ survey: RedactionSurvey) {
     var logs = (old: NSSKeyLog(), new: NSSKeyLog())
     for log in survey.keyLogs {
@@ -57,7 +59,8 @@ final class RedactedPackets {
       resealings += [true, false].compactMap {
         RecordResealing(suite, old: old, new: new, isClient: $0)
       }
-      // The chosen profile is in an encrypted message; only the right one fits a packet.
+      // The chosen profile was sent encrypted, so all are tried; only the right one decrypts a
+      // packet.
       for profile in RedactedAssociation.profiles {
         guard let before = old.srtpKeys(profile, suite), let after = new.srtpKeys(profile, suite),
           let protection = SRTPSuite(profile)
@@ -70,7 +73,7 @@ final class RedactedPackets {
     }
   }
 
-  /// Adds an SRTP key that a user or a description gave for an observed call.
+  /// Adds an SRTP key of an observed call, which comes from a user or a description.
   private func add(_ old: SRTPKey?, as new: SRTPKey?) {
     guard let old, let new, old.bytes.count == new.bytes.count else { return }
     for suite in old.suites {
@@ -82,7 +85,7 @@ final class RedactedPackets {
     }
   }
 
-  /// Redacts a peer's datagram; the peer is 0 for datagrams that an observer saw.
+  /// Redacts a datagram; `peer` is 0 if an observer saw it.
   func datagram(_ bytes: [UInt8], of peer: UInt32, isInbound: Bool) -> [UInt8] {
     guard let first = bytes.first else { return bytes }
     if first >= 0x40, first < 0x50 { return channel(bytes, of: peer, isInbound) }
@@ -91,13 +94,16 @@ final class RedactedPackets {
     case .dtls: return dtls(bytes, of: peer, isInbound)
     case .rtp: return rtp(bytes, of: peer, isInbound, isRTCP: false)
     case .rtcp: return rtp(bytes, of: peer, isInbound, isRTCP: true)
+    case _ where RedactedSCTP.isPacket(bytes):
+      // A relay decrypts data channels, so its observer sees SCTP packets in the clear.
+      return sctp.packet(bytes, text)
     default:
-      // The protocol is unknown.
+      // The protocol is unknown, so only the first byte, which classifies the datagram, is kept.
       return [first] + [UInt8](repeating: 0xaa, count: bytes.count - 1)
     }
   }
 
-  /// Redacts the datagram inside a TURN ChannelData message (RFC 8656 section 12.4).
+  /// Redacts the datagram in a TURN ChannelData message (RFC 8656 section 12.4).
   private func channel(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     guard bytes.count >= 4 else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])
@@ -129,7 +135,8 @@ final class RedactedPackets {
       let key = secrets.newKey(of: message, text)
       let tag: [UInt8]
       if let key {
-        // The length in the header ends with this attribute (RFC 8489 section 14.5).
+        // For the tag, the header's length includes attributes only up to this one (RFC 8489
+        // section 14.5).
         var covered = Array(made[..<(integrity.lowerBound - 4)])
         let length = integrity.upperBound - STUNMessage.headerLength
         covered[2] = UInt8(truncatingIfNeeded: length >> 8)
@@ -189,7 +196,7 @@ final class RedactedPackets {
     guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
-    // Both addresses are masked alike, so the masked values differ in the same bits.
+    // Both addresses are XORed with the same mask, so the masked ones differ in the same bits.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }
@@ -199,7 +206,7 @@ final class RedactedPackets {
   private func dtls(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     var made: [UInt8] = []
     var offset = 0
-    // DTLS 1.3 records have another header (RFC 9147 section 4).
+    // DTLS 1.3 records have a different header (RFC 9147 section 4).
     while offset < bytes.count {
       if bytes[offset] & 0xe0 == 0x20 {
         guard peer == 0, let made13 = resealed(bytes, at: &offset) else { break }
@@ -215,7 +222,7 @@ final class RedactedPackets {
         copy.fragment = HandshakeText.replaced(record.fragment, standIns)
       }
       made += copy.bytes
-      // The version in the header is the sender's.
+      // The record keeps its own version, since a first hello may have DTLS 1.0's.
       if before + 2 < made.count { made[before + 1] = bytes[before + 1] }
       if before + 2 < made.count { made[before + 2] = bytes[before + 2] }
     }
@@ -223,12 +230,14 @@ final class RedactedPackets {
     guard !rest.isEmpty, !parts.isDisjoint(with: [.keys, .names, .messages]) else {
       return made + rest
     }
-    // The header stays, with the lowest bits of a number.
+    // Of an unreadable DTLS 1.3 record, the header is kept, with the lowest bits of the record's
+    // number.
     return made + rest.prefix(5)
       + standIns.noise("record", rest, count: max(0, rest.count - 5))
   }
 
-  /// Returns the DTLS 1.3 record at an offset with other contents and keys; nil if no key opens it.
+  /// Returns the DTLS 1.3 record at an offset with its contents and keys replaced; nil if no key
+  /// decrypts it.
   private func resealed(_ bytes: [UInt8], at offset: inout Int) -> [UInt8]? {
     for place in resealings.indices {
       let made = resealings[place].rewritten(bytes, at: &offset) { type, contents in
@@ -244,7 +253,8 @@ final class RedactedPackets {
     return nil
   }
 
-  /// Returns which of an association's keys may protect a packet: for an observed call, either.
+  /// Returns the directions whose keys may decrypt a packet; an observed packet may be from either
+  /// peer.
   private func directions(_ isInbound: Bool, of peer: UInt32) -> [Bool] {
     peer == 0 ? [true, false] : [isInbound]
   }
@@ -296,7 +306,7 @@ final class RedactedPackets {
     return RedactedMedia.isClearRTCP(bytes) ? media.rtcp(bytes) : hidden(bytes, isRTCP: true)
   }
 
-  /// Returns a protected packet that no key opened, with noise after its header.
+  /// Redacts an encrypted packet that no key decrypts: noise replaces everything after its header.
   private func hidden(_ bytes: [UInt8], isRTCP: Bool) -> [UInt8] {
     var head = 8
     if !isRTCP {
@@ -311,16 +321,16 @@ final class RedactedPackets {
 
 // MARK: - RedactedAssociation
 
-/// A DTLS association's keys, and their replacements.
+/// The keys of a DTLS association, and the keys that replace them.
 final class RedactedAssociation {
   private let records: [(old: DTLSRecordProtection, new: DTLSRecordProtection)?]
   private let packets: [SRTPReprotection?]
-  /// Recent packets with their new protection: packets that the network duplicated stay duplicates.
+  /// Recent packets and their redacted bytes, so that duplicated packets stay equal.
   private var recentPackets: [[UInt8]: [UInt8]] = [:]
   private var recentOrder: [[UInt8]] = []
   private static let recentMaximum = 1_024
 
-  /// - Parameter found: the association as found in the take.
+  /// - Parameter found: the association as the survey found it in the take.
   init?(_ found: RedactionSurvey.Association, _ text: RedactedText) {
     guard let role = DTLSRole(rawValue: found.role) else { return nil }
     let old = found.secrets
@@ -331,7 +341,7 @@ final class RedactedAssociation {
       clientRandom: renewed(old.clientRandom), serverRandom: renewed(old.serverRandom),
       masterSecret: renewed(old.masterSecret))
     let other = role == .client ? DTLSRole.server : .client
-    // Received first, sent second.
+    // The first element is for received records, the second for sent ones.
     records = [other, role].map { sender in
       guard let before = DTLSRecordProtection(old, cipherSuite: found.cipherSuite, sender: sender),
         let after = DTLSRecordProtection(new, cipherSuite: found.cipherSuite, sender: sender)
@@ -356,9 +366,9 @@ final class RedactedAssociation {
     .aes128CMSHA1_80, .aes128CMSHA1_32, .aeadAES128GCM, .aeadAES256GCM, .nullSHA1_80, .nullSHA1_32,
   ]
 
-  /// Creates an association of one SRTP key, which protects one direction.
+  /// Creates an association from a single SRTP key, which protects one direction.
   ///
-  /// - Parameter identifier: the key's identifier in each packet (MKI); empty for none.
+  /// - Parameter identifier: the key's identifier in each packet (MKI); empty if packets have none.
   init?(_ suite: SRTPSuite, old: [UInt8], new: [UInt8], identifier: [UInt8] = []) {
     guard
       let made = try? SRTPReprotection(suite, old: old, new: new, identifier: identifier)
@@ -414,11 +424,11 @@ final class RedactedAssociation {
 
 // MARK: - STUNSecrets
 
-/// The passwords that protect STUN and TURN messages.
+/// Passwords that authenticate STUN and TURN messages.
 final class STUNSecrets {
-  /// ICE passwords (RFC 8489 section 9.1), with the last matching one in front.
+  /// The ICE passwords (RFC 8489 section 9.1); the one that matched last is tried first.
   private var passwords: [String] = []
-  /// TURN names and passwords, and the realms that servers named (section 9.2).
+  /// The TURN names and passwords, and the realms of TURN servers (RFC 8489 section 9.2).
   private var accounts: [(name: String, password: String)] = []
   private var realms: [String] = []
   private var longTerm: [(old: [UInt8], new: [UInt8])] = []
@@ -436,7 +446,8 @@ final class STUNSecrets {
     accounts.append((name, password))
   }
 
-  /// Returns the key that protects a message in its new form; nil if no known password protects it.
+  /// Returns the key for the redacted message's integrity; nil if no known password fits the
+  /// original.
   func newKey(of message: STUNMessage, _ text: RedactedText) -> [UInt8]? {
     if let index = passwords.firstIndex(where: {
       message.verifiesIntegrity(key: Array($0.utf8))
@@ -448,7 +459,7 @@ final class STUNSecrets {
     return longTerm.first { message.verifiesIntegrity(key: $0.old) }?.new
   }
 
-  /// Returns a replacement for a realm, which usually is a host's name.
+  /// Returns a replacement for a realm, which usually is a host name.
   func realm(_ old: [UInt8], _ text: RedactedText) -> String {
     let name = String(decoding: old, as: UTF8.self)
     let host = text.host(name)

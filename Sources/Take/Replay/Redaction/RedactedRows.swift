@@ -4,8 +4,10 @@ import Room
 import Tape
 import Wire
 
-/// Redacts a take's rows: the inputs, with which a stack is then driven again, and the outputs,
-/// which are used as they are if that is impossible.
+/// Redacts the rows of a take, inputs and outputs alike.
+///
+/// The stack is then driven with the redacted inputs. If that is impossible, the redacted outputs
+/// are used.
 final class RedactedRows {
   private let text: RedactedText
   private let packets: RedactedPackets?
@@ -13,11 +15,12 @@ final class RedactedRows {
   private var codecs: [Int64: String] = [:]
   private var blankContents: Set<Int64> = []
   private var kinds: [UInt32: MachineKind] = [:]
-  /// The author of the JSON in the row being redacted.
+  /// Who wrote the text of the row being redacted.
   private var author = RedactedText.Author.anybody
-  /// The random bytes that each actor's streams yielded.
+  /// Each actor's random bytes, by stream: the redacted take has them instead of the seed.
   var drawn: [UInt32: [String: String]] = [:]
-  /// Replaces what is left of the original in a text; nil unless a search found something.
+  /// Replaces originals that are left in a redacted text; nil until a search has found one in the
+  /// new take.
   var scrub: ((String) -> String)?
 
   /// - Parameter packets: redacts datagrams; nil leaves them unchanged.
@@ -27,7 +30,7 @@ final class RedactedRows {
 
   private var parts: Redaction.Parts { text.standIns.parts }
 
-  /// Returns a step's redacted rows.
+  /// Returns the rows of a step, redacted.
   func mapped(_ step: TapeChunk.Step, _ rows: RowList) -> RowList {
     var copy = RowList()
     let actor = step.head.actor
@@ -82,12 +85,12 @@ final class RedactedRows {
     case (.callReply, "error") where author == .anybody: return text.value(old, key: "error")
     case (.stat, "id"): return text.by(author).object(old) ?? text.free(old)
     case (.callReply, "error"), (.coverage, "reason"): return text.free(old)
-    case (.capture, "kind"): return old
+    case (.capture, "kind"), (.relayed, "protocol"): return old
     default: return text.standIns.known(old).map { Vocabulary.isCommon(old) ? old : $0 } ?? old
     }
   }
 
-  /// Redacts a call's argument: JSON, or any other text.
+  /// Redacts a column that contains JSON or any other text, such as a call's arguments.
   private func arguments(_ old: String, _ rows: RowList, _ row: Int) -> String {
     if let call = CallRequestRow(rows, row), call.name == "keyLog" || call.name == "srtpKey" {
       return keyed(old, as: call.name == "keyLog" ? "keylog" : "srtpkey")
@@ -128,6 +131,8 @@ final class RedactedRows {
         return old
       }
       return RedactedMedia.frame(old, codecs[format] ?? "")
+    case (.relayed, "bytes"):
+      return packets?.datagram(old, of: 0, isInbound: true) ?? old
     case (.content, "bytes") where RedactedRows.isRelayed(rows, row):
       return packets?.datagram(old, of: 0, isInbound: true) ?? old
     case (.content, "bytes"):
@@ -139,12 +144,13 @@ final class RedactedRows {
     }
   }
 
-  /// Returns whether a row's content is an unencrypted packet that a relay forwards.
+  /// Returns whether a row is the content of an unencrypted packet that a relay forwards.
   static func isRelayed(_ rows: RowList, _ row: Int) -> Bool {
-    row + 1 < rows.count && CaptureRow(rows, row + 1)?.kind.hasPrefix("relayed ") == true
+    row + 1 < rows.count && CaptureRow(rows, row + 1)?.isRelayed == true
   }
 
-  /// Returns media without its picture or sound: frames keep their headers, samples become silence.
+  /// Redacts captured media without changing its length: encoded frames keep their headers, audio
+  /// keeps its level, and raw video becomes zeros.
   private func blank(_ old: [UInt8], _ rows: RowList, _ row: Int) -> [UInt8] {
     for next in (row + 1)..<max(row + 1, min(rows.count, row + 4)) {
       guard let capture = CaptureRow(rows, next) else { continue }
@@ -158,7 +164,8 @@ final class RedactedRows {
     return [UInt8](repeating: 0, count: old.count)
   }
 
-  /// Returns samples, 16-bit or 32-bit floating-point, that are only as loud as the original.
+  /// Returns a tone at the original's level, as 16-bit integers or 32-bit floats like the original;
+  /// zeros if the samples have another size.
   private static func hum(_ old: [UInt8], samples count: Int) -> [UInt8] {
     var made: [UInt8] = []
     made.reserveCapacity(old.count)
@@ -189,8 +196,10 @@ final class RedactedRows {
     return made + [UInt8](repeating: 0, count: max(0, old.count - made.count))
   }
 
-  /// Returns whether content is removed completely: if recorded frames replace the codecs, an
-  /// endpoint's audio and video are described by their lengths alone.
+  /// Returns whether a `content` row is removed.
+  ///
+  /// Captured audio and video of endpoints is removed. Recorded frames replace the codecs that
+  /// would encode it, so only its size matters.
   private func dropsContent(of step: TapeChunk.Step, _ rows: RowList, _ row: Int) -> Bool {
     guard parts.contains(.media), kinds[step.head.actor] ?? .endpoint == .endpoint,
       let content = ContentRow(rows, row)
@@ -206,7 +215,8 @@ final class RedactedRows {
 
   // MARK: Dependent values
 
-  /// Learns from a row, and recomputes what depends on its other values.
+  /// Records values that later rows depend on, and recomputes values such as digests that depend on
+  /// redacted columns.
   private func finish(
     _ values: inout [Value], _ table: Table, _ rows: RowList, _ row: Int, _ actor: UInt32
   ) {
@@ -247,7 +257,7 @@ final class RedactedRows {
     }
   }
 
-  /// Returns a machine's configuration with the bytes drawn under its old seed.
+  /// Returns a machine's configuration with the bytes that it drew, which replace its seed.
   private func settings(_ configuration: String, _ table: Table, _ actor: UInt32) -> String {
     let scripts = drawn[actor]
     if table == .peer {
@@ -255,7 +265,7 @@ final class RedactedRows {
         scripts != nil || !settings.certificates.isEmpty && parts.contains(.keys)
       else { return configuration }
       settings.drawnBytes = scripts ?? settings.drawnBytes
-      // Recorded DTLS results replace those made with the certificates.
+      // The certificates are not needed: DTLS results come from the recording.
       if parts.contains(.keys) { settings.certificates = [] }
       return CanonicalJSON.text(settings)
     }

@@ -2,11 +2,11 @@ import FoundationEssentials
 import Tape
 import Wire
 
-// Redacts JSON and session descriptions; everything else in them stays as written.
+// Redacts JSON and session descriptions without changing their form.
 extension RedactedText {
   // MARK: JSON
 
-  /// Redacts JSON strings; numbers, order and spaces stay.
+  /// Redacts the strings in JSON, and leaves numbers, order and spaces as they are.
   func json(_ text: String, depth: Int = 0) -> String {
     let bytes = Array(text.utf8)
     var made: [UInt8] = []
@@ -43,7 +43,7 @@ extension RedactedText {
     return String(decoding: made, as: UTF8.self)
   }
 
-  /// Redacts a member's name: format keys stay, keys that identify a person or host do not.
+  /// Redacts a member's name unless it looks like a key of a format.
   private func key(_ text: String) -> String {
     let isName = text.utf8.allSatisfy { byte in
       switch byte {
@@ -57,16 +57,19 @@ extension RedactedText {
     if let object = object(text) { return object }
     if let known = standIns.known(text), !Vocabulary.isCommon(text) { return known }
     guard isName, text.utf8.count < 32 else {
-      return addressList(text) ?? (text.contains("@") ? standIns.word(text, .names) : free(text))
+      if let list = addressList(text) { return list }
+      // Names may have blanks, at signs and letters beyond ASCII; keys of formats have none.
+      let isChosen = text.utf8.contains { $0 >= 0x80 || $0 == 32 || $0 == UInt8(ascii: "@") }
+      return isChosen ? standIns.word(text, .names) : free(text)
     }
     return text.contains(".") ? free(text) : text
   }
 
   // MARK: Descriptions
 
-  /// Redacts a session description, or some of its lines.
+  /// Redacts a session description or some lines of one.
   func sdp(_ text: String) -> String {
-    // By bytes, because Swift treats CR LF as a single character.
+    // Lines are split by bytes, because Swift treats CR LF as a single character.
     text.utf8.split(separator: 10, omittingEmptySubsequences: false).map { line in
       let isReturned = line.last == UInt8(ascii: "\r")
       let bare = String(decoding: isReturned ? line.dropLast() : line, as: UTF8.self)
@@ -92,7 +95,7 @@ extension RedactedText {
     return String(line.prefix(2)) + made
   }
 
-  /// Redacts fields separated by spaces, some of which are addresses or names; numbers stay.
+  /// Redacts the addresses and names among the fields of a line; numbers are kept.
   private func fields(_ text: String, _ part: Redaction.Parts) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
       if let list = addressList(String(field)) { return list }
@@ -128,14 +131,15 @@ extension RedactedText {
     }
   }
 
-  /// Redacts fields with secrets; a fingerprint counts as one.
+  /// Redacts fields that contain secrets or certificate fingerprints.
   private func secretFields(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
       standIns.word(String(field), .keys, isSecret: RedactedText.isFingerprint(String(field)))
     }.joined(separator: " ")
   }
 
-  /// Redacts the keys of a crypto attribute (RFC 4568 section 9.1); suite and parameters stay.
+  /// Redacts the keys in a crypto attribute, and keeps its suite and parameters (RFC 4568 section
+  /// 9.1).
   func crypto(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
       guard field.hasPrefix("inline:") else { return String(field) }
@@ -148,11 +152,11 @@ extension RedactedText {
     }.joined(separator: " ")
   }
 
-  /// Redacts an SRTP key as users give it: `[WHICH=][SUITE:]KEY[|MKI:LENGTH]`.
+  /// Redacts an SRTP key in the form that users type: `[WHICH=][SUITE:]KEY[|MKI:LENGTH]`.
   func srtpKey(_ text: String) -> String {
     var rest = text[...]
     var made = ""
-    // Base64 may end with equals signs; a separator is followed by something else.
+    // Base64 may end with equals signs, but after WHICH and its equals sign there is more text.
     if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
       let which = String(rest[..<sign])
       made = (which.hasPrefix("ssrc:") ? which : host(which)) + "="
@@ -168,7 +172,7 @@ extension RedactedText {
     return made + standIns.word(String(rest), .keys, isSecret: true) + identifier
   }
 
-  /// Redacts a candidate attribute (RFC 8839 section 5.1), with or without `a=` in front.
+  /// Redacts a candidate attribute (RFC 8839 section 5.1), with or without `a=` before it.
   func candidate(_ text: String) -> String {
     var fields = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
     guard fields.count >= 6 else { return free(text) }
@@ -186,9 +190,10 @@ extension RedactedText {
   }
 }
 
-/// A JSON string as written.
+/// Reads JSON strings without decoding the document around them.
 enum JSONLiteral {
-  /// Returns the end of the string that begins at a quotation mark.
+  /// Returns the index of the quotation mark that closes the string beginning at `start`; nil if
+  /// there is none.
   static func end(_ bytes: [UInt8], from start: Int) -> Int? {
     var index = start + 1
     while index < bytes.count {
@@ -202,7 +207,7 @@ enum JSONLiteral {
     return nil
   }
 
-  /// Returns the text that a string, with its quotation marks, stands for.
+  /// Decodes a JSON string that is given with its quotation marks.
   static func text(_ literal: ArraySlice<UInt8>) -> String {
     let inner = literal.dropFirst().dropLast()
     guard inner.contains(UInt8(ascii: "\\")) else { return String(decoding: inner, as: UTF8.self) }

@@ -3,25 +3,26 @@ import FoundationEssentials
 import Tape
 import Wire
 
-/// Replaces names, secrets and addresses in texts: descriptions, JSON, URLs, and what people write.
+/// Replaces names, secrets and addresses in texts such as descriptions, JSON, URLs and chat
+/// messages.
 ///
-/// Text from outside is replaced unless it is known to be harmless (`value`); in Retake's own text
-/// (`free`), only what was replaced elsewhere is.
+/// `value` redacts text from outside: everything that is not known to be harmless. `free` redacts
+/// Retake's own text: only what was replaced elsewhere.
 struct RedactedText {
   let standIns: StandIns
-  /// The author of values whose key does not show that a user chose them.
+  /// Who wrote a text; it decides what is kept if the key does not.
   enum Author {
     case anybody
-    /// An application that calls a Retake machine: API names stay.
+    /// An application that calls a machine of Retake: API names are kept.
     case caller
-    /// A Retake machine, which only repeats names from its inputs.
+    /// A machine of Retake, which only repeats names from its inputs.
     case machine
   }
   private var author = Author.anybody
 
   init(standIns: StandIns) { self.standIns = standIns }
 
-  /// Returns a copy for another author's texts.
+  /// Returns a copy that redacts the texts of another author.
   func by(_ author: Author) -> RedactedText {
     var copy = self
     copy.author = author
@@ -30,7 +31,7 @@ struct RedactedText {
 
   private typealias Parts = Redaction.Parts
 
-  /// JSON keys whose values are secrets.
+  /// JSON keys whose values are secrets, unless the values are common words.
   private static let secretKeys: Set<String> = [
     "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
     "api_key", "apisecret", "api_secret", "secret", "pin", "authorization", "mastersecret",
@@ -39,30 +40,30 @@ struct RedactedText {
     "auth", "bearer", "signature", "jwt", "nonce", "admin_key", "adminkey", "_key",
     "icetoken", "session_secret",
   ]
-  /// Keys among those whose values are never protocol words.
+  /// Keys from `secretKeys` whose values are secrets even if they are common words.
   private static let surelySecretKeys: Set<String> = [
     "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
     "api_key", "apisecret", "api_secret", "secret", "pin", "admin_key", "adminkey", "jwt",
   ]
-  /// Keys whose values are identifying bytes in base64.
+  /// Keys whose values are certificates or keys in base64.
   private static let certificateKeys: Set<String> = [
     "certificate", "localcertificate", "remotecertificate", "base64certificate", "remoteissuers",
     "privatekey",
   ]
-  /// Keys whose values name hosts.
+  /// Keys whose values are host names or addresses.
   private static let hostKeys: Set<String> = [
     "ip", "address", "host", "hostname", "server", "relatedaddress", "domain", "fqdn", "addr",
   ]
-  /// Keys whose values are messages that people wrote.
+  /// Keys whose values are messages, such as in a chat.
   private static let messageKeys: Set<String> = [
     "text", "message", "body", "msg", "content", "payload",
   ]
-  /// Keys under which even a number may identify a person.
+  /// Keys whose values may identify a person even if they are numbers.
   private static let personalKeys: Set<String> = [
     "display", "displayname", "name", "user", "userid", "caller", "callee", "phone", "from", "to",
     "email",
   ]
-  /// Keys of Retake's machines whose values a user chose.
+  /// Keys in the JSON of Retake's machines whose values were chosen by an application or user.
   private static let chosenKeys: Set<String> = [
     "label", "protocol", "trackid", "streamids", "streamid", "id", "name", "displayname",
     "display", "room", "roomid", "extravalue", "participant", "participants", "owner", "clientid",
@@ -83,7 +84,7 @@ struct RedactedText {
 
   // MARK: Values
 
-  /// Redacts a text from outside, given its key.
+  /// Redacts a text from outside; its JSON key, if any, shows what the text may contain.
   func value(_ text: String, key: String = "", depth: Int = 0) -> String {
     guard !text.isEmpty else { return text }
     guard depth < 8 else { return standIns.word(text, .names) }
@@ -102,7 +103,7 @@ struct RedactedText {
     if RedactedText.hostKeys.contains(name) || text.hasSuffix(".local") { return host(text) }
     if let known = standIns.known(text) { return known }
     if RedactedText.structuralKeys.contains(name) { return free(text) }
-    // The reporting stack creates the names of stats objects.
+    // A stack generated this id, so it does not name a person.
     if isIdentifier(text, name), depth < 2 { return free(text) }
     if RedactedText.messageKeys.contains(name), !Vocabulary.isCommon(text) {
       return standIns.word(text, standIns.parts.contains(.names) ? .names : .messages)
@@ -114,7 +115,8 @@ struct RedactedText {
     return standIns.word(text, .names)
   }
 
-  /// Returns whether a text comes from Retake's sources, such as a case's name.
+  /// Returns whether the text is a fixed word of Retake or of the calling application, such as an
+  /// enum case.
   private func isWordOfAuthor(_ text: String, _ key: String) -> Bool {
     guard author != .anybody, !RedactedText.chosenKeys.contains(key) else { return false }
     if author == .machine { return true }
@@ -133,7 +135,7 @@ struct RedactedText {
     }
   }
 
-  /// Redacts a text whose form reveals what it is; returns nil for any other.
+  /// Redacts a text whose form shows what it is, such as a description or URL; nil for other texts.
   private func shaped(_ text: String, _ name: String, _ depth: Int) -> String? {
     if text.hasPrefix("v=0") || text.hasPrefix("a=") || text.contains("\na=")
       || text.contains("\r\na=")
@@ -144,7 +146,7 @@ struct RedactedText {
     if let first = text.utf8.first(where: { $0 > 32 }),
       first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     {
-      // Browsers print dictionaries in their own format.
+      // Browsers print dictionaries without quotation marks.
       return text.contains("\"") ? json(text, depth: depth + 1) : loose(text, depth)
     }
     if text.hasPrefix("HTTP/") || text.contains(" HTTP/1.") { return http(text, depth) }
@@ -155,8 +157,9 @@ struct RedactedText {
     return text.contains(": ") || text.contains("\n") ? loose(text, depth) : nil
   }
 
-  /// Redacts words with separators, as in `label: chat, ordered: true`, each under the key before
-  /// it.
+  /// Redacts a text such as `label: chat, ordered: true` word by word.
+  ///
+  /// A word that ends with a colon is the key of the words after it.
   private func loose(_ text: String, _ depth: Int) -> String {
     var made = ""
     var word = ""
@@ -164,7 +167,7 @@ struct RedactedText {
     func end() {
       if word.hasSuffix(":") {
         key = String(word.dropLast())
-        // In a chat or a log, it may be who said the rest.
+        // In a chat or a log, the word before the colon may be a person's name.
         made += standIns.word(key, .names) + ":"
       } else {
         made += value(word, key: key, depth: max(6, depth + 1))
@@ -185,7 +188,7 @@ struct RedactedText {
 
   private static let schemes = ["stun:", "stuns:", "turn:", "turns:"]
 
-  /// Returns whether a program generated the text as a name of a stats object or in signaling.
+  /// Returns whether a program generated the text as the id of a stats object or in signaling.
   private func isIdentifier(_ text: String, _ key: String) -> Bool {
     guard key == "id" || key.hasSuffix("id"), author == .anybody,
       !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
@@ -193,21 +196,21 @@ struct RedactedText {
     return text.utf8.count < 32 && text.utf8.allSatisfy { $0 > 32 && $0 < 0x80 && $0 != 0x40 }
   }
 
-  /// Returns whether a value under a key may refer to a stats object of a report.
+  /// Returns whether the value of a key may be the id of a stats object.
   private func namesObject(_ key: String) -> Bool {
     guard author == .anybody, key == "gone" || key.hasSuffix("id") || key.hasSuffix("ids") else {
       return false
     }
-    // Before 2022, tracks and streams were stats objects as well.
+    // Statistics had objects for tracks and streams before 2022.
     return key.hasPrefix("track") || key.hasPrefix("stream")
       || !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
   }
 
-  /// Redacts the id of a stats object in another stack's report; returns nil for any other text.
+  /// Redacts the id of a stats object in another stack's report; nil for other texts.
   ///
-  /// Ids connect objects, so an id is replaced alike wherever it occurs: as a key, in a reference,
-  /// in the list of removed objects, and in a row. Programs make ids, but of addresses, of
-  /// fingerprints, and of names as well.
+  /// Ids connect objects, so an id has one replacement wherever it occurs: as a key, in a
+  /// reference, among the removed objects or in a row. Programs generate ids, but some contain
+  /// addresses, fingerprints or names.
   func object(_ id: String) -> String? {
     guard author == .anybody, standIns.objects.contains(id) else { return nil }
     if let known = standIns.known(id), !Vocabulary.isCommon(id) { return known }
@@ -238,23 +241,27 @@ struct RedactedText {
     return free(part)
   }
 
-  /// The lengths of certificates' hashes as text, from SHA-1 to SHA-512.
+  /// The lengths of certificate fingerprints as text, from SHA-1 to SHA-512.
   private static let fingerprintLengths = [59, 95, 143, 191]
 
-  /// Prefixes of identifiers that name people and their devices.
+  /// Prefixes of keys for ids that name people or their devices.
   private static let namingIdentifiers = [
     "stream", "track", "user", "channel", "room", "client", "display", "participant", "person",
     "device", "group", "tenant", "org", "endpoint", "source",
   ]
 
-  /// Returns whether a text is pairs of hexadecimal digits separated by colons.
+  /// Returns whether a text has the form of 16 or more bytes in hexadecimal, separated by colons.
   static func isFingerprint(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 47, bytes.count % 3 == 2 else { return false }
-    return bytes.indices.allSatisfy { $0 % 3 == 2 ? bytes[$0] == 58 : bytes[$0] != 58 }
+    return bytes.indices.allSatisfy { index in
+      index % 3 == 2
+        ? bytes[index] == UInt8(ascii: ":")
+        : Character(UnicodeScalar(bytes[index])).isHexDigit
+    }
   }
 
-  /// Redacts a certificate in base64.
+  /// Redacts a certificate in base64, and registers its fingerprints' replacements.
   @discardableResult
   func certificate(_ text: String) -> String {
     guard standIns.parts.contains(.keys) else { return text }
@@ -263,7 +270,7 @@ struct RedactedText {
     let made = standIns.noise("certificate", [UInt8](data), count: data.count)
     let new = Data(made).base64EncodedString()
     standIns.register(text, as: new)
-    // Descriptions identify a certificate by its hash (RFC 8122 section 5).
+    // Descriptions contain the certificate's hash, which changes with it (RFC 8122 section 5).
     for algorithm in ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"] {
       guard let before = certificateHash(algorithm, [UInt8](data)),
         let after = certificateHash(algorithm, made)
@@ -277,7 +284,7 @@ struct RedactedText {
     return new
   }
 
-  /// Redacts a connection's bytes: text as text, anything else by removing it.
+  /// Redacts bytes of a connection: UTF-8 is redacted as text, anything else is overwritten.
   private func bytes(_ data: Data, _ depth: Int) -> String {
     guard let text = String(validating: [UInt8](data), as: UTF8.self) else {
       let hides = !standIns.parts.isDisjoint(with: [.keys, .addresses, .names])
@@ -288,7 +295,7 @@ struct RedactedText {
     return Data(value(text, depth: depth + 1).utf8).base64EncodedString()
   }
 
-  /// Redacts the lines of a key log: label, client random, secret.
+  /// Redacts a key log, whose lines have a label, a client random and a secret.
   private func keyLog(_ text: String) -> String {
     text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
       let words = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -300,8 +307,8 @@ struct RedactedText {
 
   // MARK: Hosts
 
-  /// Redacts an address with or without a port, or several separated by spaces; returns nil for
-  /// anything else.
+  /// Redacts one or more addresses, separated by spaces and with or without ports; nil for other
+  /// texts.
   func addressList(_ text: String) -> String? {
     var found: [String] = []
     for part in text.split(separator: " ", omittingEmptySubsequences: false) {
@@ -316,13 +323,13 @@ struct RedactedText {
     return found.joined(separator: " ")
   }
 
-  /// Redacts host addresses and names separated by spaces, each with or without a port.
+  /// Redacts host names and addresses, separated by spaces and with or without ports.
   func hosts(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false)
       .map { host(String($0)) }.joined(separator: " ")
   }
 
-  /// Redacts a host's name or address, with or without a port.
+  /// Redacts a host name or address, with or without a port.
   func host(_ text: String) -> String {
     if let list = addressList(text) { return list }
     if text.hasPrefix("["), text.hasSuffix("]"), let ip = IPAddress(text.dropFirst().dropLast()) {
@@ -336,7 +343,7 @@ struct RedactedText {
 
   private func name(_ text: Substring) -> String {
     if text == "localhost" { return String(text) }
-    // The ending `local` selects multicast DNS.
+    // The top-level domain `local` means multicast DNS, so it is kept.
     let labels = text.split(separator: ".", omittingEmptySubsequences: false)
     return labels.enumerated().map { index, label in
       label == "local" && index == labels.count - 1
@@ -344,7 +351,7 @@ struct RedactedText {
     }.joined(separator: ".")
   }
 
-  /// Redacts a URL, or the address of a STUN or TURN server.
+  /// Redacts a URL, including those of STUN and TURN servers.
   func url(_ text: String) -> String {
     let isServer = Self.schemes.contains(where: text.hasPrefix)
     let site = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? ""
@@ -431,7 +438,7 @@ struct RedactedText {
 
   // MARK: Free text
 
-  /// Redacts Retake's own text: only addresses, and what was replaced elsewhere.
+  /// Redacts Retake's own text: addresses, and words that were replaced elsewhere.
   func free(_ text: String) -> String {
     var text = text
     for (old, new) in standIns.phrases where text.contains(old) {
@@ -459,7 +466,7 @@ struct RedactedText {
     let text = String(decoding: run, as: UTF8.self)
     if let known = standIns.known(text) { return Array(known.utf8) }
     if let list = addressList(text) { return Array(list.utf8) }
-    // The longest leading part with a replacement, then the rest.
+    // The run is split at its first joining character, and both parts are redacted.
     if let sign = run.firstIndex(where: { Self.joining.contains($0) && $0 != UInt8(ascii: ".") }) {
       let isOpen = run[sign] == UInt8(ascii: "[")
       if isOpen, let close = run.lastIndex(of: UInt8(ascii: "]")), close > sign {
@@ -475,7 +482,7 @@ struct RedactedText {
     guard run.contains(UInt8(ascii: ".")) else {
       return run.contains(UInt8(ascii: "/")) ? slashed(text) : run
     }
-    // Candidate names in statistics end with their addresses.
+    // In statistics, the names of candidates end with an address.
     if let hyphen = run.lastIndex(of: UInt8(ascii: "-")) {
       return Array(run[...hyphen]) + token(Array(run[(hyphen + 1)...]))
     }

@@ -3,30 +3,30 @@ import ICE
 import Tape
 import Wire
 
-/// Searches the redacted file for what was removed: in its raw bytes, including free pages, and in
-/// every value of its rows, decompressed.
+/// Searches a redacted take for what was removed from it.
 ///
-/// It searches for UTF-8, UTF-16, hexadecimal, base64 at each offset, and addresses masked as in
-/// STUN.
+/// It searches the file's raw bytes, including free pages, and the decompressed values of all rows.
+/// It recognizes originals in UTF-8, UTF-16, hexadecimal, and base64 at any offset, and also
+/// addresses that STUN masks.
 struct RedactionScan {
-  /// An original that was found, with its location.
+  /// Where an original was found, and its length in bytes.
   struct Leak {
     var place: String
     var length: Int
   }
 
-  /// Patterns by their first eight bytes.
+  /// All byte patterns, by their first eight bytes.
   private var patterns: [UInt64: [[UInt8]]] = [:]
-  /// The lowest bits of patterns' first bytes, which rule out most places in a file.
+  /// Marks the first two bytes of each pattern, so that most places in a file can be skipped fast.
   private var filter = [Bool](repeating: false, count: 1 << 16)
   private let addresses: Set<IPAddress>
-  /// Patterns that occur in every take's file, such as examples in its schema.
+  /// Patterns that are in every take, for example because the schema's comments contain them.
   private var universal: Set<[UInt8]> = []
   private(set) var count = 0
 
   private static let shortest = 8
 
-  /// - Parameter media: pieces of the original media.
+  /// - Parameter media: excerpts of the original media.
   init(_ standIns: StandIns, media: [[UInt8]]) {
     addresses = Set(standIns.replacedAddresses)
     for (old, _) in standIns.replaced { add(old) }
@@ -58,13 +58,13 @@ struct RedactionScan {
         ? [byte] : [UInt8(ascii: "%")] + Array(hexadecimal([byte]).uppercased().utf8)
     }
     if percent != bytes { insert(percent) }
-    // Hexadecimal text may represent bytes.
+    // The text may be hexadecimal, so its bytes are searched for too.
     if let binary = [UInt8](hexadecimal: text.utf8.filter { $0 != 58 && $0 != 45 }) {
       add(bytes: binary)
     }
   }
 
-  /// The characters that URLs do not escape (RFC 3986 section 2.3).
+  /// The characters that are not percent-encoded in URLs (RFC 3986 section 2.3).
   private static let unreserved = Set(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
 
@@ -76,7 +76,10 @@ struct RedactionScan {
     for skipped in 0..<3 { insert(Self.base64(bytes, skipped)) }
   }
 
-  /// Returns the base64 digits that do not depend on the bytes before and after.
+  /// Returns the base64 digits of bytes that are surrounded by other data.
+  ///
+  /// The first `skipped` bytes and up to two at the end are left out, because their digits depend
+  /// on the neighbouring bytes.
   private static func base64(_ bytes: [UInt8], _ skipped: Int) -> [UInt8] {
     let whole = bytes.dropFirst(skipped)
     let text = Data(whole.prefix(whole.count / 3 * 3)).base64EncodedString()
@@ -96,9 +99,9 @@ struct RedactionScan {
 
   // MARK: Search
 
-  /// Returns the first original found in some bytes.
+  /// Returns the place of the first original in some bytes; nil if there is none.
   ///
-  /// - Parameter ignoresUniversal: whether patterns that occur in every take do not count.
+  /// - Parameter ignoresUniversal: whether to ignore patterns that are in every take.
   private func find(_ bytes: [UInt8], from start: Int = 0, ignoresUniversal: Bool = true) -> (
     length: Int, offset: Int
   )? {
@@ -122,7 +125,7 @@ struct RedactionScan {
     }
   }
 
-  /// Returns a text in which stand-ins replace all originals, also those inside of longer words.
+  /// Replaces all originals in a text, even inside longer words.
   func scrubbed(_ text: String, _ standIns: StandIns) -> String {
     var bytes = Array(text.utf8)
     var start = 0
@@ -132,7 +135,7 @@ struct RedactionScan {
       guard new.count == range.count else { break }
       var kept = 0
       for (place, byte) in zip(range, new) {
-        // Escapes are left alone: a backslash with one character, or with `u` and four digits.
+        // JSON escapes are kept: a backslash with one character, or with `u` and four digits.
         if kept == 0, bytes[place] == UInt8(ascii: "\\") {
           kept = place + 1 < bytes.count && bytes[place + 1] == UInt8(ascii: "u") ? 6 : 2
         }
@@ -143,7 +146,7 @@ struct RedactionScan {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Searches a take; returns nil if nothing of the original is left.
+  /// Searches a take; nil if nothing of the original is left.
   func leak(in path: String) throws(TapeError) -> Leak? {
     let reader = try TapeReader(path: path)
     if let found = find(Array(reader.header.label.utf8)) {
@@ -179,7 +182,7 @@ struct RedactionScan {
     return nil
   }
 
-  /// Returns whether a STUN message carries one of the original's addresses.
+  /// Returns whether a STUN message contains one of the original addresses.
   private func hasAddress(_ bytes: [UInt8]) -> Bool {
     guard let first = bytes.first, first < 4, let message = try? STUNMessage(bytes) else {
       return false
@@ -194,7 +197,8 @@ struct RedactionScan {
     }
   }
 
-  /// Searches the file's bytes, some of which belong to no row.
+  /// Searches the raw bytes of a take's files, which also contain deleted rows; nil if nothing is
+  /// found.
   private func fileLeak(_ path: String) throws(TapeError) -> Leak? {
     for name in [path, path + "-wal", path + "-journal"] {
       guard case .success(let descriptor) = FileBytes.open(name) else { continue }

@@ -5,10 +5,11 @@ import Secure
 import Tape
 import Wire
 
-/// Facts needed about a take before its first row can be replaced: its certificates, keys and
-/// passwords, the meaning of payload types, and its addresses.
+/// Facts about a take that must be known before its first row is redacted, such as certificates,
+/// keys, passwords, payload types and addresses.
 struct RedactionSurvey {
-  /// An endpoint's DTLS association, from its `secured` and `keylog` events.
+  /// A DTLS association: an endpoint's, as its `secured` and `keylog` events describe it, or an
+  /// observed one (peer 0) whose master secret is in a key log.
   struct Association {
     var peer: UInt32
     var secrets: DTLSSecrets
@@ -20,27 +21,28 @@ struct RedactionSurvey {
   private(set) var associations: [Association] = []
   private(set) var payloadTypes = PayloadTypeNames()
   let secrets = STUNSecrets()
-  /// Seeds by actor number.
+  /// The actors' seeds by actor number.
   private(set) var seeds: [UInt32: [UInt8]] = [:]
-  /// The first bytes of random streams, in a take that was redacted before.
+  /// The bytes that actors draw first, in a take that was already redacted.
   private(set) var scripts: [UInt32: [String: String]] = [:]
-  /// The actors that only repeat what other stacks reported.
+  /// The actors that only contain the reports of other stacks.
   private var reporters: Set<UInt32> = []
   private var secured: [UInt32: SecuredText] = [:]
-  /// For observed calls: the hello messages by both ends, and key log lines.
+  /// Observed calls' hello messages by the addresses of both ends, and master secrets by client
+  /// random.
   private var paths: [Int64: [String]] = [:]
   private var hellos: [[String]: HandshakeText.Hellos] = [:]
   private var seen: [HandshakeText.Hellos] = []
   private var masters: [[UInt8]: [UInt8]] = [:]
-  /// The key logs as given, and the hello messages of observed DTLS 1.3 associations.
+  /// The texts of key logs, and the hello messages of observed DTLS 1.3 associations.
   private(set) var keyLogs: [String] = []
   var hellosOfVersion13: [HandshakeText.Hellos] {
     seen.filter { ($0.suite ?? 0) >> 8 == 0x13 }
   }
-  /// SRTP keys as users gave them, and crypto attributes of descriptions.
+  /// The SRTP keys as users typed them, and the crypto attributes in descriptions.
   private(set) var srtpKeys: Set<String> = []
   private(set) var cryptoAttributes: Set<String> = []
-  /// The maximum number of such keys: each is tried on each packet.
+  /// The maximum number of crypto attributes or SRTP keys, because each is tried on every packet.
   private static let keyMaximum = 256
 
   init(path: String, _ text: RedactedText) throws(TapeError) {
@@ -64,7 +66,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns a key log's secrets.
+  /// Records the master secrets in a key log.
   private mutating func learn(keyLog text: String) {
     for line in text.split(whereSeparator: \.isNewline) {
       let words = line.split(separator: " ")
@@ -76,7 +78,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns the hello messages of an observed call.
+  /// Records the hello messages in a packet of an observed call.
   private mutating func learn(seen packet: PacketRow) {
     guard let ends = paths[packet.path.number], DatagramClass(packet.bytes.span.bytes) == .dtls
     else { return }
@@ -176,7 +178,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns what a description's lines state, wherever the description is.
+  /// Records passwords, keys and payload types from a text that may contain descriptions.
   private mutating func describe(_ text: String, _ peer: UInt32) {
     for word in RedactionSurvey.words(after: "ice-pwd:", in: text) { secrets.add(password: word) }
     guard text.contains("rtpmap:") || text.contains("crypto:") else { return }
@@ -184,7 +186,7 @@ struct RedactionSurvey {
       .replacing("\\/", with: "/")
     for line in lines.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("a=crypto:"), cryptoAttributes.count < Self.keyMaximum {
-        // A quotation mark ends a description inside a JSON string.
+        // In JSON, the attribute may be the last one before the closing quotation mark.
         cryptoAttributes.insert(String(line.dropFirst(9).prefix { $0 != "\"" }))
       }
       let fields = line.split(separator: " ")
@@ -201,7 +203,8 @@ struct RedactionSurvey {
     }
   }
 
-  /// Returns the ice-chars (RFC 8839 section 5.4) after each occurrence of a text.
+  /// Returns the words after each occurrence of a text; a word ends before the first character that
+  /// is not an ice-char (RFC 8839 section 5.4).
   private static func words(after name: String, in text: String) -> [String] {
     var found: [String] = []
     var rest = text[...]
@@ -215,7 +218,7 @@ struct RedactionSurvey {
     return found
   }
 
-  /// Learns the addresses in STUN and TURN messages.
+  /// Records the addresses that a STUN or TURN message contains.
   private func learn(_ bytes: [UInt8], _ text: RedactedText) {
     guard let first = bytes.first, first < 4, let message = try? STUNMessage(bytes) else { return }
     for attribute in message.attributes {
@@ -236,18 +239,19 @@ struct RedactionSurvey {
 
 // MARK: - DrawnBytes
 
-/// The bytes that a machine drew from its random streams, for a take that no longer has its seed.
+/// The bytes that a machine drew from its random streams, which replace the seed in a redacted
+/// take.
 ///
-/// Numbers stay, because the remote side repeats them. Names and passwords made of random bytes
-/// become their stand-ins.
+/// Random numbers are kept, because the remote peer's packets contain them too. The random bytes
+/// behind names and passwords are replaced with bytes that generate the stand-ins.
 struct DrawnBytes {
-  /// The streams by label, in hexadecimal.
+  /// The drawn bytes in hexadecimal, by the label of their stream.
   private(set) var scripts: [String: String] = [:]
 
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// - Parameter drawn: how many bytes were drawn from each stream.
+  /// - Parameter drawn: the number of bytes drawn from each stream.
   init(
     seed: [UInt8], after scripts: [String: String], drawn: [(stream: String, bytes: UInt64)],
     _ standIns: StandIns
@@ -264,7 +268,7 @@ struct DrawnBytes {
     }
   }
 
-  /// Returns the stream with a label; nil if no machine has it.
+  /// Returns the random stream with a label; nil if the label is unknown.
   private static func stream(_ label: String, _ entropy: Entropy) -> EntropyStream? {
     let parts = label.split(separator: " ")
     let number = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
@@ -281,8 +285,8 @@ struct DrawnBytes {
     }
   }
 
-  /// Replaces the random bytes that names were generated from with bytes that generate their
-  /// stand-ins.
+  /// Finds the random bytes that names were generated from, and replaces them with bytes that
+  /// generate the stand-ins.
   private static func rename(_ bytes: inout [UInt8], _ standIns: StandIns) {
     for start in bytes.indices {
       for length in [8, 16, 24] where start + length <= bytes.count {

@@ -4,28 +4,29 @@ import Peer
 package import Tape
 import Wire
 
-/// Makes a take that can be shared from one that cannot: it has other keys, addresses, names,
-/// messages and media, and replays wherever possible.
+/// Makes a copy of a take that can be shared, with other keys, addresses, names, messages and
+/// media.
 ///
-/// Every row is replaced first, inputs and outputs alike. Then the stack is driven with the new
-/// inputs; if the session has the same outcome, this is the new take. If it does not, or still
-/// contains anything of the original, the replaced rows become the new take: facts that are never
-/// executed. No take is delivered before a search has found nothing of the original in it.
+/// First all rows are redacted, inputs and outputs alike. Then the stack is driven with the
+/// redacted inputs. If the session has the same outcome, the stack's rows become the new take,
+/// which can be replayed. If not, or if something of the original is left in them, the redacted
+/// rows become the new take; replaying it only checks digests. Finally the new take is searched,
+/// and discarded if anything of the original is found.
 package struct Redactor {
-  /// The result of a redaction: what was removed, and how the new take was made.
+  /// What a redaction removed, and how the new take was made.
   package struct Summary: Sendable {
     package var removed: [String]
-    /// The number of names and secrets replaced, and of addresses.
+    /// The number of names and secrets that were replaced, and the number of addresses.
     package var words: Int
     package var addresses: Int
     package var steps: Int
-    /// Whether replaying the new take executes the stack.
+    /// Whether a replay of the new take runs the stack.
     package var isExecuted: Bool
-    /// The reason that nothing in it is executed; nil if everything is.
+    /// Why a replay of the new take cannot run the stack; nil if it can.
     package var reason: String?
-    /// The number of texts and bytes searched for at the end; none was found.
+    /// The number of originals that the new take was searched for; none was found.
     package var searched: Int
-    /// The guarantee that a replay of it provides.
+    /// A sentence about what a replay of the new take proves.
     package var sentence: String
   }
 
@@ -37,7 +38,7 @@ package struct Redactor {
   private let text: RedactedText
   private let header: TakeHeader
 
-  /// Writes the new take; `output` must not exist.
+  /// Writes the new take to `output`, which must not exist.
   ///
   /// - Parameter secret: 32 random bytes, which must be discarded afterwards.
   package static func run(
@@ -47,7 +48,7 @@ package struct Redactor {
     do throws(TapeError) {
       return try Redactor(path, output, parts, secret, makePeer).made()
     } catch {
-      for name in [output, output + ".rows"] { FileBytes.remove(name) }
+      FileBytes.remove(output)
       throw error
     }
   }
@@ -63,20 +64,20 @@ package struct Redactor {
   }
 
   private func made() throws(TapeError) -> Summary {
-    let rows = output + ".rows"
-    defer { FileBytes.remove(rows) }
+    let rows = intermediate()
+    defer { UnfinishedFiles.remove(rows) }
     let survey = try RedactionSurvey(path: path, text)
     let media = try learn()
     var reason: String?
     let drawn = try drawnBytes(survey, &reason)
-    if header.redacted?.isFactsOnly == true { reason = "nothing of it is executed already" }
+    if header.redacted?.isFactsOnly == true { reason = "its rows were facts already" }
     let known = reason
     try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil)
     let scan = RedactionScan(standIns, media: media)
     try produce(from: rows, scan, &reason)
     if try scan.leak(in: output) != nil {
-      // A replaced text is still there, perhaps as a part of a longer word: writes the take again
-      // without it.
+      // A replaced text is still there, perhaps inside a longer word. The take is written again,
+      // with the text replaced there too.
       for name in [output, rows] { FileBytes.remove(name) }
       reason = known
       try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil) {
@@ -88,7 +89,7 @@ package struct Redactor {
       throw TapeError(
         path: path, place: leak.place,
         reason: "\(leak.length) bytes of the original would still be there: nothing was written; "
-          + "say where it is in a bug report, without what it is")
+          + "please report this place as a bug, without the bytes themselves")
     }
     let redacted = Redaction(parts, isFactsOnly: reason != nil, version: retakeVersion)
     return Summary(
@@ -98,14 +99,15 @@ package struct Redactor {
       sentence: redacted.sentence)
   }
 
-  /// Makes the new take: executed if possible, or the rows as facts, for a reason.
+  /// Makes the new take by running the stack; if that fails, uses the redacted rows and sets
+  /// `reason`.
   private func produce(
     from rows: String, _ scan: RedactionScan, _ reason: inout String?
   ) throws(TapeError) {
     if reason == nil {
       reason = try execute(rows)
       if reason == nil, let leak = try scan.leak(in: output) {
-        reason = "executed, it shows something of the original in \(leak.place)"
+        reason = "a replay would reveal part of the original in \(leak.place)"
       }
       guard reason != nil else { return }
       FileBytes.remove(output)
@@ -115,8 +117,9 @@ package struct Redactor {
 
   // MARK: Learning
 
-  /// Reads all texts once, so that every name is known before the first is replaced; returns pieces
-  /// of the media to search for later.
+  /// Reads all texts once, so that every name is known before the first one is replaced.
+  ///
+  /// - Returns: excerpts of the media, to search for in the new take.
   private func learn() throws(TapeError) -> [[UInt8]] {
     let reader = try TapeReader(path: path)
     let rows = RedactedRows(text, nil)
@@ -136,14 +139,14 @@ package struct Redactor {
   private static let piece = 24
   private static let piecesMaximum = 200_000
 
-  /// Collects a piece from the middle of a frame or message, unless it has too little variety.
+  /// Collects an excerpt from the middle of a frame or message, unless its bytes are too uniform.
   private func collect(_ rows: RowList, _ row: Int, _ media: inout [[UInt8]]) {
     guard media.count < Self.piecesMaximum else { return }
     var bytes: [UInt8]?
     switch rows.table(row) {
     case .frame where parts.contains(.media): bytes = FrameRow(rows, row)?.bytes
     case .message where parts.contains(.messages): bytes = MessageRow(rows, row)?.bytes
-    // The frames and messages in a relay's packets are searched for separately.
+    // Media headers in relayed packets are kept, so these packets' contents are not searched for.
     case .content where parts.contains(.media) && !RedactedRows.isRelayed(rows, row):
       bytes = ContentRow(rows, row)?.bytes
     default: break
@@ -154,7 +157,8 @@ package struct Redactor {
     if Set(piece).count > 6 { media.append(piece) }
   }
 
-  /// Returns the bytes that each actor drew from its random streams.
+  /// Returns the bytes that each actor drew from its random streams, by stream; sets `reason` if
+  /// the original cannot be replayed.
   private func drawnBytes(_ survey: RedactionSurvey, _ reason: inout String?) throws(TapeError)
     -> [UInt32: [String: String]]
   {
@@ -167,7 +171,7 @@ package struct Redactor {
     } else if let driven = try redriven() {
       actors = driven
     } else {
-      reason = "the take itself cannot be executed here"
+      reason = "the original cannot be replayed here"
       return [:]
     }
     var scripts: [UInt32: [String: String]] = [:]
@@ -183,7 +187,7 @@ package struct Redactor {
     return scripts
   }
 
-  /// Returns the original as a replay left it; nil if it does not replay identically.
+  /// Replays the original; nil if the replay differs from it.
   private func identicalReplay() throws(TapeError) -> Replayer? {
     let toolchain = try Toolchain.current(for: path)
     var substitution = try Substitution(of: path, header, by: toolchain)
@@ -197,7 +201,7 @@ package struct Redactor {
       case .identical: return replayer
       case .altered: return nil
       case .diverged(let divergence):
-        // On another processor, codecs produce other results, which the recorded ones replace.
+        // Codecs may produce other results on another processor; recorded frames then replace them.
         guard
           let other = substitution.standingIn(
             for: divergence, in: path, header, by: toolchain)
@@ -208,11 +212,11 @@ package struct Redactor {
     return nil
   }
 
-  /// Drives the stack with the original's inputs without comparing, as for takes of another
-  /// revision; returns its actors, or nil if that is impossible.
+  /// Runs the stack with the original inputs without comparing, for takes of other revisions; nil
+  /// if that is impossible.
   private func redriven() throws(TapeError) -> [DrivenActor]? {
-    let again = output + ".again"
-    defer { FileBytes.remove(again) }
+    let again = intermediate()
+    defer { UnfinishedFiles.remove(again) }
     let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
     guard substitution.isReplayable else { return nil }
     var options = Redrive.Options()
@@ -226,10 +230,16 @@ package struct Redactor {
 
   // MARK: Writing
 
+  /// Returns a temporary file's name in the new take's folder.
+  private func intermediate() -> String {
+    let folder = FileBytes.folder(of: output)
+    return UnfinishedFiles.name(in: folder.isEmpty || folder == "/" ? folder : folder + "/")
+  }
+
   private func newHeader(isFactsOnly: Bool) -> TakeHeader {
     var new = header
     new.label = text.value(header.label)
-    // Replaces tags in order, because what stands for a word may depend on the words before it.
+    // Tags are redacted in key order, because a word's stand-in may depend on earlier words.
     let tags = header.tags.sorted { $0.key < $1.key }.map {
       (text.value($0.key), text.value($0.value, key: $0.key))
     }
@@ -240,9 +250,9 @@ package struct Redactor {
     return new
   }
 
-  /// Writes the take with every row replaced.
+  /// Writes a take of the redacted rows.
   ///
-  /// - Parameter scrub: replaces what is left in texts after that.
+  /// - Parameter scrub: replaces originals that are still in a redacted text; nil leaves them.
   private func writeRows(
     to rows: String, _ survey: RedactionSurvey, _ drawn: [UInt32: [String: String]],
     isFactsOnly: Bool, scrub: ((String) -> String)? = nil
@@ -261,8 +271,8 @@ package struct Redactor {
     try copy.finish(isComplete: reader.ending != nil)
   }
 
-  /// Drives the stack with the replaced inputs; returns the reason that the result is unusable, or
-  /// nil.
+  /// Runs the stack with the redacted inputs; returns why the result is unusable, or nil if it is
+  /// usable.
   private func execute(_ rows: String) throws(TapeError) -> String? {
     var options = Redrive.Options()
     options.header = newHeader(isFactsOnly: false)
@@ -272,19 +282,19 @@ package struct Redactor {
       ).run()
       let misses = Pin(mode: .meaning, measures: try Measures(path: path))
         .misses(of: try Measures(path: output))
-      if let miss = misses.first { return "executed, its results differ: \(miss)" }
+      if let miss = misses.first { return "the results of a replay differ: \(miss)" }
       let replayer = try Replayer(
         path: output, codecs: { LibraryCodecs() }, peer: makePeer)
       guard case .identical = try replayer.run().verdict else {
-        return "executed twice, its results differ"
+        return "two replays of it differ"
       }
       return nil
     } catch {
-      return "it cannot be executed: \(error.reason)"
+      return "its stack fails: \(error.reason)"
     }
   }
 
-  /// Makes the replaced rows the new take.
+  /// Makes the redacted rows the new take.
   private func copyFacts(from rows: String) throws(TapeError) {
     let reader = try TapeReader(path: rows)
     let copy = try TakeCopy(path: output, header: newHeader(isFactsOnly: true))

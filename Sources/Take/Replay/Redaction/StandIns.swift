@@ -2,18 +2,21 @@ import Crypto
 import Tape
 import Wire
 
-/// The stand-ins for a take's names, secrets and addresses in its redacted copy: consistent
-/// throughout, with the same length and form, and useless without the original.
+/// The stand-ins for names, secrets and addresses in a redacted take.
+///
+/// An original has the same stand-in everywhere, with the same length and form. A stand-in reveals
+/// nothing about the original.
 final class StandIns {
   let parts: Redaction.Parts
-  /// Whether addresses are only learned, so that none is mapped to an existing one.
+  /// Whether addresses are only recorded, because all must be known before the first one gets a
+  /// stand-in.
   var isLearning = false
-  /// 32 secret bytes, discarded after redaction: without them, a guess at an original cannot be
-  /// checked against the copy.
+  /// 32 secret bytes that are discarded after the redaction; without them, no one can check a guess
+  /// at an original.
   private let secret: [UInt8]
   private var words: [String: String] = [:]
   private var given: Set<String> = []
-  /// Texts that are not single words, so they must be searched for in free text.
+  /// Texts of more than one word; `free` searches for each of them.
   private(set) var phrases: [(old: String, new: String)] = []
   /// The ids of stats objects in another stack's reports.
   var objects: Set<String> = []
@@ -21,7 +24,7 @@ final class StandIns {
   private var networks: [UInt64: UInt64] = [:]
   private var networkCounts: [UInt64: UInt64] = [:]
   private var hostCounts: [UInt64: UInt64] = [:]
-  /// The original's addresses and networks, which nothing may be mapped to.
+  /// The original addresses and networks, which cannot be stand-ins.
   private var originalAddresses: Set<IPAddress> = []
   private var originalNetworks: Set<UInt64> = []
 
@@ -29,7 +32,7 @@ final class StandIns {
     (self.parts, self.secret) = (parts, secret)
   }
 
-  /// All replacements so far.
+  /// All words replaced so far, with their stand-ins.
   var replaced: [(old: String, new: String)] {
     words.filter { $0.key != $0.value }.map { ($0.key, $0.value) }
   }
@@ -37,7 +40,7 @@ final class StandIns {
     addresses.filter { $0.key != $0.value }.map(\.key)
   }
 
-  /// Returns bytes that cannot be computed from `bytes` without the secret.
+  /// Returns bytes that depend on `bytes` but cannot be computed without the secret.
   func noise(_ label: String, _ bytes: [UInt8], count: Int) -> [UInt8] {
     let key = HashFunction.sha256.hmac(key: secret, Array(label.utf8) + [0] + bytes)
     var made: [UInt8] = []
@@ -50,8 +53,7 @@ final class StandIns {
     return Array(made.prefix(count))
   }
 
-  /// The maximum number of phrases to search for: more would take long, and the final search finds
-  /// the rest.
+  /// The maximum number of phrases to search for in each text; the final search finds any others.
   private static let phrasesMaximum = 1_000
 
   // MARK: Words
@@ -65,17 +67,16 @@ final class StandIns {
     if !old.utf8.allSatisfy(StandIns.isWordByte) { phrases.append((old, new)) }
   }
 
-  /// Returns the stand-in for a word that belongs to a part; the word itself if that part stays, or
-  /// if the word is common.
+  /// Returns a word's stand-in, or the word itself if it is common or its part is not redacted.
   ///
-  /// - Parameter isSecret: whether even a common word is replaced.
+  /// - Parameter isSecret: whether to replace even a common word.
   func word(_ old: String, _ part: Redaction.Parts, isSecret: Bool = false) -> String {
     guard parts.contains(part), !old.isEmpty else { return old }
     if let known = words[old] { return known }
     guard isSecret || !Vocabulary.isCommon(old) else { return old }
-    // Numbers tell things apart, and JSON also has them without quotation marks.
+    // Numbers only distinguish objects, and in JSON they may also occur without quotation marks.
     if part == .names, !isSecret, StandIns.isNumber(old) { return old }
-    // Such short words are not searched for elsewhere.
+    // A word this short is not registered, because it would be replaced in unrelated texts.
     if isSecret, old.utf8.count < 4 {
       return StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
     }
@@ -91,10 +92,10 @@ final class StandIns {
     return new
   }
 
-  /// Returns whether a text has only digits and separators, or is a number with an exponent, as in
+  /// Returns whether a text has only digits and separators, or is a number with an exponent such as
   /// `2.1e-05`.
   static func isNumber(_ text: String) -> Bool {
-    // The sign tells it from a hexadecimal name.
+    // Without the sign after the `e`, it may be a hexadecimal name.
     if text.contains("e-") || text.contains("e+"), text.utf8.first.map({ $0 < 58 }) == true,
       Double(text) != nil
     {
@@ -106,12 +107,12 @@ final class StandIns {
     }
   }
 
-  /// Returns the known stand-in for a word.
+  /// Returns a word's stand-in; nil if the word was not replaced.
   func known(_ old: String) -> String? { words[old] }
 
-  /// Returns what stands for a text inside of a longer word.
+  /// Returns the stand-in for a text inside a longer word.
   ///
-  /// A number stays one in JSON, which allows no zero in front.
+  /// A number's stand-in does not begin with zero, which JSON does not allow.
   func within(_ old: String) -> String {
     let new =
       words[old] ?? StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
@@ -119,15 +120,16 @@ final class StandIns {
     return isNumber && new.hasPrefix("0") ? "1" + new.dropFirst() : new
   }
 
-  /// Returns a text in which letters replace letters, digits replace digits, and hexadecimal stays
-  /// hexadecimal; other ASCII stays, so that mail addresses and file names keep their form.
+  /// Replaces letters with letters and digits with digits; hexadecimal digits stay hexadecimal.
+  ///
+  /// Other ASCII characters are kept, so that mail addresses and file names keep their form.
   private static func shape(_ old: String, _ noise: [UInt8]) -> String {
     let isHexadecimal =
       old.utf8.count >= 8
       && old.utf8.allSatisfy {
         hexadecimalRange.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ":")
       }
-    // A UUID's version and variant stay (RFC 9562 section 4).
+    // The version and variant in a UUID are kept (RFC 9562 section 4).
     let isUUID = isHexadecimal && old.utf8.count == 36
     var made: [UInt8] = []
     for (index, (byte, random)) in zip(old.utf8, noise).enumerated() {
@@ -149,7 +151,7 @@ final class StandIns {
 
   private static let hexadecimalRange = Set("0123456789abcdefABCDEF".utf8)
 
-  /// Returns whether a byte may be part of a word in free text.
+  /// Returns whether a byte may be part of a word in a text.
   static func isWordByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
@@ -162,14 +164,15 @@ final class StandIns {
 
   // MARK: Addresses
 
-  /// Learns one of the original's addresses, before any is mapped.
+  /// Records an original address; it must be called before the first stand-in is made.
   func learn(_ ip: IPAddress) {
     originalAddresses.insert(ip)
     originalNetworks.insert(StandIns.network(ip))
   }
 
-  /// Returns an address's stand-in: from the same family and kind, with a shared network for
-  /// addresses that shared one.
+  /// Returns an address's stand-in, which is of the same kind.
+  ///
+  /// Two addresses of the same network have stand-ins in the same network.
   func address(_ ip: IPAddress) -> IPAddress {
     guard parts.contains(.addresses), !StandIns.isUniversal(ip) else { return ip }
     if isLearning {
@@ -186,7 +189,7 @@ final class StandIns {
     SocketAddress(address(end.ip), port: end.port)
   }
 
-  /// Returns whether every host may use an address: loopback, unspecified or multicast.
+  /// Returns whether an address identifies no host: loopback, unspecified, multicast or reserved.
   static func isUniversal(_ ip: IPAddress) -> Bool {
     if ip.isLoopback || ip.isUnspecified { return true }
     let bytes = ip.bytes
@@ -209,7 +212,7 @@ final class StandIns {
     return IPAddress(ipv4: UInt32(truncatingIfNeeded: new << 8))
   }
 
-  /// Returns the networks of 256 addresses that replace those of a kind, in order.
+  /// Returns the ranges of /24 networks that may stand in for a network, in order of preference.
   private static func bases(_ network: UInt64) -> [Range<UInt64>] {
     switch network {
     case 0x0a_0000..<0x0b_0000: [0x0a_8000..<0x0b_0000]
@@ -217,7 +220,7 @@ final class StandIns {
     case 0xc0_a800..<0xc0_a900: [0xc0_a864..<0xc0_a900, 0xc0_a800..<0xc0_a864]
     case 0x64_4000..<0x64_8000: [0x64_6400..<0x64_8000]
     case 0xa9_fe00..<0xa9_ff00: [0xa9_fe64..<0xa9_ff00, 0xa9_fe01..<0xa9_fe64]
-    // RFC 5737, and RFC 2544 once those are used up.
+    // Networks for documentation (RFC 5737), then for benchmarks (RFC 2544), then reserved ones.
     default:
       [
         0xc0_0002..<0xc0_0003, 0xc6_3364..<0xc6_3365, 0xcb_0071..<0xcb_0072, 0xc6_1200..<0xc6_1400,
@@ -245,13 +248,14 @@ final class StandIns {
         rest -= UInt64(range.count)
       }
     }
-    // Every network of the kind is in use, so the rest share the last one.
+    // All networks of the kind are in use, so the last one is shared.
     return (ranges.last?.upperBound ?? 1) - 1
   }
 
   private func mappedIPv6(_ ip: IPAddress) -> IPAddress {
     let (high, low) = ip.words
-    // IPv4 inside IPv6 (RFC 4291 section 2.5.5.2, RFC 6052 section 2.1).
+    // With these prefixes, the address contains an IPv4 address (RFC 4291 section 2.5.5.2, RFC 6052
+    // section 2.1).
     if high == 0 && low >> 32 == 0xffff || high == 0x0064_ff9b_0000_0000 {
       let inner = address(IPAddress(ipv4: UInt32(truncatingIfNeeded: low)))
       return IPAddress(ipv6High: high, low: (low >> 32) << 32 | inner.words.low)

@@ -1,11 +1,12 @@
 import Observer
 import Tape
 
-/// Words that occur in everyone's calls and are never replaced, because they reveal nothing.
+/// Words that are never replaced, because they occur in everyone's calls.
 ///
-/// They are W3C and RFC terms, codec names, stats members, and words of signaling protocols.
+/// They are terms of W3C and the RFCs, codec names, stats members, and words of signaling
+/// protocols.
 enum Vocabulary {
-  /// Returns whether a text has only words of the vocabulary, short numbers, and separators.
+  /// Returns whether a text consists of such words, short numbers and separators.
   static func isCommon(_ text: String) -> Bool {
     var start = text.utf8.startIndex
     let bytes = text.utf8
@@ -35,7 +36,8 @@ enum Vocabulary {
     if digits { return word.utf8.count < 7 }
     let lower = word.lowercased()
     if words.contains(lower) || schema.contains(lower) { return true }
-    // `profile1`, `extmap-3`: a common word with digits before or after it.
+    // A common word with up to three digits, as in `profile1` and `extmap-3`, or one or two ASCII
+    // characters.
     let letters = word.filter { !$0.isNumber }
     return word.utf8.count - letters.utf8.count <= 3 && letters.utf8.count > 1
       && words.contains(letters.lowercased())
@@ -46,7 +48,7 @@ enum Vocabulary {
     let texts = [w3c, protocols, statistics, signaling].joined(separator: " ")
     var words = Set(texts.split(whereSeparator: \.isWhitespace).map { $0.lowercased() })
     for form in ReportedStats.Form.allCases { words.insert(form.rawValue.lowercased()) }
-    // The states in Chromium's older logs, as in `ICEConnectionStateChecking`.
+    // State names in older logs of Chromium, as in `ICEConnectionStateChecking`.
     for prefix in ReportedNames.statePrefixes {
       for state in states.split(separator: " ") { words.insert(prefix.lowercased() + state) }
     }
@@ -58,7 +60,7 @@ enum Vocabulary {
     stable havelocaloffer haveremoteoffer havelocalpranswer haveremotepranswer
     """
 
-  /// The words of the schema, which every take contains with its comments.
+  /// The words of the schema, which is in every take together with its comments.
   private static let schema: Set<String> = {
     guard let bytes = TakeSchema.emptyBytes else { return [] }
     var found: Set<String> = []

@@ -5,11 +5,11 @@ import Peer
 import Tape
 import Wire
 
-/// Replays recorded frames as the results of codec calls.
+/// Supplies recorded frames as the results of codec calls.
 ///
-/// Frames are collected as steps are read; each belongs to one direction of a peer's transceiver.
+/// Frames are collected while steps are read, in a queue for each direction of a transceiver.
 final class FrameScript {
-  /// A recorded codec call.
+  /// The recorded result of a codec call.
   struct Entry {
     var step: Int
     var format: Format
@@ -18,18 +18,18 @@ final class FrameScript {
     var peak: UInt16
     var energy: UInt64
     var size: Int
-    /// The encoded frame; nil for a received one.
+    /// The encoded frame; nil for a frame that was received.
     var bytes: [UInt8]?
-    /// The hash of a received frame's bytes; nil in a take without media.
+    /// The hash of a received frame; nil in a take without media.
     var mark: XXH3.Mark?
 
-    /// Returns whether the bytes can be the frame's.
+    /// Returns whether the entry may be the frame with these bytes.
     func holds(_ other: [UInt8]) -> Bool {
       other.count == size && (mark == nil || mark == XXH3.mark(other.span.bytes))
     }
   }
 
-  /// The properties that frames share; a class, because every frame refers to one.
+  /// What many frames have in common; a class, because every entry refers to one.
   final class Format {
     let voice: Voice
     let ssrc: UInt32
@@ -40,7 +40,7 @@ final class FrameScript {
     let height: Int
     let channels: Int
     let samples: Int
-    /// The queue of the frames in this format.
+    /// The queue for frames in this format.
     let line: Line
 
     fileprivate init(_ row: FormatRow, _ voice: Voice, _ line: Line) {
@@ -56,18 +56,19 @@ final class FrameScript {
       samples = row.samples ?? 0
     }
 
-    /// Whether a codec is called for such frames; others would stay queued forever.
+    /// Whether a codec is called for such a frame; entries for other frames would never be
+    /// consumed.
     var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
   }
 
-  /// Identifies an entry's queue.
+  /// One direction of a transceiver.
   struct Voice: Hashable {
     var peer: UInt32
     var track: UInt32
     var isInbound: Bool
   }
 
-  /// A voice's queued entries.
+  /// A queue of recorded results, in order.
   final class Line {
     fileprivate var entries = Deque<Entry>()
 
@@ -77,49 +78,49 @@ final class FrameScript {
     }
 
     fileprivate func consume(_ matches: (Entry) -> Bool) -> Entry? {
-      // The requested entry is usually the first.
+      // The first entry usually matches.
       if let first = entries.first, matches(first) { return entries.popFirst() }
       guard let index = entries.firstIndex(where: matches) else { return nil }
-      // Skipped entries were never requested, and will not be.
+      // Earlier entries were for calls that this replay did not make.
       entries.removeFirst(index)
       return entries.popFirst()
     }
   }
 
   private var known: [Int64: Format] = [:]
-  /// The frames recovered from sent packets, if the take has no media.
+  /// Recovers sent frames from packets; nil if the take has media.
   private let sent: SentFrames?
-  /// The source of further steps.
+  /// The source of more steps; nil until `follow` is called.
   private var source: StepSource?
   private var lines: [Voice: Line] = [:]
   private var step = 0
-  /// Frames that were not sent completely: how many, and the first one's step.
+  /// The number of frames that were not sent completely, and the first one's step; nil if all were
+  /// sent.
   private(set) var unsent: (count: Int, step: Int)?
   /// The number of frames read so far.
   private var count = 0
 
-  /// The maximum number of frames to look ahead.
+  /// How many more frames are read when no entry matches.
   private static let lookahead = 256
-  /// The maximum number of queued entries per voice; entries for other kinds of machines are never
-  /// requested.
+  /// The maximum number of entries per queue, which matters for queues that no codec reads.
   fileprivate static let waitingMaximum = 1_024
 
-  /// - Parameter keepsMedia: whether the take stores frames; otherwise they are recovered from sent
+  /// - Parameter keepsMedia: whether the take has frames; if not, they are recovered from sent
   ///   packets.
   init(path: String, keepsMedia: Bool) throws(TapeError) {
     sent = keepsMedia ? nil : try SentFrames(path: path)
   }
 
-  /// Collects frames from a source as steps are read.
+  /// Collects the frames of all steps that a source reads.
   func follow(_ source: StepSource) {
     self.source = source
     source.onlooker = { [unowned self] in learn($0) }
   }
 
-  /// Sets the step that is being replayed.
+  /// Sets the number of the step that is being replayed.
   func begin(step: Int) { self.step = step }
 
-  /// Returns a voice's queue.
+  /// Returns the queue of a direction, which is created if there is none.
   func line(of voice: Voice) -> Line {
     if let known = lines[voice] { return known }
     let line = Line()
@@ -127,12 +128,13 @@ final class FrameScript {
     return line
   }
 
-  /// Returns the current step's next encoded frame; nil if the encoder emitted none.
+  /// Returns the next frame that the encoder emitted in this step; nil if there is none.
   func encoded(_ line: Line) -> Entry? { line.consume { $0.step == self.step } }
 
-  /// Returns the result of decoding or concealment; nil if none was recorded.
+  /// Returns the recorded result of a decoder or of concealment; nil if there is none.
   ///
-  /// A decoder may run before its result is shown, so later steps' entries match too.
+  /// A frame's row is in the step that showed the frame, which may be later than the decoder's
+  /// call. So steps are read ahead if necessary.
   func decoded(_ line: Line, where matches: (Entry) -> Bool) -> Entry? {
     let limit = count + FrameScript.lookahead
     while true {
@@ -143,7 +145,7 @@ final class FrameScript {
 
   // MARK: Reading
 
-  /// Collects frames from steps before they are executed.
+  /// Collects the frames of steps that are not executed yet.
   func learn(_ chunk: TapeChunk) {
     for index in chunk.steps.indices {
       for row in chunk.steps[index].outputRows {
@@ -165,7 +167,7 @@ final class FrameScript {
 
   private func learn(_ rows: RowList, _ row: Int, of step: Int) {
     count += 1
-    // A frame without a format means an altered file, which the reader reports.
+    // A frame without its format means that the file was altered, which the reader reports.
     guard let frame = FrameRow.withoutBytes(rows, row), let format = known[frame.format.number],
       format.isAsked
     else { return }
@@ -188,10 +190,10 @@ final class FrameScript {
   }
 }
 
-/// Finds takes whose applications supplied their own codecs.
+/// Finds takes in which applications used codecs of their own.
 enum OwnCodecCheck {
-  /// Returns whether recorded frames must replace the codecs because peers used codecs from their
-  /// application that are missing here; throws if the take cannot be read.
+  /// Returns whether recorded frames must replace the codecs, because peers used codecs of their
+  /// application that this process does not have.
   static func needsFrames(
     _ reader: TapeReader, codecs: () -> any CodecFactory
   ) throws(TapeError) -> Bool {

@@ -3,13 +3,13 @@ package import Secure
 import Tape
 package import Wire
 
-/// Replaces a replayed peer's DTLS and SRTP if its take was made with other libraries: DTLS results
-/// come from the recording, and so do sent protected packets with the same contents.
+/// Replaces the DTLS and SRTP of a replayed peer whose take was recorded with other libraries.
 ///
-/// The rest of the stack runs, and everything recorded unencrypted or under the key log's keys is
-/// compared.
+/// DTLS results come from the recording, and so do sent SRTP packets whose contents are the same.
+/// The rest of the stack runs. Everything that was recorded unencrypted, or that the key log can
+/// decrypt, is compared.
 package final class RecordedSecurity: SecurityFactory {
-  /// The libraries to replace.
+  /// The libraries that are replaced.
   package struct Parts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -21,7 +21,7 @@ package final class RecordedSecurity: SecurityFactory {
   private let parts: Parts
   private var parcel = SecuredParcel()
   private var transports: [RecordedTransport] = []
-  /// How many more random bytes the recorded peer has drawn than the replayed one.
+  /// How many more random bytes the recorded peer had drawn than the replayed one has.
   private var drawnOffset: UInt64 = 0
   private var didSubstitute = false
   private(set) var ledger = SubstitutionLedger()
@@ -42,7 +42,7 @@ package final class RecordedSecurity: SecurityFactory {
     return make(parcel.certificates)
   }
 
-  /// Creates a transport with these local certificates.
+  /// Creates a transport with the given certificates as its local ones.
   func make(_ certificates: [[UInt8]]) -> RecordedTransport {
     didSubstitute = true
     let made = RecordedTransport(self, certificates: certificates)
@@ -59,31 +59,33 @@ package final class RecordedSecurity: SecurityFactory {
 
   // MARK: Steps
 
-  /// Starts the next step, given its recording.
+  /// Begins a step, and reads its recorded outputs.
   func begin(_ step: TapeChunk.Step, _ rows: RowList) {
     parcel = SecuredParcel(step, rows)
     didSubstitute = false
   }
 
-  /// Ends a step, given the machine's recorded state after it.
+  /// Ends a step.
   ///
   /// - Parameters:
-  ///   - recorded: how many random bytes the recorded peer had drawn.
-  ///   - drawn: how many the machine has drawn.
+  ///   - deadline: the recorded deadline after the step.
+  ///   - recorded: the number of random bytes that the recorded peer had drawn.
+  ///   - drawn: the number of random bytes that the replayed peer has drawn.
   func end(deadline: Instant?, recorded: UInt64, drawn: UInt64) {
     for transport in transports { transport.recordedDeadline = deadline }
-    // Only steps in which DTLS was active may have drawn different amounts.
+    // Only in steps with DTLS may the numbers of random bytes differ.
     if didSubstitute { drawnOffset = recorded &- drawn }
-    // Leftovers must not leak into a step that the recording lacks.
+    // What was not consumed must not be used in a step that the recording does not have.
     parcel = SecuredParcel()
   }
 
-  /// Returns the number of random bytes that the recorded peer would have drawn.
+  /// Returns how many random bytes the recorded peer would have drawn by now.
   func drawn(_ machine: UInt64) -> UInt64 { machine &+ drawnOffset }
 
-  /// Consumes this step's recorded DTLS outputs, up to an application data record.
+  /// Consumes the step's recorded DTLS outputs up to its next application data record.
   ///
-  /// - Parameter isClosing: whether transports close one after another.
+  /// - Parameter isClosing: whether to stop after an association's end, because transports close
+  ///   one after another.
   func consumeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
     let items = parcel.consumeTransportItems(isClosing: isClosing)
     if !items.isEmpty { didSubstitute = true }
@@ -92,7 +94,7 @@ package final class RecordedSecurity: SecurityFactory {
     return items
   }
 
-  /// Consumes this step's next sent application data record.
+  /// Consumes the step's next application data record; nil if there is none.
   func consumeDataRecord() -> DTLSRecord? {
     didSubstitute = true
     return parcel.consumeDataRecord()
@@ -110,14 +112,15 @@ extension RecordedSecurity: SRTPContext.Recording {
   package func didReplace(isRTCP: Bool) { ledger.replaced += 1 }
 }
 
-/// Counts what a replay substituted from the recording.
+/// Counts what a replay used from the recording.
 struct SubstitutionLedger: Hashable, Sendable {
   var certificates = 0
   var associations = 0
-  /// Handshake and alert datagrams, and application data records.
+  /// The numbers of handshake and alert datagrams, and of application data records.
   var datagrams = 0
   var records = 0
-  /// Media and control packets, and how many of them this library would have produced differently.
+  /// The number of SRTP and SRTCP packets, and how many of them this machine's library would have
+  /// made differently.
   var protected = 0
   var replaced = 0
 
@@ -131,7 +134,7 @@ struct SubstitutionLedger: Hashable, Sendable {
 }
 
 extension SubstitutionLedger {
-  /// Returns a description with one line per layer.
+  /// Describes the counts, with a line for each layer.
   func words(_ parts: RecordedSecurity.Parts) -> [String] {
     var lines: [String] = []
     if parts.contains(.dtls) {
@@ -142,7 +145,8 @@ extension SubstitutionLedger {
     }
     if parts.contains(.srtp) {
       lines.append(
-        "SRTP: \(replaced) of \(counted(protected, "packet")) would be others and hold the same")
+        "SRTP: \(replaced) of \(counted(protected, "packet")) would differ but have the same "
+          + "contents")
     }
     return lines
   }
@@ -150,16 +154,15 @@ extension SubstitutionLedger {
 
 // MARK: - RecordedTransport
 
-/// DTLS replayed from a recording: handshake results are reported, not computed.
+/// A DTLS transport that reports recorded handshake results instead of computing them.
 ///
-/// Application data is decrypted with the logged keys, and what the stack sends is compared with
-/// the recorded data; a different message is sent as a new record.
+/// Application data is decrypted with the logged keys. If the stack sends other data than the
+/// recording has, the data is encrypted as a new record.
 final class RecordedTransport: DTLSTransporting {
   let fingerprints: [CertificateFingerprint]
   let certificates: [[UInt8]]
   private(set) var state = DTLSTransportState.new
-  /// The recorded peer's deadline after the last step; during a handshake, DTLS's deadline is no
-  /// later.
+  /// The peer's recorded deadline after the last step, which the transport uses during a handshake.
   var recordedDeadline: Instant?
 
   private unowned let security: RecordedSecurity
@@ -167,11 +170,12 @@ final class RecordedTransport: DTLSTransporting {
   private var sealing: DTLSRecordProtection?
   private var opening: DTLSRecordProtection?
   private var window = RecordWindow()
-  /// The last application data record sent; an additional record takes the next number.
+  /// The last application data record that was sent; a record that the recording lacks gets the
+  /// next number.
   private var lastSent = DTLSRecord(
     type: DTLSRecord.applicationData, epoch: 1, sequence: 0,
     fragment: [UInt8](repeating: 0, count: 8))
-  /// Application data that arrived before the end of the handshake.
+  /// Datagrams that arrived before the handshake was complete.
   private var early: [[UInt8]] = []
 
   private static let earlyMaximum = 16
@@ -225,7 +229,7 @@ final class RecordedTransport: DTLSTransporting {
     outbox.append(.state(state))
   }
 
-  /// Emits the next recorded outputs.
+  /// Emits recorded outputs up to the next application data record.
   private func report(isClosing: Bool = false, into outbox: inout Outbox<DTLSTransport.Output>) {
     for item in security.consumeTransportItems(isClosing: isClosing) {
       switch item {
@@ -268,13 +272,13 @@ final class RecordedTransport: DTLSTransporting {
   }
 }
 
-/// The replay window for received records (RFC 6347 section 4.1.2.6).
+/// The window that rejects repeated records (RFC 6347 section 4.1.2.6).
 private struct RecordWindow {
   private var newest: UInt64 = 0
-  /// A bitmap of the newest record and the 63 before it.
+  /// A bitmap of the newest record, which is its lowest bit, and the 63 before it.
   private var seen: UInt64 = 0
 
-  /// Records a sequence number; returns whether it is new, and not too old to tell.
+  /// Records a sequence number; returns false if it was seen before or is too old to tell.
   mutating func isNew(_ sequence: UInt64) -> Bool {
     if seen == 0 || sequence > newest {
       let distance = seen == 0 ? 0 : sequence - newest

@@ -4,7 +4,7 @@ import Secure
 import Tape
 import Wire
 
-/// A recorded step's DTLS and SRTP outputs, in order.
+/// The DTLS and SRTP outputs of a recorded step, in order.
 struct SecuredParcel {
   enum Item {
     case datagram([UInt8])
@@ -16,7 +16,7 @@ struct SecuredParcel {
 
   private var items: [Item] = []
   private var protected: [[UInt8]] = []
-  /// The certificates that the peer created in this step.
+  /// The certificates that the peer generated in this step.
   private(set) var certificates: [[UInt8]] = []
 
   init() {}
@@ -95,13 +95,13 @@ struct SecuredParcel {
     items.append(.established(result))
   }
 
-  /// The reason that DTLS could not start.
+  /// Why DTLS could not start; nil if it could.
   var failure: String? {
     if certificates.isEmpty, case .failure(let reason)? = items.first { return reason }
     return nil
   }
 
-  /// Consumes the next items up to an application data record, or to the end of a closing
+  /// Consumes items up to the next application data record or, while closing, to the end of an
   /// association.
   mutating func consumeTransportItems(isClosing: Bool) -> [Item] {
     let last = items.firstIndex {
@@ -117,7 +117,7 @@ struct SecuredParcel {
     return Array(items[..<end])
   }
 
-  /// Consumes the next application data record.
+  /// Consumes the next application data record; nil if there is none.
   mutating func consumeDataRecord() -> DTLSRecord? {
     for (index, item) in items.enumerated() {
       guard case .data(let record) = item else { continue }
@@ -127,7 +127,8 @@ struct SecuredParcel {
     return nil
   }
 
-  /// Consumes the protected packet with the same length and unencrypted bytes.
+  /// Consumes the recorded packet that has the same length and unencrypted bytes; nil if there is
+  /// none.
   mutating func consumeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
     let clear = isRTCP ? 8 : RTPHead.length(packet)
     let index = protected.firstIndex {
@@ -137,7 +138,7 @@ struct SecuredParcel {
   }
 }
 
-/// The part of an RTP packet that SRTP leaves unencrypted (RFC 3711 section 3.1).
+/// Measures the part of an RTP packet that SRTP does not encrypt (RFC 3711 section 3.1).
 private enum RTPHead {
   static func length(_ packet: [UInt8]) -> Int {
     guard packet.count >= 12 else { return packet.count }
@@ -147,13 +148,13 @@ private enum RTPHead {
   }
 }
 
-/// Unwraps datagrams relayed by a TURN server.
+/// Unwraps datagrams that a peer sends through a TURN server.
 enum RelayedBytes {
   private static let sendIndication = 0x0016
   private static let dataAttribute = 0x0013
 
-  /// Returns the contents of a channel message or a Send indication (RFC 8656 sections 12.4 and
-  /// 11.1); other bytes unchanged.
+  /// Returns the data in a ChannelData message (RFC 8656 section 12.4) or Send indication (section
+  /// 11.1); other bytes are returned unchanged.
   static func inside(_ bytes: [UInt8]) -> [UInt8] {
     func number(_ offset: Int) -> Int? {
       guard offset >= 0, offset + 1 < bytes.count else { return nil }

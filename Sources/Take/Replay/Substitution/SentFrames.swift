@@ -4,12 +4,12 @@ import Secure
 import Tape
 import Wire
 
-/// Recovers the encoded frames of a take without media from the packets that carried them.
+/// Recovers encoded frames from the packets that carried them, for takes without media.
 ///
-/// The packets are decrypted with the take's keys, and read only as far as needed: they follow
-/// their frame within the pacer's delay.
+/// The packets are decrypted with the take's keys. The pacer sends a frame's packets soon after it,
+/// so only a few seconds are read ahead.
 final class SentFrames {
-  /// A frame as the rows describe it.
+  /// The frame that a row describes.
   struct Wanted {
     var peer: UInt32
     var ssrc: UInt32
@@ -18,13 +18,13 @@ final class SentFrames {
     var at: Instant
   }
 
-  /// An outgoing stream of a peer.
+  /// A stream that a peer sends.
   private struct Source: Hashable {
     var peer: UInt32
     var ssrc: UInt32
   }
 
-  /// The packets with one RTP timestamp.
+  /// The payloads of the packets that have one RTP timestamp.
   private struct Group {
     var timestamp: UInt32
     var bytes: [UInt8] = []
@@ -33,37 +33,37 @@ final class SentFrames {
   private struct Stream {
     let codec: Codec
     var groups: [Group] = []
-    /// The offset between the rows' RTP timestamps and the packets'; nil until known.
+    /// The offset from RTP timestamps in rows to those in packets; nil until it is known.
     var offset: UInt32?
   }
 
-  /// The time after a frame in which its packets are searched for.
+  /// How long after a frame its packets are searched for.
   private static let patience = Interval.seconds(10)
-  /// More bytes than any encoded frame has.
+  /// The maximum number of zero bytes added to a frame; real frames are smaller.
   private static let frameMaximum = 2 << 20
-  /// The number of first frames matched with the first packets to find the offset.
+  /// The number of first frames that are matched with packets to find the offset.
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection
   private let packets: SQLiteStatement
-  private let wire: WireCursor
+  private let wire: WireReader
   private var openers: [UInt32: [PacketOpener]] = [:]
   private var streams: [Source: Stream] = [:]
   private var firstFrames: [Source: [(rtpTime: UInt32, size: Int)]] = [:]
   private var readUntil = Instant.zero
   private var isAtEnd = false
 
-  /// Opens a take; throws if it lacks its packets' keys.
+  /// Opens a take; throws if it lacks the keys of its packets.
   init(path: String) throws(TapeError) {
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     do throws(SQLiteError) {
       packets = try connection.prepare(
         """
-        SELECT store.at_ns, store.size, store.ssrc & 0xffffffff, path.peer,
+        SELECT store.at_ns, store.size, store.position, store.ssrc & 0xffffffff, path.peer,
           store.marker_type IS NOT NULL AND path.direction = 'out'
         FROM packet_store AS store CROSS JOIN path USING (path) ORDER BY store.row
         """)
-      wire = try WireCursor(connection, table: "wire")
+      wire = try WireReader(connection)
       try readKeys()
       try readStreams()
     } catch {
@@ -73,7 +73,7 @@ final class SentFrames {
       throw TapeError(
         path: path, place: "",
         reason: "it was recorded without its media and without the keys of its packets, so the "
-          + "codecs cannot be skipped; replay it whole")
+          + "codecs cannot be skipped; replay it with its codecs")
     }
   }
 
@@ -94,7 +94,7 @@ final class SentFrames {
     }
   }
 
-  /// Finds the streams with encoded frames, and their first frames.
+  /// Finds the streams that have encoded frames, and the first frames of each.
   private func readStreams() throws(SQLiteError) {
     let formats = try connection.prepare(
       "SELECT format, peer, ssrc, codec FROM format WHERE outcome = 'encoded' ORDER BY format")
@@ -122,8 +122,8 @@ final class SentFrames {
 
   // MARK: Frames
 
-  /// Returns a frame's bytes; if it was not sent completely, the sent part padded with zeros, and
-  /// false.
+  /// Returns the bytes of a frame; if it was not sent completely, the rest is zeros and `isWhole`
+  /// is false.
   func bytes(of wanted: Wanted) -> (bytes: [UInt8], isWhole: Bool) {
     let source = Source(peer: wanted.peer, ssrc: wanted.ssrc)
     let limit = wanted.at + SentFrames.patience
@@ -131,7 +131,7 @@ final class SentFrames {
       if let found = consume(wanted, source, isLast: isAtEnd || readUntil > limit) {
         let rest = wanted.size - found.count
         if rest == 0 { return (found, true) }
-        // The size comes from the file, so an impossible one is not padded.
+        // The size comes from the file and may be impossible; then the frame is not padded.
         let zeros = rest <= SentFrames.frameMaximum ? max(0, rest) : 0
         return (
           Array(found.prefix(max(0, wanted.size))) + [UInt8](repeating: 0, count: zeros), false
@@ -141,7 +141,7 @@ final class SentFrames {
     }
   }
 
-  /// Returns a frame's sent bytes; nil if more of it may follow.
+  /// Returns the part of a frame that was sent; nil if more of it may follow.
   private func consume(_ wanted: Wanted, _ source: Source, isLast: Bool) -> [UInt8]? {
     guard var stream = streams[source] else { return [] }
     if stream.offset == nil, isLast || stream.groups.count > SentFrames.firstFrames {
@@ -151,7 +151,8 @@ final class SentFrames {
     guard let offset = stream.offset else { return isLast ? [] : nil }
     let timestamp = wanted.rtpTime &+ offset
     guard let index = stream.groups.firstIndex(where: { $0.timestamp == timestamp }) else {
-      // Frames are sent in order, so packets of a later one mean that this one was dropped.
+      // Frames are sent in order: if a later frame's packet has been seen, this frame was never
+      // sent.
       let isPast = stream.groups.contains { Int32(bitPattern: $0.timestamp &- timestamp) > 0 }
       return isLast || isPast ? [] : nil
     }
@@ -164,8 +165,10 @@ final class SentFrames {
     return bytes
   }
 
-  /// Returns the timestamp offset with which most of the first frames match the first packets; in a
-  /// tie, the offset with which the stream starts at its first frame.
+  /// Finds the timestamp offset at which most of the first frames have packets of their size.
+  ///
+  /// If several offsets match equally well, the first packet is taken to belong to the earliest
+  /// frame.
   private func offset(_ groups: [Group], _ frames: [(rtpTime: UInt32, size: Int)]) -> UInt32? {
     guard let first = groups.first else { return nil }
     var sizes: [UInt32: Int] = [:]
@@ -181,20 +184,20 @@ final class SentFrames {
 
   // MARK: Packets
 
-  /// Reads the next packet.
+  /// Reads and decrypts the next packet; sets `isAtEnd` if there is none, or after an error.
   private func read() {
     guard (try? packets.step()) == true else {
       isAtEnd = true
       return
     }
-    let (at, size, ssrc, peer, isSent) = packets.values(
-      Instant.self, Int64.self, UInt32?.self, UInt32.self, Bool.self)
+    let (at, size, position, ssrc, peer, isSent) = packets.values(
+      Instant.self, Int64.self, Int64.self, UInt32?.self, UInt32.self, Bool.self)
     readUntil = max(readUntil, at)
-    guard let bytes = try? wire.read(size) else {
+    guard isSent, let ssrc, streams[Source(peer: peer, ssrc: ssrc)] != nil else { return }
+    guard let bytes = try? wire.bytes(at: position, count: size), bytes.count == Int(size) else {
       isAtEnd = true
       return
     }
-    guard isSent, let ssrc, streams[Source(peer: peer, ssrc: ssrc)] != nil else { return }
     var packet = RelayedBytes.inside(bytes)
     for index in openers[peer]?.indices ?? 0..<0 where openers[peer]?[index].open(&packet) == true {
       add(packet, to: Source(peer: peer, ssrc: ssrc))
@@ -225,22 +228,22 @@ final class SentFrames {
   }
 }
 
-/// Decrypts the packets that a peer sent, with the keys of one of its DTLS associations.
+/// Decrypts packets that a peer sent, with the keys of a DTLS association.
 final class PacketOpener {
   private var context: SRTPContext
 
-  /// Creates an opener; fails if the association has no SRTP keys.
+  /// Derives the SRTP keys of an association; fails if it has none.
   init?(_ secured: SecuredText, _ secrets: DTLSSecrets) {
     guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
       let role = DTLSRole(rawValue: secured.role),
       let keys = secrets.srtpKeys(profile, cipherSuite: secured.cipherSuite, role: role),
-      // Sent packets are decrypted like received ones, so the keys are swapped.
+      // A sent packet is decrypted as if it had been received, so the keys are swapped.
       let context = try? SRTPContext(profile: profile, sendKey: keys.receive, receiveKey: keys.send)
     else { return nil }
     self.context = context
   }
 
-  /// Decrypts a packet in place; returns false if the key does not fit or the packet was seen
+  /// Decrypts a packet in place; returns false if the key is wrong or the packet was decrypted
   /// before.
   func open(_ packet: inout [UInt8]) -> Bool {
     var opened = packet

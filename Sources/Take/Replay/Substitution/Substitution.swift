@@ -2,31 +2,33 @@ import Media
 import RTP
 package import Tape
 
-/// The substitutions needed to replay a take that was made with other libraries.
+/// What must come from the recording to replay a take that was made with other libraries.
 package struct Substitution: Hashable, Sendable {
   /// Whether recorded frames replace the codecs.
   package var skipsCodecs = false
   /// The parts of DTLS and SRTP that come from the recording.
   package var security: RecordedSecurity.Parts = []
-  /// Whether the rest can be compared byte for byte.
+  /// Whether a replay can run the stack; if not, it only checks digests.
   package var isReplayable = true
-  /// Remarks about the substitutions.
+  /// Explanations of the substitutions for the user.
   package var notes: [String] = []
 
   package init() {}
 
-  /// Compares a take's toolchain with this machine's; throws if the take cannot be read.
+  /// Finds what to substitute, by comparing a take's toolchain with this one.
   ///
-  /// A different CPU alone changes nothing here, because codecs usually produce the same results;
-  /// `standingIn` handles exceptions.
+  /// A different CPU alone requires no substitution, because codecs usually produce the same
+  /// results on it; `standingIn` handles the exceptions.
+  ///
+  /// - Throws: an error if the take cannot be read.
   package init(of path: String, _ header: TakeHeader, by toolchain: Toolchain) throws(TapeError) {
     try self.init(
       of: path, header,
       parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
   }
 
-  /// Substitutes the codecs if a divergence shows that they produce other results on this CPU;
-  /// returns nil if the divergence has another cause.
+  /// Adds recorded frames to the substitutions if codecs cause a divergence on this CPU; nil if
+  /// they cannot be its cause, or if the take has no frames.
   package func standingIn(
     for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
   ) -> Substitution? {
@@ -37,12 +39,12 @@ package struct Substitution: Hashable, Sendable {
     var changed = self
     changed.skipsCodecs = true
     changed.notes.append(
-      "\(libraries.joined(separator: " or ")) gives other results on this processor at step "
-        + "\(divergence.step): its frames stand in for the codecs")
+      "\(libraries.joined(separator: " or ")) gives different results on this processor at step "
+        + "\(divergence.step): the recorded frames are used instead of the codecs")
     return changed
   }
 
-  /// Returns the libraries that encoded or decoded a step's frames.
+  /// Returns the codec libraries that encoded or decoded the frames of a step.
   private static func codecLibraries(_ path: String, step: Int) -> [String] {
     var libraries: [String] = []
     guard let connection = try? TakeFile.open(path),
@@ -62,14 +64,13 @@ package struct Substitution: Hashable, Sendable {
     return libraries
   }
 
-  /// Substitutes the results of all libraries for which the take has them; throws if it cannot be
-  /// read.
+  /// Substitutes every library whose results the take contains; throws if the take cannot be read.
   package init(all path: String, _ header: TakeHeader) throws(TapeError) {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }
 
-  /// Determines the substitutions for an explicit request: the libraries that differ, or all of
-  /// them if none does; throws if none is possible.
+  /// Substitutes the libraries that differ, or all of them if none differs, because a user asked
+  /// for it; throws if that is impossible.
   package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
     throws(TapeError)
   {
@@ -82,7 +83,7 @@ package struct Substitution: Hashable, Sendable {
     guard isReplayable else {
       throw TapeError(
         path: path, place: "",
-        reason: "nothing can stand in for its libraries: " + notes.joined(separator: "; "))
+        reason: "its libraries cannot be substituted: " + notes.joined(separator: "; "))
     }
   }
 
@@ -99,33 +100,37 @@ package struct Substitution: Hashable, Sendable {
     }
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")
-    // CPU features affect only codecs' results.
+    // The CPU's features affect only codecs.
     if parts.contains(where: { ["opus", "vpx", "openh264", "dav1d", "cpu"].contains($0) }) {
       isReplayable = header.keepsMedia
       skipsCodecs = skipsCodecs || header.keepsMedia
       if header.keepsMedia {
-        notes.append("made with other \(names): its frames stand in for the codecs")
+        notes.append(
+          "made with another \(names): its recorded frames are used instead of the codecs")
       } else {
-        notes.append("made with other \(names) and without media: only its digests are checked")
+        notes.append("made with another \(names) and without media: only its digests are checked")
         return
       }
     }
     if parts.contains("openssl") {
       guard try Substitution.hasKeyLog(path) else {
         isReplayable = false
-        notes.append("made with other \(names) and without a key log: only its digests are checked")
+        notes.append(
+          "made with another \(names) and without a key log: only its digests are checked")
         return
       }
       security.insert(.dtls)
-      notes.append("made with other openssl: its key log and flights stand in for DTLS")
+      notes.append(
+        "made with another openssl: its key log and handshake flights are used instead of DTLS")
     }
     if parts.contains("srtp") {
       security.insert(.srtp)
-      notes.append("made with other srtp: its packets stand where they hold the same")
+      notes.append("made with another srtp: its packets are used where their contents are the same")
     }
   }
 
-  /// Returns whether a take has its associations' secrets; old takes do not.
+  /// Returns whether a take has the secrets of its DTLS associations, which old takes lack, or has
+  /// no associations.
   private static func hasKeyLog(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -141,15 +146,17 @@ package struct Substitution: Hashable, Sendable {
 }
 
 extension Redaction {
-  /// The parts of DTLS and SRTP that must come from the recording, because the take no longer has
-  /// its seeds.
+  /// The parts of DTLS and SRTP that must come from the recording, since redaction removed
+  /// certificates and seeds.
   var security: RecordedSecurity.Parts { parts.contains(.keys) ? [.dtls] : [] }
 }
 
 // MARK: - ScriptedCodecs
 
-/// Codecs that return recorded results: encoders return the recorded frames, decoders blank media
-/// with the recorded size, level and quantizer.
+/// Codecs that return recorded results.
+///
+/// Encoders return the recorded frames. Decoders return blank media with the recorded size, level
+/// and quantizer.
 final class ScriptedCodecs: CodecFactory {
   private let peer: UInt32
   private let script: FrameScript
@@ -159,7 +166,7 @@ final class ScriptedCodecs: CodecFactory {
     self.script = script
   }
 
-  /// Returns the queue of a track, which is named by its transceiver's number.
+  /// Returns the queue of a track, whose name is its transceiver's number.
   private func line(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Line {
     guard let transceiver = UInt32(track) else {
       throw CodecError(reason: "no recorded frames for track \(track)")
@@ -205,7 +212,7 @@ private final class ScriptedAudioEncoder: AudioEncoding {
   var wantsSamples: Bool { false }
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
-    // Discontinuous transmission skipped this frame.
+    // The encoder returned nothing for this block, because of discontinuous transmission (DTX).
     guard let entry = script.encoded(line) else {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
@@ -286,8 +293,7 @@ private final class ScriptedVideoDecoder: VideoDecoding {
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-    // A decoded frame that was never shown has no row; it is assumed to have the previous one's
-    // size.
+    // A frame without a row was decoded but never shown; it gets the size of the last one.
     guard let entry = script.decoded(line, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),

@@ -4,9 +4,9 @@ import Secure
 import Tape
 import Wire
 
-/// Decodes a datagram's unencrypted fields; safe for any bytes.
+/// Decodes the unencrypted fields of a datagram; the bytes may be malformed.
 enum PacketFields {
-  /// Returns the fields in wire order, at most 200.
+  /// Returns the fields in the order of their bytes, at most 200.
   static func of(_ bytes: [UInt8]) -> [DecodedField] {
     var reader = FieldReader(bytes: bytes)
     if let first = bytes.first, (64..<80).contains(first), bytes.count > 4 {
@@ -27,7 +27,7 @@ enum PacketFields {
   }
 }
 
-/// Reads named fields from bytes.
+/// Reads named fields one after another.
 private struct FieldReader {
   let bytes: [UInt8]
   var position = 0
@@ -37,7 +37,8 @@ private struct FieldReader {
 
   var isAtEnd: Bool { position >= bytes.count }
 
-  /// Returns the big-endian number at an offset from the position; nil if it is past the end.
+  /// Returns the big-endian number at an offset from the current position; nil if the bytes end
+  /// before it does.
   func number(_ offset: Int, _ width: Int) -> UInt64? {
     let start = position + offset
     guard start >= 0, start <= bytes.count - width else { return nil }
@@ -72,7 +73,8 @@ private struct FieldReader {
       fields.append(
         STUNValueText(type: attribute.type, value)?.text.map { DecodedField(name, $0) }
           ?? DecodedField(name, value))
-      // The DATA attribute of a Send or Data indication contains a packet (RFC 8656 section 18.4).
+      // In a Send or Data indication, the DATA attribute is itself a packet (RFC 8656 section
+      // 18.4).
       if attribute.type == .data, PacketText(value).layer != "transport" {
         fields += PacketFields.of(value)
       }
@@ -128,7 +130,7 @@ private struct FieldReader {
     rest("SRTP payload and tag")
   }
 
-  /// Reads header extensions with one-byte headers (RFC 8285 section 4.2).
+  /// Reads RTP header extensions in the one-byte format (RFC 8285 section 4.2).
   private mutating func readElements(to end: Int) {
     while position < end, bytes[position] >> 4 != 15 {
       let (number, length) = (bytes[position] >> 4, Int(bytes[position] & 15) + 1)
@@ -148,7 +150,7 @@ private struct FieldReader {
   }
 }
 
-/// Describes a STUN attribute's value if its bytes are hard to read.
+/// Formats values of STUN attributes that are hard to read as bytes, such as addresses.
 private struct STUNValueText {
   let text: String?
 
@@ -163,7 +165,7 @@ private struct STUNValueText {
     case .requestedTransport where value.count == 4: text = "protocol \(value[0])"
     case .mappedAddress where value.count == 8, .xorPeerAddress where value.count == 8,
       .xorRelayedAddress where value.count == 8, .xorMappedAddress where value.count == 8:
-      // Only IPv6 addresses depend on the transaction id.
+      // Without the transaction id, only IPv4 addresses can be unmasked.
       let transaction = type == .mappedAddress ? nil : STUNTransactionID(high: 0, low: 0)
       text = SocketAddress(stun: value.span.bytes, maskedBy: transaction)?.description
     default: return nil
@@ -173,14 +175,14 @@ private struct STUNValueText {
 
 // MARK: - PacketPlace
 
-/// The context of a peer's sent packets at a place in a take: the paths' addresses, and the keys
-/// for DTLS data.
+/// What is known up to a step: the addresses of paths, and the keys for a peer's DTLS data.
 struct PacketPlace {
-  /// Decrypts the peer's records; nil before its handshake or without a key log.
+  /// Decrypts the application data that the peer sent; nil before its handshake, or without a key
+  /// log.
   private var protection: DTLSRecordProtection?
   private let path: String
 
-  /// Reads the take up to a step; an unreadable file leaves the context empty.
+  /// Reads what the take contains up to the end of a step; an unreadable file counts as empty.
   init(path: String, peer: UInt32?, before step: Int) {
     self.path = path
     protection = peer.flatMap { try? Self.protection(path, $0, step) }
@@ -212,14 +214,14 @@ struct PacketPlace {
     return DTLSRecordProtection(log.secrets, cipherSuite: secured.cipherSuite, sender: role)
   }
 
-  /// Decrypts an application data record; returns nil for other records, or if the keys do not fit.
+  /// Decrypts a single application data record; nil for anything else, or if the keys do not fit.
   func data(_ record: [UInt8]) -> [UInt8]? {
     let records = DTLSRecord.all(in: record)
     guard records.count == 1, records[0].type == DTLSRecord.applicationData else { return nil }
     return protection?.open(records[0])
   }
 
-  /// Returns the destination of a difference's packet.
+  /// Returns the remote address of the packet that differs; nil if it is unknown.
   func remote(_ difference: StepDifference, _ rows: RowList) -> String? {
     let row: Int?
     switch difference {

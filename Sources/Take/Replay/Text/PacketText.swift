@@ -2,11 +2,11 @@ import Glibc
 import ICE
 import Wire
 
-/// Describes a datagram as an engineer would look for it in a divergence or a list of inputs.
+/// Describes a datagram on one line, in the words that an engineer would search for.
 ///
-/// Contents encrypted with SRTP or DTLS are not decoded; safe for any bytes.
+/// Any bytes are accepted. The encrypted parts of SRTP and DTLS are not decoded.
 struct PacketText {
-  /// `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for other datagrams.
+  /// The layer: `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for other datagrams.
   let layer: String
   /// A description on one line.
   let title: String
@@ -24,10 +24,10 @@ struct PacketText {
     }
   }
 
-  /// Returns a STUN attribute's name.
+  /// Returns a STUN attribute's name as lists of fields show it.
   static func name(_ type: STUNAttributeType) -> String { "STUN \(STUNText.name(type))" }
 
-  /// Returns the protocol field that contains a byte.
+  /// Returns the name of the protocol field that contains the byte at an offset.
   static func field(of bytes: [UInt8], at offset: Int) -> String {
     switch DatagramClass(bytes.span.bytes) {
     case .stun: STUNText.field(bytes, offset)
@@ -41,13 +41,13 @@ struct PacketText {
     }
   }
 
-  /// Returns whether a TURN message may be channel data; channel data is never nested.
+  /// Returns whether a datagram may be TURN channel data, which never contains channel data itself.
   private static func isChannelData(_ bytes: [UInt8]) -> Bool {
     bytes.count > 4 && !(64..<80).contains(bytes[4])
   }
 }
 
-/// Returns a big-endian number of up to 8 bytes; nil if it is past the end.
+/// Returns a big-endian number of up to 8 bytes; nil if the bytes end before it does.
 private func number(_ bytes: [UInt8], _ offset: Int, _ width: Int) -> UInt64? {
   guard offset >= 0, offset <= bytes.count - width else { return nil }
   return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
@@ -90,7 +90,7 @@ private enum STUNText {
 // MARK: DTLS
 
 private enum DTLSText {
-  /// Returns a datagram's records, as in `DTLS ServerHello, Certificate, ...`.
+  /// Describes the first records in a datagram, as in `DTLS ServerHello, Certificate, ...`.
   static func title(_ bytes: [UInt8]) -> String {
     var names: [String] = []
     var start = 0
@@ -173,7 +173,8 @@ private enum RTPText {
     return "SRTP payload or authentication tag"
   }
 
-  /// Describes a compound; SRTCP leaves only its first header unencrypted (RFC 3711 section 3.4).
+  /// Describes an RTCP packet by its first header, because SRTCP encrypts the rest (RFC 3711
+  /// section 3.4).
   static func compoundTitle(_ bytes: [UInt8]) -> String {
     let name = types.first { $0.0 == bytes[1] }?.1 ?? "type \(bytes[1])"
     return "RTCP \(name), ssrc \(text(number(bytes, 4, 4))), \(bytes.count) bytes"
@@ -195,10 +196,10 @@ private enum RTPText {
   ]
 }
 
-/// Formats a time in seconds with microseconds.
+/// Formats nanoseconds as seconds with six decimals.
 func timeText(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 6) + " s" }
 
-/// Formats a time to the nanosecond, for times that differ by little.
+/// Formats nanoseconds as seconds with nine decimals, for times that differ by little.
 func exactTimeText(_ nanoseconds: Int64) -> String {
   let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
   let digits = String(rest.magnitude)
@@ -208,13 +209,13 @@ func exactTimeText(_ nanoseconds: Int64) -> String {
 
 /// Formats a number with a fixed number of decimals, independently of the locale.
 package func decimal(_ value: Double, _ digits: Int) -> String {
-  // The largest finite number has 309 digits before the point.
+  // The largest finite number has 309 digits before the decimal point.
   var text = [CChar](repeating: 0, count: 330 + digits)
   let length = withVaList([Int32(digits), value]) { vsnprintf(&text, text.count, "%.*f", $0) }
   return String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Formats a few bytes around an offset, and the total length.
+/// Formats a few bytes around an offset, and the total number of bytes.
 func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
   let start = max(0, min(offset, bytes.count) - 4)
   let part = bytes[start..<min(bytes.count, offset + 12)]
@@ -222,13 +223,13 @@ func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
     + (start + part.count < bytes.count ? "..." : "") + " (\(bytes.count) bytes)"
 }
 
-/// Returns the first index at which two byte arrays differ.
+/// Returns the first index at which two arrays differ, which may be the end of the shorter one.
 func firstDifference(_ left: [UInt8], _ right: [UInt8]) -> Int {
   zip(left, right).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     ?? min(left.count, right.count)
 }
 
-/// Formats a count with its noun.
+/// Formats a number with its noun, in the plural unless it is 1.
 func counted(_ count: Int, _ name: String) -> String {
   "\(count) \(name)\(count == 1 ? "" : "s")"
 }

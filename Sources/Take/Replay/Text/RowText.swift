@@ -6,9 +6,9 @@ import RTP
 package import Tape
 import Wire
 
-/// Describes a row as an output.
+/// Describes a row on one line, as the output of a step.
 struct RowText {
-  /// The layer that produced the output.
+  /// The layer that the row belongs to, such as `ice` or `media`.
   let layer: String
   /// The output on one line.
   let title: String
@@ -24,6 +24,10 @@ struct RowText {
       let packet = PacketText(PacketRow(rows, row)?.bytes ?? [])
       layer = packet.layer
       title = "packet \(directionName(isInput)) \(packet.title)"
+    case .relayed:
+      layer = text("protocol")
+      let size = RelayedRow(rows, row)?.bytes.count ?? 0
+      title = "\(layer.uppercased()) packet of \(size) bytes from the other leg"
     case .path:
       layer = "ice"
       title = "a new path \(text("local")) to \(text("remote"))"
@@ -42,7 +46,7 @@ struct RowText {
         "candidate pair \(text("pair")): \(text("local")) to \(text("remote")), \(text("state"))"
     case .callReply:
       layer = "api"
-      title = "the answer to call \(text("call"))"
+      title = "the reply to call \(text("call"))"
     case .rtcp:
       layer = "rtcp"
       title = "RTCP \(text("type")) \(text("direction")), ssrc \(text("ssrc"))"
@@ -80,7 +84,7 @@ struct RowText {
   private static func media(_ table: Table, _ text: (String) -> String) -> String {
     switch table {
     case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
-    // A concealed frame was carried by no packet.
+    // Concealed audio has no packet.
     case .frame where text("rtp_time") == "0" && text("size") == "0":
       "audio that fills a gap, without a packet"
     case .frame: "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"
@@ -110,7 +114,7 @@ private struct EventText {
       title = "event refused: \(refusal?.reason ?? detail)"
       return
     default:
-      // Events from rooms and audio sessions have their details in JSON.
+      // The details of events from rooms and audio sessions are JSON.
       (layer, title) = ("api", "event \(EventWords.text(type: type, detail: detail))")
       return
     }
@@ -123,11 +127,11 @@ private struct EventText {
   }
 }
 
-/// Describes a step's input.
+/// Describes the input of a step, for reports and the debugger.
 package struct InputText {
   /// The input with its step, time and peer.
   package let line: String
-  /// The input alone.
+  /// The input without its step, time and peer.
   package let title: String
 
   package init(_ step: TapeChunk.Step) {
@@ -180,9 +184,9 @@ package struct InputText {
 
 // MARK: - RowFacts
 
-/// Remembers the rows that others refer to by number: paths, frame formats and peers.
+/// Remembers rows that later rows refer to by number: paths, frame formats and peers.
 ///
-/// It must receive all rows from the first step on.
+/// It must see the rows of all steps, from the first one on.
 package struct RowMemory {
   private var paths: [Int64: (local: String, remote: String)] = [:]
   private var formats: [Int64: [Value]] = [:]
@@ -190,7 +194,7 @@ package struct RowMemory {
 
   package init() {}
 
-  /// Remembers a step's rows.
+  /// Remembers those rows of a step that later rows may refer to.
   package mutating func learn(_ rows: RowList, _ range: Range<Int>) {
     for row in range {
       switch rows.table(row) {
@@ -218,18 +222,18 @@ package struct RowMemory {
   package func label(of peer: UInt32) -> String { labels[peer] ?? "" }
 }
 
-/// A row with the names and words for searching it.
+/// A row with the fields and words that conditions can match.
 struct RowFacts {
   let rows: RowList
   let row: Int
   let peer: UInt32
-  /// Whether the row belongs to the input of its step.
+  /// Whether the row is part of the step's input rather than its outputs.
   let isInput: Bool
   let memory: RowMemory
 
   var table: Table { rows.table(row) }
 
-  /// Returns a field's value: a column, or one that a view adds.
+  /// Returns the value of a field, which may be a column or come from a view; nil for other names.
   func field(_ name: String) -> String? {
     switch (table, name) {
     case (_, "peer"): return String(peer)
@@ -254,7 +258,7 @@ struct RowFacts {
     return nil
   }
 
-  /// Returns whether a lower-case word describes the row.
+  /// Returns whether a word, in lower case, describes the row.
   func has(_ word: String) -> Bool {
     switch table {
     case .packet:

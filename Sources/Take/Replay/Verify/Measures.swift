@@ -1,15 +1,15 @@
 import Queries
 package import Tape
 
-/// A session's outcome, measured from its take: states, frames, freezes, bit rates, loss, levels.
+/// A session's outcome, measured from its take: states, frames, freezes, bit rates, loss and more.
 package struct Measures: Hashable, Sendable {
-  /// The measures, ordered by peer, then by the course of a session.
+  /// The measures, ordered by peer and then as in `MeasureRule.all`.
   package private(set) var all: [Measure] = []
 
-  /// Measures a take without verifying or replaying it.
+  /// Measures a take; it is neither verified nor replayed.
   ///
   /// - Parameters:
-  ///   - isForPin: whether to omit superseded measures and include findings.
+  ///   - isForPin: whether to leave out superseded measures and include findings.
   ///   - hasFindings: whether to include findings.
   package init(path: String, isForPin: Bool = false, hasFindings: Bool = false)
     throws(TapeError)
@@ -34,10 +34,10 @@ package struct Measures: Hashable, Sendable {
     if isForPin || hasFindings { all += try Measures.findings(path) }
   }
 
-  /// The suffix of the measure that lists findings.
+  /// The end of the name of a measure that lists a peer's findings.
   static let findings = ": findings"
 
-  /// Returns the ids of each peer's findings, worst first, from medium severity on.
+  /// Returns each peer's finding ids, worst first, of at least medium severity.
   private static func findings(_ path: String) throws(TapeError) -> [Measure] {
     let found = try TakeFindings(path: path).findings.filter { $0.severity >= .medium }
     return try TakePeers.all(in: path).map { peer in
@@ -64,7 +64,7 @@ package struct Measures: Hashable, Sendable {
     Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
   }
 
-  /// A measure's value, if the take has it.
+  /// The value of the measure with a name; nil if the take has no such measure.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
 
@@ -75,7 +75,7 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
   case number(Double)
   case words(String)
 
-  /// Reads a JSON number or string.
+  /// Decodes a JSON number or string.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if let number = try? container.decode(Double.self) {
@@ -85,7 +85,7 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
     }
   }
 
-  /// Writes a JSON number or string.
+  /// Encodes the value as a JSON number or string.
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -99,7 +99,7 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
     }
   }
 
-  /// The value as text.
+  /// The value as text; whole numbers have no decimal point.
   package var description: String {
     switch self {
     case .number(let number): Int64(exactly: number).map { String($0) } ?? String(number)
@@ -108,27 +108,28 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
   }
 }
 
-/// A named measurement from a take.
+/// A value measured from a take, with its name.
 package struct Measure: Hashable, Sendable, Codable {
-  /// The name, as in `peer 1 track 2 video in: frames`.
+  /// The name, such as `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// The maximum difference at which numbers still count as equal; nil for texts.
+  /// The largest difference at which a number still counts as equal; nil for texts.
   package var tolerance: Double?
 }
 
 // MARK: - MeasureRule
 
-/// A quantity to measure in every take, with its SQL.
+/// A quantity that is measured in every take, with its SQL.
 ///
-/// Every query returns the peer, a further subject (or an empty text), and the value.
+/// Each row has a peer, a subject such as a track (empty for the entire peer), and a value.
 struct MeasureRule: Sendable {
   let name: String
   let sql: String
-  /// The default tolerance: absolute, and relative to the value.
+  /// The default tolerance: `least`, or this part of the value if that is larger.
   let least: Double
   let part: Double
-  /// Whether a better rule replaced it: existing pins still use it, new ones do not.
+  /// Whether a better rule replaced this one; pins that contain it still work, but new pins leave
+  /// it out.
   let isSuperseded: Bool
 
   init(
@@ -141,14 +142,14 @@ struct MeasureRule: Sendable {
     self.part = part
   }
 
-  /// Returns the tolerance to pin for a value.
+  /// Returns the tolerance for a value when it is pinned.
   func tolerance(of value: Double) -> Double {
     let tolerance = max(least, value.magnitude * part)
-    // Three decimals suffice for a bound that people read.
+    // People read and edit the tolerance, so it has at most three decimals.
     return (tolerance * 1_000).rounded() / 1_000
   }
 
-  /// All rules, in the order in which a session proceeds.
+  /// All rules, in the order in which a session usually proceeds.
   static let all: [MeasureRule] = [
     states, connectedAfter, pair, streams, bitrate("in"), bitrate("out"), sumOfBitrates("in"),
     sumOfBitrates("out"), lost, nacks, keyFrameRequests,
@@ -189,7 +190,7 @@ struct MeasureRule: Sendable {
     GROUP BY peer
     """)
 
-  /// Returns a rule for the rate between a peer's first and last packet.
+  /// Returns a rule for a peer's bit rate, from its first packet in a direction to its last.
   private static func bitrate(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bit rate \(direction), bit/s", least: 8_000, part: 0.1,
@@ -199,8 +200,10 @@ struct MeasureRule: Sendable {
       """)
   }
 
-  /// Returns a rule for the sum of all streams' rates, each between its first and last packet; this
-  /// overestimates streams that follow each other.
+  /// Returns a rule for the sum of the bit rates of a peer's streams.
+  ///
+  /// Each stream is measured from its own first packet to its last, so the sum is too large if
+  /// streams follow one another.
   private static func sumOfBitrates(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bits per second \(direction)", least: 8_000, part: 0.1, isSuperseded: true,

@@ -4,62 +4,65 @@ import Peer
 package import Tape
 import Wire
 
-/// A take that was run as a test, with its result.
+/// The result of running a take as a test.
 package struct TakeVerification: Sendable {
-  /// The test's result, with the reason for a failure.
+  /// Whether the test passed, and otherwise why not.
   package enum Outcome: Hashable, Sendable {
     case passed
-    /// The stack behaves differently.
+    /// The stack behaves differently than recorded.
     case diverged(Divergence)
     /// The file was altered.
     case altered(Alteration)
-    /// The session's outcome does not match the pin.
+    /// Some measures of the session are outside of the pin's tolerances.
     case missed([Miss])
-    /// A part came from other libraries, which a strict test does not accept.
+    /// The take can be replayed only in part on this machine, which a strict test does not accept.
     case partial
-    /// The take, or its pin, cannot be read.
+    /// The take or its pin cannot be read.
     case unreadable(TapeError)
   }
 
   package var path: String
   package var mode: Pin.Mode
   package var outcome: Outcome
-  /// The parts substituted from the recording or omitted, with reasons.
+  /// What could not be replayed because this machine has other libraries, with reasons.
   ///
-  /// Other libraries than this machine's produced these parts, so the test passes only in part.
+  /// If there is any, the test passes only in part.
   package var leftOut: [String] = []
-  /// Further remarks.
+  /// Remarks that do not affect the result, such as that the recorder was killed.
   package var notes: [String] = []
   package var steps = 0
-  /// The session's duration.
+  /// The duration of the recorded session, in nanoseconds.
   package var durationNanoseconds: Int64 = 0
-  /// The test's duration.
+  /// The wall-clock duration of the test, in seconds.
   package var elapsedSeconds = 0.0
 
   package var isPassed: Bool { outcome == .passed }
 
-  /// Whether the entire take was replayed without substitutions.
+  /// Whether the entire take was replayed without recorded results in place of libraries.
   package var isWhole: Bool { leftOut.isEmpty }
 
-  /// Whether takes that can be replayed only in part fail: set by `RETAKE_STRICT=1`, for machines
-  /// with all the libraries that the takes were made with.
+  /// Whether a take that can be replayed only in part fails.
+  ///
+  /// `RETAKE_STRICT=1` enables this on machines that should have all the libraries that takes were
+  /// recorded with.
   package static var isStrictHere: Bool {
     ProcessInfo.processInfo.environment["RETAKE_STRICT"] == "1"
   }
 
-  /// Creates a peer of the stack under test with its codecs.
+  /// Creates a peer of the stack that is tested, with the given codecs.
   package typealias MakePeer = @Sendable (any CodecFactory) -> any ReplayedPeer
 
-  /// Creates a peer of this build.
+  /// Creates a peer of this build's stack.
   package static let stack: MakePeer = { PeerMachine(codecs: $0) }
 
-  /// Runs a take as a test.
+  /// Replays a take as a test.
   ///
   /// - Parameters:
-  ///   - mode: how to compare; nil uses the pin's mode, or exact without a pin.
-  ///   - isStrict: whether a take that can be replayed only in part fails.
-  ///   - kinds: the kinds of machines besides the endpoint.
-  ///   - makePeer: creates the stack under test.
+  ///   - mode: how to compare; nil for the pin's mode or, if there is no pin, `meaning` for a take
+  ///     of another revision and `exact` for others.
+  ///   - isStrict: whether the test fails if the take can be replayed only in part.
+  ///   - kinds: how to create the machines that are not endpoints.
+  ///   - makePeer: creates a peer of the stack that is tested.
   package static func run(
     path: String, mode: Pin.Mode? = nil, isStrict: Bool = false,
     kinds: MachineKinds = MachineKinds(), makePeer: @escaping MakePeer = stack
@@ -107,8 +110,8 @@ package struct TakeVerification: Sendable {
       let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
     {
       let second = try replay(other, toolchain, kinds, makePeer)
-      // Unless the second replay is identical, the codecs' input may be what differs, and the first
-      // report stands.
+      // If the second replay diverges too, codecs are probably not the cause, so the first report
+      // stays.
       if case .identical = second.verdict { (substitution, report) = (other, second) }
     }
     leftOut = substitution.notes
@@ -159,7 +162,7 @@ package struct TakeVerification: Sendable {
     if let pin {
       wanted = pin
     } else {
-      notes.append("no pin: compared with what the take itself says")
+      notes.append("no pin: compared with the take itself")
       wanted = Pin(mode: .meaning, measures: try Measures(path: path))
     }
     let hasFindings = wanted.checks.contains { $0.name.hasSuffix(Measures.findings) }
@@ -170,7 +173,7 @@ package struct TakeVerification: Sendable {
     if !misses.isEmpty { outcome = .missed(misses) }
   }
 
-  /// Returns a session's measures when the stack is freely driven with its inputs.
+  /// Runs the stack with a take's inputs, without comparing, and measures the resulting session.
   package static func redriven(
     _ path: String, kinds: MachineKinds = MachineKinds(), hasFindings: Bool = false,
     _ makePeer: @escaping MakePeer
@@ -178,7 +181,8 @@ package struct TakeVerification: Sendable {
     let folder = FileManager.default.temporaryDirectory.path
     let whole: WholeFile
     do throws(WholeFile.Failure) {
-      // This file is never finished: only its measures are needed, and it is removed afterwards.
+      // This take is never given its final name: only its measures are needed, and it is removed
+      // afterwards.
       whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
     } catch {
       throw TapeError(path: folder, place: "", reason: error.description, kind: .failed)

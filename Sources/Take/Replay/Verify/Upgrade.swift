@@ -4,7 +4,7 @@ import Peer
 package import Tape
 import Wire
 
-/// A take re-created by this build from another build's inputs.
+/// A take that this build created anew from another build's inputs, and how it changed.
 package struct Upgrade: Sendable, Codable {
   package var path: String
   package var output: String
@@ -12,20 +12,20 @@ package struct Upgrade: Sendable, Codable {
   package var format: Int64
   package var toolVersionBefore: String
   package var toolVersion: String
-  /// The libraries and CPU features that differ.
+  /// The libraries and CPU features that differ from the old take's.
   package var toolchain: [ToolchainDifference]
   package var stepsBefore: Int
   package var steps: Int
-  /// The first recorded step with another outcome, if any.
+  /// The first recorded step that came out differently; nil if none did.
   package var firstDifference: Int?
-  /// Results substituted from the recording because this machine's libraries would produce others.
+  /// Results that come from the recording because this machine's libraries would produce others.
   package var substituted: [String]
-  /// Measures that changed beyond their tolerance.
+  /// The measures that changed by more than their tolerance.
   package var misses: [Miss]
 
-  /// Writes the new take; `output` must not exist.
+  /// Recreates a take; `output` must not exist.
   ///
-  /// - Parameter decodes: whether observers decode everything that this build can decode.
+  /// - Parameter decodes: whether observers and peers decode all media that this build can decode.
   package init(
     path: String, output: String, decodes: Bool = false,
     kinds: MachineKinds = MachineKinds(),
@@ -41,7 +41,7 @@ package struct Upgrade: Sendable, Codable {
     header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
     var toolchain = present
-    // Flights and keys still come from the original library.
+    // What the recording substitutes for these libraries still comes from the original versions.
     if substitution.security.contains(.dtls) { toolchain.openssl = before.toolchain.openssl }
     if substitution.security.contains(.srtp) { toolchain.srtp = before.toolchain.srtp }
     header.change(toolchain: toolchain)
@@ -63,7 +63,7 @@ package struct Upgrade: Sendable, Codable {
         peer: makePeer
       ).run()
     } catch {
-      // An incomplete take is removed, but not a file that existed before.
+      // The incomplete take is removed, but not a file that existed before.
       if isNew { FileBytes.remove(output) }
       throw error
     }
@@ -74,7 +74,7 @@ package struct Upgrade: Sendable, Codable {
       .misses(of: try Measures(path: output))
   }
 
-  /// Updates a genesis to this build's revision and, on request, enables all decoders.
+  /// Adapts a genesis to this build's observer and, if requested, enables all decoders.
   private static func adapted(_ input: any RecordedInput, decodes: Bool) -> any RecordedInput {
     switch input {
     case ObserverInput.genesis(var genesis):
@@ -84,6 +84,7 @@ package struct Upgrade: Sendable, Codable {
       genesis.repairsFully = true
       genesis.judgesClosely = true
       genesis.followsKeys = true
+      genesis.findsIdentifiers = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:
@@ -93,7 +94,7 @@ package struct Upgrade: Sendable, Codable {
     }
   }
 
-  /// The changes on several lines.
+  /// The changes as text on several lines.
   package var text: String {
     var lines = ["\(output): \(counted(steps, "step")), \(path) had \(stepsBefore)"]
     if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
@@ -122,13 +123,13 @@ package struct Upgrade: Sendable, Codable {
 
 // MARK: - Minimiser
 
-/// Shortens a diverging take to the shortest one with the same divergence.
+/// Makes a diverging take as short as possible without changing the divergence.
 ///
-/// Everything after the differing step is dropped, and so are the other peers, since a take's peers
-/// share nothing but a clock. No other step can be dropped, because each step's outputs are in the
-/// take and are compared.
+/// Later steps are dropped, and so are the other actors, because actors share nothing but a clock.
+/// All earlier steps of the diverging actor are needed: their outputs are in the take and are
+/// compared.
 package struct Minimiser {
-  /// The size of the short take, compared with the original's.
+  /// The size of the short take and of the original.
   package struct Summary: Hashable, Sendable, Codable {
     package var path: String
     package var output: String
@@ -136,20 +137,21 @@ package struct Minimiser {
     package var recordedSteps: Int
     package var bytes: Int
     package var recordedBytes: Int
-    /// The short take's divergence.
+    /// The divergence of the short take, which has the same layer, output and field as the
+    /// original's.
     package var divergence: Divergence
   }
 
-  /// The reason that a take cannot be shortened.
+  /// Why a take cannot be shortened.
   package enum Refusal: Error, Hashable, Sendable {
     case unreadable(TapeError)
     case identical
     case altered(Alteration)
-    /// The short take does not diverge in the same way.
+    /// The short take does not diverge, or diverges elsewhere.
     case different(String)
   }
 
-  /// Writes the short take; `output` must not exist.
+  /// Writes the short take to `output`, which must not exist.
   package static func run(
     path: String, output: String,
     makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
@@ -196,7 +198,7 @@ package struct Minimiser {
     }
   }
 
-  /// Writes one peer's steps up to the differing one.
+  /// Copies the diverging actor's steps up to the divergence.
   private static func shorten(_ path: String, to divergence: Divergence, _ output: String)
     throws(TapeError)
   {

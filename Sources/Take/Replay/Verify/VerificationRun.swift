@@ -6,20 +6,20 @@ package import Tape
 
 /// Runs many takes as tests, on all cores.
 package struct VerificationRun: Sendable {
-  /// The results, ordered by path.
+  /// The results, in the order of the takes.
   package private(set) var results: [TakeVerification] = []
-  /// The total duration.
+  /// The wall-clock duration of the run, in seconds.
   package private(set) var elapsedSeconds = 0.0
 
   package var failures: [TakeVerification] { results.filter { !$0.isPassed } }
 
-  /// Takes that passed but could be replayed only in part.
+  /// The takes that passed although only a part of them could be replayed.
   package var inPart: [TakeVerification] { results.filter { $0.isPassed && !$0.isWhole } }
 
-  /// Called with each result, in any order.
+  /// Receives the number of finished takes and the latest result; takes may finish in any order.
   package typealias Progress = @Sendable (_ done: Int, _ latest: TakeVerification) -> Void
 
-  /// Runs takes on `jobs` threads.
+  /// Verifies takes on `jobs` threads.
   package init(
     takes: [String], mode: Pin.Mode? = nil, isStrict: Bool = false, jobs: Int,
     progress: @escaping Progress = { _, _ in }
@@ -27,11 +27,11 @@ package struct VerificationRun: Sendable {
     let clock = ContinuousClock()
     let begin = clock.now
     let board = Board(count: takes.count)
-    // Starting with long takes would require their lengths; in path order, threads may idle at the
-    // end.
+    // Takes run in path order, so some threads may be idle at the end. Running the longest takes
+    // first would avoid that, but all lengths would have to be read before.
     let count = max(1, min(jobs, takes.count))
     let done = DispatchSemaphore(value: 0)
-    // Dedicated threads: under load, a pool may start its second thread late or never.
+    // New threads are used, because a pool under load may start its second thread late or never.
     for _ in 0..<count {
       startWorker(named: "verify") {
         while let index = board.next() {
@@ -47,13 +47,13 @@ package struct VerificationRun: Sendable {
     elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
   }
 
-  /// Returns the takes named by paths: files, and all `.take` files below folders, without
-  /// duplicates.
+  /// Returns the takes among some paths, without duplicates: files, and all `.take` files in
+  /// folders and their subfolders.
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
     try TakeList(paths).entries.map(\.path)
   }
 
-  /// Holds the next take, and the results so far.
+  /// Hands out takes to the threads and collects their results.
   private final class Board: Sendable {
     private struct State {
       var next = 0
@@ -73,7 +73,7 @@ package struct VerificationRun: Sendable {
       }
     }
 
-    /// Stores a result; returns the number of results.
+    /// Stores a take's result; returns the number of finished takes.
     func finish(_ index: Int, _ result: TakeVerification) -> Int {
       state.withLock { state in
         state.results[index] = result
@@ -88,16 +88,16 @@ package struct VerificationRun: Sendable {
 
 // MARK: - Pin
 
-/// A take's expected outcome, stored beside it: `call.pin.json` for `call.take`.
+/// What a take's session should result in, stored beside the take: `call.pin.json` for `call.take`.
 ///
-/// `retake pin` creates it from a good run; users edit tolerances and remove checks that do not
-/// matter.
+/// `retake pin` creates it from a good run. Users then adjust tolerances and remove checks that do
+/// not matter.
 package struct Pin: Hashable, Sendable, Codable {
-  /// The method of comparing a take.
+  /// How a replay of the take is compared.
   package enum Mode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Every byte, deadline and random draw must match.
+    /// Every byte, deadline and random draw must be as recorded.
     case exact
-    /// The session's outcome must match within tolerances.
+    /// The measures of the session must be within tolerances.
     case meaning
   }
 
@@ -116,7 +116,7 @@ package struct Pin: Hashable, Sendable, Codable {
     (path.hasSuffix(".take") ? String(path.dropLast(5)) : path) + ".pin.json"
   }
 
-  /// Reads a take's pin; returns nil if it has none.
+  /// Reads the pin of a take; nil if it has none.
   package static func read(forTake take: String) throws(TapeError) -> Pin? {
     let path = path(ofTake: take)
     guard let bytes = try? FileBytes.read(path, atMost: pinBytes).get() else { return nil }
@@ -129,7 +129,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// The size limit of a pin in bytes, which is far larger than any pin.
+  /// The maximum size of a pin in bytes, more than any real one has.
   private static let pinBytes = 16 << 20
 
   private static func place(of error: any Error) -> String {
@@ -144,11 +144,11 @@ package struct Pin: Hashable, Sendable, Codable {
     return path.map { $0.intValue.map { "\($0 + 1)" } ?? $0.stringValue }.joined(separator: " ")
   }
 
-  /// Writes a take's pin, one check per line.
+  /// Writes the pin beside its take.
   package func write(forTake take: String) throws(TapeError) {
     let path = Pin.path(ofTake: take)
     do throws(WholeFile.Failure) {
-      // A pin is not secret, unlike a take.
+      // Unlike a take, a pin contains no secrets, so other users may read it.
       try WholeFile.write(text.utf8, to: path, .replaced, mode: 0o644)
     } catch {
       throw TapeError(
@@ -157,7 +157,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// The pin as JSON that can be edited line by line.
+  /// The pin as JSON with one check per line, so that it is easy to edit.
   package var text: String {
     let lines = checks.map { "    " + CanonicalJSON.text($0) }.joined(separator: ",\n")
     return """
@@ -172,7 +172,7 @@ package struct Pin: Hashable, Sendable, Codable {
       """
   }
 
-  /// Returns the checks that the given measures do not meet.
+  /// Returns the checks that a session's measures do not pass.
   package func misses(of measures: Measures) -> [Miss] {
     checks.compactMap { check in
       let found = measures[check.name]
@@ -181,13 +181,13 @@ package struct Pin: Hashable, Sendable, Codable {
   }
 }
 
-/// A failed check.
+/// A check that was not passed.
 package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
   package var check: Measure
-  /// The measured value; nil if there is none.
+  /// The measured value; nil if the session has no such measure.
   package var found: MeasuredValue?
 
-  /// One line, as in `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
+  /// The failure on one line, as in `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
   package var description: String {
     let tolerance = check.tolerance.map { $0 == 0 ? "" : " ± \(MeasuredValue.number($0))" } ?? ""
     return "\(check.name): \(check.value)\(tolerance) was pinned, "
@@ -196,11 +196,11 @@ package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
 }
 
 extension Measure {
-  /// Returns whether a measured value is within the tolerance.
+  /// Returns whether a measured value passes; a missing number counts as 0.
   func isMet(by found: MeasuredValue?) -> Bool {
     switch (value, found) {
     case (.number(let wanted), .number(let found)?):
-      // Sums of decimal fractions are inexact by about 1e-16.
+      // A sum of decimal fractions is off by about 1e-16, so a little more is allowed.
       return (wanted - found).magnitude <= (tolerance ?? 0) + 1e-9
     case (.number(let wanted), nil): return wanted.magnitude <= tolerance ?? 0
     case (.words(let wanted), .words(let found)?): return wanted == found

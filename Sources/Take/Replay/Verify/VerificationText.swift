@@ -2,9 +2,9 @@ import FoundationEssentials
 package import Tape
 import Wire
 
-// Text, JSON and JUnit output of verifications.
+// Reports verifications as text, JSON and JUnit XML.
 extension TakeVerification {
-  /// The result on one line: outcome, take and reason.
+  /// The result on one line, with duration, take and reason.
   package var line: String {
     let seconds = decimal(elapsedSeconds, 3)
     let time = String(repeating: " ", count: max(0, 7 - seconds.utf8.count)) + seconds + " s"
@@ -17,7 +17,7 @@ extension TakeVerification {
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 
-  /// The reason for a failure, as one sentence; if it passed, the extent of the comparison.
+  /// Why the test failed, in a sentence; if it passed, the number of steps and the mode.
   package var summary: String {
     switch outcome {
     case .passed: "\(counted(steps, "step")), \(mode.rawValue)"
@@ -33,7 +33,7 @@ extension TakeVerification {
     }
   }
 
-  /// Details of a failure on several lines.
+  /// Details of the failure, possibly on several lines.
   package var details: String {
     switch outcome {
     case .passed, .partial: summary
@@ -44,7 +44,7 @@ extension TakeVerification {
     }
   }
 
-  /// The diverging layer, or the kind of failure.
+  /// The layer that diverged or another kind of failure; `passed` if the test passed.
   package var kind: String {
     switch outcome {
     case .passed: "passed"
@@ -56,7 +56,7 @@ extension TakeVerification {
     }
   }
 
-  /// A command that reproduces the failure.
+  /// The command line that reproduces the failure.
   package var command: String {
     switch outcome {
     case .diverged, .altered, .unreadable: ShellText.command("retake", "replay", path)
@@ -66,25 +66,25 @@ extension TakeVerification {
     }
   }
 
-  /// Returns a failing take's report: the failure, how to reproduce it, and what it means.
+  /// Returns a report about the take: the result, how to reproduce it, and what it means.
   ///
-  /// - Parameter meaning: for a divergence, the session's outcome under this stack.
+  /// - Parameter meaning: for a divergence, the session's outcome with this stack; nil omits it.
   package func report(meaning: String?) -> String {
     var parts = [
-      "\(path): \(isPassed ? "passed" : "failed")", details, "To see it again:\n  \(command)",
+      "\(path): \(isPassed ? "passed" : "failed")", details, "To reproduce it:\n  \(command)",
     ]
     if case .diverged = outcome {
       parts.append(
-        "To make it as short as it can be:\n  " + ShellText.command("retake", "minimise", path))
+        "To shorten it as far as possible:\n  " + ShellText.command("retake", "minimise", path))
     }
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
-    // The report goes to terminals and quotes the call: text from participants, perhaps with
-    // secrets.
+    // The report is shown in terminals and quotes the call, so control characters from participants
+    // are escaped and secrets are hidden.
     return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 
-  /// Returns the session's outcome under this stack, compared with the recorded one.
+  /// Describes the session's outcome with this stack, compared with the recording.
   package func meaning() throws(TapeError) -> String {
     let recorded = try Measures(path: path)
     let now = try TakeVerification.redriven(path, TakeVerification.stack)
@@ -92,11 +92,11 @@ extension TakeVerification {
     guard !misses.isEmpty else {
       return "By meaning nothing changed: \(recorded.all.count) measures are within tolerance."
     }
-    return "By meaning, with the inputs of the take on this stack's own terms:\n"
+    return "By meaning, with this stack run freely on the inputs of the take:\n"
       + misses.map { "  \($0)" }.joined(separator: "\n")
   }
 
-  /// The form of a result as JSON.
+  /// The members of a result's JSON object.
   fileprivate struct Summary: Encodable {
     var path: String
     var result: String
@@ -128,8 +128,10 @@ extension TakeVerification {
 }
 
 extension VerificationRun {
-  /// The last line: how many takes there were, how many failed or were replayed in part, and how
-  /// long the calls and the replays took.
+  /// The last line of the output.
+  ///
+  /// It has the numbers of takes, failures and partial replays, and how long the calls and the run
+  /// took.
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count
@@ -154,7 +156,7 @@ extension VerificationRun {
         results: results.map(\.jsonSummary)))
   }
 
-  /// All results as JUnit XML, for CI servers.
+  /// All results as JUnit XML, which CI servers display.
   package var junit: String {
     var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
     func seconds(_ value: Double) -> String { decimal(value, 3) }
@@ -187,7 +189,7 @@ extension VerificationRun {
     return lines.joined(separator: "\n")
   }
 
-  /// Escapes text for XML; characters that XML 1.0 does not allow become question marks.
+  /// Escapes text for XML, replacing characters that XML 1.0 does not allow with question marks.
   private func xml(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {

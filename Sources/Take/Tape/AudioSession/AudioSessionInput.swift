@@ -3,24 +3,24 @@ import Media
 import Wire
 
 extension MachineKind {
-  /// An audio session together with its device.
+  /// An audio session and the device that it uses.
   package static let audioSession = MachineKind(rawValue: 4)
 }
 
 extension StepKind {
   /// A block of recorded audio.
   fileprivate static let deliver = StepKind(5)
-  /// Received audio, to be played.
+  /// A block of a remote track, to be played.
   fileprivate static let rendered = StepKind(6)
-  /// An event from the device.
+  /// An event of the audio device.
   fileprivate static let event = StepKind(7)
-  /// The device's answer to a request.
+  /// The device's reply to an operation that the session requested.
   fileprivate static let answer = StepKind(8)
-  /// A request from the device for audio to play.
+  /// The device's request for the next blocks to play.
   fileprivate static let pull = StepKind(9)
 }
 
-/// A delivery without its samples, as JSON.
+/// The JSON in a delivery's row, which describes everything but the samples.
 private struct DeliveryHead: Codable {
   var source: AudioSourceID
   var format: AudioFormat
@@ -83,7 +83,7 @@ extension AudioSessionAction: RecordedInput {
       if !chunk.data.isEmpty { row.content = transcript.content(chunk.data) }
       transcript.add(row)
     case .rendered(let track, let block):
-      // The samples are not stored: replaying the receiving peer decodes them again.
+      // The samples are not stored, because a replay of the receiving peer decodes them again.
       var row = CaptureRow(track: track, kind: "rendered")
       (row.channels, row.samples) = (block.channels, block.frameCount)
       transcript.add(row)
@@ -121,7 +121,7 @@ extension AudioDeviceAnswer {
   }
 }
 
-/// Restores audio sessions' inputs from their rows.
+/// Restores the inputs of audio sessions from their rows.
 package struct AudioSessionDecoder: InputDecoder {
   private let source: ContentSource
   private var last: (number: Int64, bytes: [UInt8])?
@@ -157,7 +157,7 @@ package struct AudioSessionDecoder: InputDecoder {
     }
   }
 
-  /// Returns the format that a delivery's row states, if any.
+  /// Returns the format of a delivery, which its row's kind contains as JSON; nil for other rows.
   package static func format(ofDelivery kind: String) -> AudioFormat? {
     CanonicalJSON.value(DeliveryHead.self, from: kind)?.format
   }
@@ -171,7 +171,7 @@ package struct AudioSessionDecoder: InputDecoder {
     }
     let chunk = PCMChunk(
       format: head.format, captureTimeNanoseconds: head.captureTime, data: data)
-    // The row must describe the samples that it refers to.
+    // The row's columns must agree with its JSON and with the samples that it refers to.
     guard row.track == head.source.number, row.channels == head.format.channels,
       row.samples == chunk.frameCount
     else { return nil }

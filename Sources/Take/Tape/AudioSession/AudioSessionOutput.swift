@@ -4,7 +4,7 @@ import Peer
 import Stats
 package import Wire
 
-/// An audio session that can be recorded and replayed.
+/// An audio session as a machine that can be recorded and replayed.
 package final class RecordedAudioSession: RecordedMachine {
   package static var machineKind: MachineKind { .audioSession }
   package static func decoder(_ contents: ContentSource) -> AudioSessionDecoder {
@@ -13,7 +13,7 @@ package final class RecordedAudioSession: RecordedMachine {
 
   private var machine = AudioSessionMachine()
 
-  /// Creates a session that expects its genesis as its first input.
+  /// Creates a session; its first input must be its genesis.
   package init() {}
 
   package var deadline: Instant? { machine.deadline }
@@ -53,7 +53,7 @@ extension AudioSessionEffect: RecordedOutput {
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .captured(let captured): transcript.append(captured)
     case .played(let played): transcript.append(played)
-    // The caller receives the result of a delivery; the take has the source's states instead.
+    // Only the caller receives a delivery's result; the take has the source's state changes.
     case .delivered: break
     }
   }
@@ -70,7 +70,7 @@ extension AudioSessionReply {
   }
 }
 
-// The device's blocks become rows of `frame` without a codec; only their digest is stored.
+// Blocks of the device become `frame` rows without encoded bytes.
 extension Transcript {
   fileprivate mutating func append(_ captured: CapturedBlock) {
     let outcome = captured.sources == 0 ? "filler" : captured.sources == 1 ? "captured" : "mixed"
@@ -85,7 +85,7 @@ extension Transcript {
 
   fileprivate mutating func append(_ played: RenderedAudio) {
     let outcome = played.tracks == 0 ? "silence" : "played"
-    // A replay has no samples of received audio, so the row has no digest of them.
+    // A replay does not have the received samples, so no digest of them is recorded.
     add(
       FrameRow(
         at: at,
@@ -95,15 +95,15 @@ extension Transcript {
 }
 
 extension WireNumber<UInt32> {
-  /// Returns a 10 ms block's number as the RTP time of a 48 kHz clock.
+  /// Returns the RTP time of a 10 ms block, with a clock of 48 kHz.
   fileprivate static func unit(_ index: UInt64) -> WireNumber<UInt32> {
     WireNumber(number: UInt32(truncatingIfNeeded: index) &* UInt32(AudioBlock.sampleRate / 100))
   }
 }
 
 extension FormatRow {
-  /// Returns the format of blocks that the device recorded or plays; both count as inbound, since
-  /// nothing was encoded here.
+  /// Returns the format of recorded or played blocks; both count as inbound, because nothing is
+  /// encoded here.
   fileprivate static func device(_ outcome: String, _ block: AudioBlock) -> FormatRow {
     FormatRow(
       kind: "pcm", direction: .inbound, codec: "pcm", outcome: outcome,
@@ -112,7 +112,7 @@ extension FormatRow {
 }
 
 extension AudioBlock {
-  /// The peak magnitude over all channels, and the first channel's energy (sum of squares).
+  /// The highest magnitude in any channel, and the sum of the first channel's squared samples.
   fileprivate var loudness: (peak: UInt16, energy: UInt64) {
     var (peak, energy) = (0, 0)
     samples.withUnsafeBufferPointer { samples in
@@ -153,7 +153,7 @@ extension AudioDeviceOperation {
 }
 
 extension AudioSessionOptions {
-  /// The names of the options, separated by spaces.
+  /// The names of the enabled options, separated by spaces.
   fileprivate var names: String {
     let known: [(AudioSessionOptions, String)] = [
       (.mixWithOthers, "mixWithOthers"), (.duckOthers, "duckOthers"),

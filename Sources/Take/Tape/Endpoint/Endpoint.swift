@@ -4,7 +4,7 @@ import RTP
 import Stats
 package import Wire
 
-// The endpoint as a recorded machine: the kinds of its inputs, and which of its outputs have rows.
+// Makes the endpoint a recorded machine: its kinds of inputs, and how it writes its outputs.
 
 extension StepKind {
   package static let interfaces = StepKind(1)
@@ -81,7 +81,7 @@ extension PeerInput: RecordedInput {
 
 extension PeerOutput: RecordedOutput {
   package static func write(_ outputs: [Self], to transcript: inout Transcript) {
-    // Read in place, because copying an output retains every part of it.
+    // The outputs are read in place, because copying one would retain each of its parts.
     let outputs = outputs.span
     for index in outputs.indices { transcript.append(outputs[index]) }
   }
@@ -102,11 +102,11 @@ extension PeerOutput: RecordedOutput {
 
   package func write(to transcript: inout Transcript) { transcript.append(self) }
 
-  /// Replaces a decoded video frame with its digest.
+  /// Replaces a decoded video frame with its digest; the take stores nothing else of it.
   ///
-  /// This happens on the thread that decoded the frame, while it is still in the processor's
-  /// caches, and lets the next one be decoded into the same memory. On the writer's thread, losing
-  /// both would cost more than the digest itself.
+  /// The decoding thread calls this while the frame is still in the processor's caches, and can
+  /// then decode the next frame into the same memory. On the writer's thread, fetching the frame
+  /// again would cost more than the digest.
   package mutating func digest() {
     guard case .event(.frame(var frame)) = self, case .videoFrame(let videoFrame) = frame.decoded,
       !videoFrame.samples.isEmpty
@@ -117,7 +117,7 @@ extension PeerOutput: RecordedOutput {
 }
 
 extension StepRecord {
-  /// Creates an endpoint's step.
+  /// Creates the record of an endpoint's step.
   package init(
     peer: UInt32, at: Instant, input: PeerInput, outputs: [PeerOutput], deadline: Instant?,
     entropyDrawn: UInt64
@@ -127,35 +127,35 @@ extension StepRecord {
       entropyDrawn: entropyDrawn)
   }
 
-  /// The step's input and outputs if its machine is an endpoint; otherwise nil and empty.
+  /// The input and the outputs of an endpoint's step; nil and empty for other machines.
   package var peerInput: PeerInput? { input as? PeerInput }
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }
 
-/// State that an endpoint's rows depend on and that outlives a step.
+/// What the rows of an endpoint depend on beyond a single step.
 final class EndpointNotes: ActorNotes {
-  /// The id of the header extension for transport-wide sequence numbers; 0 if not negotiated.
+  /// The id of the transport-wide sequence number header extension; 0 if it is not negotiated.
   var transportSequenceID: UInt8 = 0
   var meter = LevelMeter()
   var calls = CallMemory()
 
-  /// Each stats object's members as last written.
+  /// The members of each stats object in its last row.
   private var samples: [String: String] = [:]
-  /// The ids in the last complete report, in its order.
+  /// The ids of all objects in the last complete report, in order.
   private var reported: [String] = []
 
-  /// Returns whether a stats object differs from the last one with its id; remembers it.
+  /// Returns whether a stats object changed since its last row, and records the new members.
   func isNews(_ id: String, _ members: String) -> Bool {
     samples.updateValue(members, forKey: id) != members
   }
 
-  /// Returns the ids from the last complete report that are missing from this one.
+  /// Returns the ids in the last complete report that this one lacks, and records this one's ids.
   func gone(_ report: StatsReport) -> [String] {
     let present = report.objects.map(\.id)
     let known = Set(present)
     let gone = reported.filter { !known.contains($0) }
     reported = present
-    // An object that reappears is written again, even if its members are the same.
+    // If the object reappears, it gets a row even if its members are unchanged.
     for id in gone { samples[id] = nil }
     return gone
   }
@@ -163,20 +163,21 @@ final class EndpointNotes: ActorNotes {
 
 // MARK: - LevelMeter
 
-/// Aggregates each track's audio over 100 ms: the rows of `level`.
+/// Sums up each track's audio over 100 ms for the rows of `level`.
 struct LevelMeter {
-  /// A track's audio in the current window.
+  /// The audio of a track since its last row.
   struct Sum {
     var began: Instant
     var energy: UInt64 = 0
     var samples: Int64 = 0
     var peak: UInt16 = 0
-    /// The decayed peak, as in libwebrtc's meter: the maximum falls to a quarter every 110 ms.
+    /// The decaying peak of libwebrtc's level meter; there it falls to a quarter every 110 ms, here
+    /// with every row.
     var meter: UInt16 = 0
-    /// The loudest level that the sender put into its packets (RFC 6464); nil if there was none.
+    /// The loudest level in the sender's packets (RFC 6464); nil if they have none.
     var senderLevel: UInt8?
     var isVoice = false
-    /// The sources mixed into the track (RFC 6465), each with its loudest reported level.
+    /// The sources that are mixed into the track, each with its loudest level (RFC 6465).
     var contributors: [Contributor] = []
 
     mutating func add(_ contributor: Contributor) {
@@ -188,8 +189,9 @@ struct LevelMeter {
       contributors[index].level = min(level, contributors[index].level ?? level)
     }
 
-    /// The maximum number of contributors: a packet names at most 15, but a remote peer may name
-    /// new ones in each packet.
+    /// The maximum number of contributors.
+    ///
+    /// A packet has at most 15, but a remote peer may name others in each packet.
     private static let contributorsMaximum = 32
   }
 
@@ -202,14 +204,14 @@ struct LevelMeter {
 
   private var tracks: [Track] = []
 
-  /// The number of samples in a row: 100 ms.
+  /// The number of samples per row, which is 100 ms.
   private static let window = Int64(AudioBlock.sampleRate / 10)
-  /// The largest distance between blocks that are added up.
+  /// A sum that began longer ago than this is discarded.
   private static let longestWindow = Interval.milliseconds(300)
-  /// Transceiver numbers are local, so there are few of them; any beyond this get no rows.
+  /// The maximum number of tracks with rows; only a faulty application creates more transceivers.
   private static let tracksMaximum = 1024
 
-  /// Adds a block; returns the sum once a window of 100 ms is full.
+  /// Adds a block to its track's sum; returns the sum if it has reached 100 ms.
   mutating func add(_ frame: borrowing FrameRecord, samples: Int, at now: Instant) -> Sum? {
     let transceiver = frame.transceiver
     let isInbound = frame.isInbound

@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Restores endpoints' inputs from their rows: the inverse of `Transcript+Inputs.swift`.
+/// Restores the inputs of endpoints from their rows, which `Transcript+Inputs.swift` writes.
 package struct EndpointDecoder: InputDecoder {
   private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]
@@ -11,10 +11,11 @@ package struct EndpointDecoder: InputDecoder {
   private let source: ContentSource
   private var calls = CallMemory()
 
-  /// The maximum number of bytes of captured media that stay in memory in case they are used again.
+  /// The maximum number of bytes of captured media that are cached, since later rows may refer to
+  /// them.
   private static let contentLimit = 64 << 20
 
-  /// - Parameter source: looks contents up by number.
+  /// - Parameter source: loads captured media by number.
   package init(_ source: ContentSource) { self.source = source }
 
   package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
@@ -23,7 +24,7 @@ package struct EndpointDecoder: InputDecoder {
     peerInput(of: head, rows, range)
   }
 
-  /// Restores an input with its static type.
+  /// Restores a step's input; nil if the rows do not fit it.
   mutating func peerInput(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> PeerInput?
   {
@@ -49,7 +50,9 @@ package struct EndpointDecoder: InputDecoder {
       return calls.call(row.name, row.arguments).map { .call(id: row.call, $0) }
     case .send: return MessageRow(rows, next)?.input
     case .captured: return CaptureRow(rows, next).flatMap { captured($0) }
-    case .relayed: return CaptureRow(rows, next).flatMap { relayed($0) }
+    case .relayed:
+      if let row = RelayedRow(rows, next) { return row.input }
+      return CaptureRow(rows, next).flatMap { relayed($0) }
     case .signaling: return SignalingRow(rows, next)?.input
     default: return NetworkRow(rows, next)?.input(head.kind)
     }
@@ -77,8 +80,12 @@ package struct EndpointDecoder: InputDecoder {
     return bytes
   }
 
+  /// Restores a relayed packet in an older format, which stored its bytes like captured media.
   private mutating func relayed(_ row: CaptureRow) -> PeerInput? {
-    guard let kind = ClearPacket.Kind(rowKind: row.kind), let content = row.content,
+    guard row.isRelayed,
+      let kind = ClearPacket.Kind(
+        rowName: row.kind.dropFirst(RelayedRow.formerKindPrefix.count)),
+      let content = row.content,
       let bytes = bytes(ofContent: content.number)
     else { return nil }
     return .relayed(RelayedPacket(kind: kind, transport: Int(row.track), bytes: bytes))
@@ -111,7 +118,7 @@ package struct EndpointDecoder: InputDecoder {
   }
 }
 
-/// Looks up contents (captured media) by number.
+/// Loads captured media (rows of `content`) by number.
 package final class ContentSource {
   private let statement: SQLiteStatement
   private let isCoded: Bool
@@ -150,6 +157,14 @@ extension MessageRow {
   }
 }
 
+extension RelayedRow {
+  fileprivate var input: PeerInput? {
+    ClearPacket.Kind(rowName: `protocol`).map {
+      .relayed(RelayedPacket(kind: $0, transport: transport, bytes: bytes))
+    }
+  }
+}
+
 extension SignalingRow {
   fileprivate var input: PeerInput {
     .signaling(
@@ -179,7 +194,7 @@ extension NetworkRow {
       return .answer(.nameResolved(id: request, addresses))
     case .sendFailed:
       guard let local, let remote, let code else { return nil }
-      // Format 2 did not count refused datagrams.
+      // Takes of format 2 did not count the datagrams that could not be sent.
       return .sendFailed(
         SendFailure(
           local: local, remote: remote, code: code, packets: packets ?? 1, bytes: bytes ?? 0))
@@ -190,7 +205,7 @@ extension NetworkRow {
     }
   }
 
-  /// The addresses, which are separated by spaces; nil if any is malformed.
+  /// The addresses in the column, separated by spaces; nil if one is malformed.
   private var addresses: [IPAddress]? {
     guard let text = address else { return nil }
     var found: [IPAddress] = []

@@ -8,7 +8,7 @@ import SDP
 import Stats
 import Wire
 
-// Rows for inputs. `EndpointDecoder` is the inverse of this file.
+// Writes inputs as rows, which `EndpointDecoder` reads.
 extension Transcript {
   package mutating func append(_ input: PeerInput) {
     switch input {
@@ -44,18 +44,26 @@ extension Transcript {
         SignalingRow(
           direction: Direction(isInbound: message.isInbound), transport: message.transport,
           type: message.type, message: message.message))
-    case .relayed(let packet):
-      var row = CaptureRow(track: UInt32(clamping: packet.transport))
-      row.kind = packet.kind.rowKind
-      row.content = content(packet.bytes)
-      add(row)
+    case .relayed(let packet): append(packet)
     }
   }
 
-  /// Adds a datagram's row, with the transport-wide sequence number if the endpoint negotiated it.
+  /// Adds a row for a datagram, with its transport-wide sequence number if that is negotiated.
   mutating func append(_ datagram: borrowing Datagram, at time: Instant, isInbound: Bool) {
     let id = notes(EndpointNotes.init).transportSequenceID
     append(datagram, at: time, isInbound: isInbound, transportSequenceID: id)
+  }
+
+  private mutating func append(_ packet: RelayedPacket) {
+    guard format >= RelayedRow.since else {
+      var row = CaptureRow(track: UInt32(clamping: packet.transport))
+      row.kind = RelayedRow.formerKindPrefix + packet.kind.rowName
+      row.content = content(packet.bytes)
+      return add(row)
+    }
+    add(
+      RelayedRow(
+        protocol: packet.kind.rowName, transport: packet.transport, bytes: packet.bytes))
   }
 
   private func listed(_ addresses: [IPAddress]) -> String {
@@ -104,24 +112,24 @@ extension Transcript {
 }
 
 extension ClearPacket.Kind {
-  /// The name in rows of a packet that a relay forwards.
-  fileprivate var rowKind: String {
+  /// The packet kind's name in the rows of relayed packets.
+  fileprivate var rowName: String {
     switch self {
-    case .rtp: "relayed rtp"
-    case .rtcp: "relayed rtcp"
-    case .sctp: "relayed sctp"
+    case .rtp: "rtp"
+    case .rtcp: "rtcp"
+    case .sctp: "sctp"
     }
   }
 
-  /// Finds the kind by its name in a row; fails for another row.
-  init?(rowKind: String) {
+  /// Parses the name in a row; fails for unknown names.
+  init?(rowName: some StringProtocol) {
     let kinds: [ClearPacket.Kind] = [.rtp, .rtcp, .sctp]
-    guard let kind = kinds.first(where: { $0.rowKind == rowKind }) else { return nil }
+    guard let kind = kinds.first(where: { $0.rowName == rowName }) else { return nil }
     self = kind
   }
 }
 
-/// Returns 16-bit samples as little-endian bytes.
+/// Returns 16-bit samples as bytes, least significant byte first.
 func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
   var bytes: [UInt8] = []
   bytes.reserveCapacity(samples.count * 2)
@@ -132,7 +140,7 @@ func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
   return bytes
 }
 
-/// Returns the inverse of `littleEndianBytes`; an odd trailing byte is ignored.
+/// Returns the samples that `littleEndianBytes` encoded, ignoring an odd last byte.
 func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   var samples: [Int16] = []
   samples.reserveCapacity(bytes.count / 2)
@@ -143,13 +151,12 @@ func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   return samples
 }
 
-/// Caches the last call and its text, because most of a recording's calls repeat the same
-/// `getStats`.
+/// Caches the text of the last call, because most calls of a recording are the same `getStats`.
 struct CallMemory {
   private var last: (call: PeerCall, text: CallText)?
 
   mutating func text(_ call: PeerCall) -> CallText {
-    // In other calls, equal numbers may have different texts (0.0 and -0.0).
+    // Only `getStats` is cached: in other calls, equal numbers such as 0.0 and -0.0 differ as text.
     guard case .getStats = call else { return CallText(call) }
     if let last, last.call == call { return last.text }
     let text = CallText(call)
@@ -167,7 +174,7 @@ struct CallMemory {
   }
 }
 
-/// An API call as name and arguments, split from its Codable JSON.
+/// The name and the arguments of an API call, as in its row.
 struct CallText {
   var name: String
   var arguments: String
@@ -177,10 +184,10 @@ struct CallText {
     self.arguments = arguments
   }
 
-  /// Splits a call's Codable encoding, which is `{"name":{arguments}}`.
+  /// Splits an encoded call, whose JSON is `{"name":{arguments}}`.
   init(_ call: PeerCall) { self.init(encoding: call) }
 
-  /// Encodes a call to another kind of machine.
+  /// Splits an encoded call to a machine of any kind.
   init(encoding call: some Encodable) {
     let text = CanonicalJSON.text(call)
     guard text.hasPrefix("{\""), let end = text.dropFirst(2).firstIndex(of: "\"") else {
@@ -192,7 +199,7 @@ struct CallText {
       arguments: String(text[text.index(end, offsetBy: 2)...].dropLast()))
   }
 
-  /// The decoded call; nil if this version does not know it.
+  /// The call with its arguments decoded; nil if this version does not know it.
   var call: PeerCall? { value(PeerCall.self) }
 
   func value<Call: Decodable>(_ type: Call.Type) -> Call? {
@@ -204,7 +211,7 @@ struct CallText {
 
 // MARK: - Data
 
-// Rows for data channels and their messages.
+// Writes data channels and their messages as rows.
 extension Transcript {
   mutating func append(_ record: DataChannelRecord) {
     let options = record.options
@@ -220,15 +227,15 @@ extension Transcript {
         bytesReceived: counters.bytesReceived))
   }
 
-  /// Adds a message; if the application sent it, with its call's number.
+  /// Adds a row for a message; `call` is nil if the message was received.
   ///
-  /// A replay needs the bytes that the application sent, so these are always stored. Bytes from the
-  /// remote peer follow from its packets; a take without media has only their digest.
+  /// A replay needs the bytes that the application sent, so they are always stored. Received bytes
+  /// follow from the packets, so a take without media stores only their digest.
   mutating func append(_ message: DataMessage, call: UInt32?) {
     append(message, call: call, isInbound: call == nil)
   }
 
-  /// Adds a message that an observer saw an end send.
+  /// Adds a row for a message that one end of an observed call sent.
   mutating func append(seen message: DataMessage) {
     append(message, call: nil, isInbound: false)
   }
@@ -246,9 +253,9 @@ extension Transcript {
 
 // MARK: - Notices
 
-// Rows for notices about tracks, candidates and ends, with reasons.
+// Writes notices about tracks, candidates and transports as rows.
 extension Transcript {
-  /// Adds a row for a notice, or for a muted track.
+  /// Adds a row for a notice of the stack, such as that a track was muted.
   mutating func appendNotice(_ event: PeerEvent) {
     switch event {
     case .trackChanged(let change):
@@ -290,9 +297,10 @@ extension Transcript {
 
 // MARK: - Speakers
 
-// Rows for levels and speakers.
+// Writes audio levels and speakers as rows.
 extension Transcript {
-  /// Adds an audio block to its track's sums, and a row once 100 ms are full.
+  /// Adds an audio block to its track's sum, and writes the sum as a row when it has reached 100
+  /// ms.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
     let notes = notes(EndpointNotes.init)
     guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }
@@ -309,7 +317,7 @@ extension Transcript {
     }
   }
 
-  /// Adds the loudest voices with their levels.
+  /// Adds a row that lists the loudest voices and their levels.
   mutating func appendLoudest(_ volumes: [SpeakerVolume]) {
     let list = volumes.map { volume in
       JSONText.object(members(of: volume.track) + [("dbov", .integer(volume.decibels))])
@@ -317,7 +325,7 @@ extension Transcript {
     add(EventRow(type: "loudest", detail: JSONText.object([("speakers", .list(list))]).text))
   }
 
-  /// Returns the members that identify a voice in JSON.
+  /// Returns the JSON members that identify a voice: a track or a contributing source.
   func members(of track: SpeakingTrack) -> [(String, JSONText?)] {
     [
       ("contributor", track.contributor.map { .integer(Int64($0)) }),
@@ -327,7 +335,7 @@ extension Transcript {
   }
 
   mutating func append(_ speech: SpeechRecord) {
-    // These times are on the peer's clock; all others were already converted.
+    // Unlike other times in outputs, these are still on the peer's own clock.
     let clock = words.clock
     add(
       SpeechRow(

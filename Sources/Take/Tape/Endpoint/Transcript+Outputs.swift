@@ -9,7 +9,7 @@ import Secure
 import Stats
 import Wire
 
-// Rows for outputs.
+// Writes outputs as rows.
 extension Transcript {
   package mutating func append(_ output: PeerOutput) {
     switch output {
@@ -66,11 +66,11 @@ extension Transcript {
     if case .stats(let report) = reply { append(report, id: id) }
   }
 
-  /// Returns the number of objects in a report, then the ids of those that disappeared since the
-  /// last complete report, if any.
+  /// Summarizes a report for its reply: the number of objects, and the ids of those that
+  /// disappeared since the last complete report.
   private mutating func summary(of report: StatsReport) -> String {
-    // Only complete reports contain the connection's own object, because nothing refers to it. A
-    // single sender's or receiver's report says nothing about other objects.
+    // Nothing refers to the connection's own object, so only complete reports contain it. A report
+    // about one sender or receiver does not show which other objects disappeared.
     guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
       return String(report.objects.count)
     }
@@ -81,9 +81,9 @@ extension Transcript {
     ]).text
   }
 
-  /// Adds a report's objects that changed since the previous report.
+  /// Adds a row for each object of a report that changed since its last row.
   ///
-  /// - Parameter id: the call that requested the report; 0 for a periodic one.
+  /// - Parameter id: the number of the call that requested the report; 0 for a periodic report.
   mutating func append(_ report: StatsReport, id: UInt32) {
     let notes = notes(EndpointNotes.init)
     for object in report.objects {
@@ -157,8 +157,8 @@ extension Transcript {
     }
   }
 
-  /// Adds a secret, with which a take stays readable when its libraries are gone; format 2 had
-  /// none.
+  /// Adds a row for a certificate or key log, so that packets can be decrypted without the original
+  /// libraries.
   private mutating func appendSecret(_ event: PeerEvent) {
     switch event {
     case .certificate(let bytes):
@@ -232,7 +232,7 @@ extension Transcript {
         size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
         peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
         bytes: keepsMedia ? frame.bytes : nil))
-    // If audio was not decoded, the level in the sender's packets is the only one.
+    // If audio was not decoded, only the level in the sender's packets is known.
     let isMute: Bool = if case .none = frame.decoded { frame.isInbound } else { false }
     if frame.kind == .audio, !isMute || frame.audioLevel != nil {
       appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)
@@ -241,7 +241,7 @@ extension Transcript {
 }
 
 extension StreamTarget {
-  /// This connection type's name in rows.
+  /// The kind of connection as rows name it.
   fileprivate var rowKind: String {
     switch kind {
     case .server: "connect"
@@ -253,10 +253,10 @@ extension StreamTarget {
 
 // MARK: - KeyLogText
 
-/// A DTLS association's secrets: the detail of a `keylog` event.
+/// The secrets of a DTLS association, as JSON in the detail of a `keylog` event.
 ///
-/// Randoms and the master secret are hexadecimal as in NSS key logs, certificates base64 as in
-/// stats.
+/// Random values and the master secret are in hexadecimal, as in NSS key logs; certificates are in
+/// base64, as in statistics.
 package struct KeyLogText: Codable {
   private var transport: Int?
   private var clientRandom: String
@@ -264,7 +264,7 @@ package struct KeyLogText: Codable {
   private var masterSecret: String
   private var localCertificate: Data
   private var remoteCertificate: Data
-  /// The issuers; nil if the peer sent its certificate without a chain.
+  /// The rest of the remote certificate chain; nil if the peer sent no other certificate.
   private var remoteIssuers: [Data]?
 
   init(_ log: KeyLog) {
@@ -277,7 +277,7 @@ package struct KeyLogText: Codable {
     remoteIssuers = log.remoteIssuers.isEmpty ? nil : log.remoteIssuers.map { Data($0) }
   }
 
-  /// The parsed log; nil if one of its values is malformed.
+  /// The decoded secrets; nil if one of the values is malformed.
   package var log: KeyLog? {
     guard let client = [UInt8](hexadecimal: clientRandom),
       let server = [UInt8](hexadecimal: serverRandom),
@@ -291,7 +291,7 @@ package struct KeyLogText: Codable {
   }
 }
 
-/// A local certificate: the detail of a `certificate` event.
+/// A local certificate, as JSON in the detail of a `certificate` event.
 package struct CertificateText: Codable {
   private var certificate: Data
 
@@ -301,7 +301,7 @@ package struct CertificateText: Codable {
   package var bytes: [UInt8] { [UInt8](certificate) }
 }
 
-/// The detail of a `secured` event.
+/// The result of a DTLS handshake, as JSON in the detail of a `secured` event.
 package struct SecuredText: Codable {
   package var version: String
   package var cipherSuite: String

@@ -7,11 +7,10 @@ import SCTP
 import Stats
 import Wire
 
-/// Models the two ends of each observed call by feeding each one the packets that it receives and
-/// sends.
+/// Models both ends of each observed call by feeding them the packets that they sent and received.
 ///
-/// Packets that waited for keys are older than the step that decrypts them, so the ends catch up to
-/// those times within that step.
+/// Packets that waited for keys are older than the step that decrypts them. Each end therefore has
+/// its own clock, and its timers fire between such packets.
 struct ObservedPeers {
   private struct End {
     var peer: ObservedPeer
@@ -20,7 +19,7 @@ struct ObservedPeers {
 
   private let firstPeer: UInt32
   private let wallClock: WallClock
-  /// Creates an end's codecs; nil if nothing is decoded.
+  /// Creates the codecs of an end; nil if nothing is decoded.
   private let makeCodecs: ((UInt32) -> any CodecFactory)?
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
@@ -29,19 +28,21 @@ struct ObservedPeers {
   private let followsRestarts: Bool
   private let minimumDelay: (UInt32) -> Interval
   private var ends: [End] = []
-  /// The known streams, each with the first peer of the call that it was assigned to.
+  /// The known streams, each with the first peer of the call whose ends know it.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
-  /// The observed transports; nil in takes whose stats do not cover them.
+  /// The observed transports; nil in older takes, whose stats do not contain them.
   private var transports: ObservedTransports?
   private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
-  /// The earliest deadline of any end; may be too early, but never too late.
+  /// The earliest deadline of any end; it may be too early but is never too late; nil if there is
+  /// none.
   private(set) var deadline: Instant?
   private var dues = DueQueue()
-  /// The granularity of wake-ups in nanoseconds; 0 wakes each end exactly on time.
+  /// The interval to which wake-ups are rounded up, in nanoseconds; 0 wakes each end exactly on
+  /// time.
   private let wakeInterval: Int64
 
-  /// The time of the next wake-up.
+  /// When to run the ends next; nil if no end has a deadline.
   var wake: Instant? {
     guard wakeInterval > 0, let deadline else { return deadline }
     let rest = deadline.nanoseconds % wakeInterval
@@ -50,8 +51,8 @@ struct ObservedPeers {
   }
 
   /// - Parameters:
-  ///   - codecs: returns replacements for the libraries, by peer number.
-  ///   - minimumDelay: returns the minimum delay of an end's jitter buffers.
+  ///   - codecs: creates codecs in place of the libraries, by peer number.
+  ///   - minimumDelay: returns the minimum delay of jitter buffers, by peer number.
   init(
     _ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil,
     minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
@@ -69,17 +70,17 @@ struct ObservedPeers {
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
-  /// Counts what the observer saw below the streams.
+  /// Counts an output of the observer in the statistics of transports and candidate pairs.
   mutating func record(_ output: Observer.Output) { transports?.handle(output) }
 
-  /// Returns the statistics that `getStats` would return at a peer.
+  /// Returns what `getStats` would return at a peer.
   func report(of peer: UInt32, at now: Instant) -> StatsReport {
     let index = Int(peer) - Int(firstPeer)
     guard ends.indices.contains(index) else { return StatsReport() }
     return whole(ends[index].peer.report(at: now), of: peer, at: now)
   }
 
-  /// Completes an end's report with its data channels and transports.
+  /// Adds data channels and transports to an end's report.
   private func whole(_ report: StatsReport, of peer: UInt32, at now: Instant) -> StatsReport {
     guard let transports else { return report }
     let index = Int(peer) - Int(firstPeer)
@@ -90,7 +91,7 @@ struct ObservedPeers {
     return report
   }
 
-  /// Handles what the observer saw of a call.
+  /// Passes an output of the observer to the ends of its call.
   mutating func handle(
     _ output: Observer.Output, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
   ) {
@@ -112,7 +113,7 @@ struct ObservedPeers {
     }
   }
 
-  /// Runs all ends whose deadline has passed.
+  /// Runs the ends whose deadlines have passed.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     guard let due = deadline, due <= now else { return }
     for index in dues.removeDue(until: now, { ends[$0].peer.deadline }) {
@@ -121,7 +122,7 @@ struct ObservedPeers {
     deadline = dues.first { ends[$0].peer.deadline }
   }
 
-  /// Reports the end of the capture to all ends.
+  /// Ends all observed peers when the capture is over.
   mutating func end(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     for index in ends.indices {
       drive(firstPeer + UInt32(index), .end, at: now, into: &outbox)
@@ -180,7 +181,7 @@ struct ObservedPeers {
   ) {
     streams[stream.number] = (stream, peers[0])
     guard !stream.isRepair || stream.repairs != nil else { return }
-    // A FlexFEC stream is announced once the stream that it protects is known.
+    // A FlexFEC stream is withheld from the ends until it is known which stream it protects.
     guard !repairsFully || !stream.isCorrection || stream.protects != nil else { return }
     for end in 0..<2 {
       var track = ObservedTrack(stream, isInbound: stream.from != end)
@@ -194,7 +195,7 @@ struct ObservedPeers {
   ) {
     switch packet.kind {
     case .rtp(let header, let number):
-      // The next call's ends have not seen a stream that continues from the previous call.
+      // A stream may continue in the next call, whose ends do not know it yet.
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }
@@ -225,15 +226,15 @@ struct ObservedPeers {
 }
 
 extension ObservedStream {
-  /// Whether it retransmits the packets of another stream.
+  /// Whether the stream retransmits the packets of another stream.
   fileprivate var isRepair: Bool { payloads.first?.codec == "rtx" }
 
-  /// Whether it carries forward error correction for another stream.
+  /// Whether the stream carries forward error correction for another stream.
   fileprivate var isCorrection: Bool { payloads.first?.codec.hasPrefix("flexfec") == true }
 }
 
 extension ObservedTrack {
-  /// Creates a track as one end sees it.
+  /// Describes a stream from the point of view of one end.
   fileprivate init(_ stream: ObservedStream, isInbound: Bool) {
     self.init(
       number: UInt32(clamping: stream.number), ssrc: stream.ssrc, isInbound: isInbound,
@@ -254,7 +255,8 @@ extension ObservedTrack {
         FlowSection.Codec(
           payloadType: payload.payloadType, name: CodecName(rawValue: payload.codec),
           clockRate: payload.clockRate, rtxPayloadType: nil,
-          // Only the packets show whether the real receiver sends NACKs.
+          // The packets show whether the real receiver sends NACKs, so they are always allowed for
+          // video.
           feedback: stream.kind == .video ? ["nack"] : []))
     }
   }
@@ -262,26 +264,25 @@ extension ObservedTrack {
 
 // MARK: - ObservedChannels
 
-/// Observed calls' data channels, as both ends see them.
+/// The data channels of observed calls, from the point of view of both ends.
 struct ObservedChannels {
   private struct Association {
     var transport: Int
     var peers: [UInt32]
     var follower = SCTPFollower()
-    /// The numbers of the association's channels in its peers.
+    /// The numbers that the association's channels have at both peers, by the follower's numbers.
     var numbers: [Int: UInt32] = [:]
   }
 
-  /// The maximum number of associations followed, since each may have several megabytes of messages
-  /// in transit.
+  /// The maximum number of associations; each may have several megabytes of incomplete messages.
   private static let associationsMaximum = 64
 
   private var associations: [Association] = []
-  /// Indexes into `associations` by transport number.
+  /// The indexes of associations by their transport's number.
   private var places: [Int: Int] = [:]
-  /// The number of channels by the first peer of each call; both of a call's peers count alike.
+  /// The number of channels per call, by its first peer; both peers number them alike.
   private var counts: [UInt32: UInt32] = [:]
-  /// The number of chunks, over all associations, that were acknowledged but not captured.
+  /// The number of data chunks that were acknowledged but are missing from the capture.
   private(set) var missed = 0
 
   /// Handles a decrypted SCTP packet.
@@ -325,7 +326,7 @@ struct ObservedChannels {
     }
   }
 
-  /// Returns a channel's number in its peers, which count across all transports.
+  /// Returns a channel's number at both peers, which count the channels of all transports.
   private mutating func number(of channel: FollowedChannel, _ place: Int) -> UInt32 {
     if let known = associations[place].numbers[channel.number] { return known }
     let first = associations[place].peers[0]
@@ -335,7 +336,7 @@ struct ObservedChannels {
     return number
   }
 
-  /// Returns the stats objects for a peer's open channels.
+  /// Returns stats objects for a peer's open channels.
   func objects(of peer: UInt32, at now: Instant, _ wallClock: WallClock) -> [StatsObject] {
     var objects: [StatsObject] = []
     for association in associations {
@@ -361,7 +362,7 @@ struct ObservedChannels {
 }
 
 extension DataChannelRecord {
-  /// Creates a channel as one end sees it.
+  /// Describes a channel from the point of view of one end.
   fileprivate init(_ channel: FollowedChannel, _ number: UInt32, _ end: Int) {
     var counters = DataChannelCounters()
     counters.messagesSent = channel.messages[end]

@@ -5,10 +5,10 @@ import Secure
 import Stats
 import Wire
 
-/// Observed calls' transports and candidate pairs, as each end's statistics.
+/// The transports and candidate pairs of observed calls, as each end's statistics describe them.
 ///
-/// Media and data are counted as W3C counts them on a pair; DTLS handshakes and connectivity checks
-/// have separate members or are left out.
+/// A pair counts media and data, as W3C specifies. Handshakes and connectivity checks are counted
+/// separately or not at all.
 struct ObservedTransports {
   private struct Transport {
     var number: Int
@@ -19,7 +19,7 @@ struct ObservedTransports {
     var dtls: [String] = ["new", "new"]
     var handshake: DTLSFacts?
     var candidates: [ObservedCandidate] = []
-    /// Indexes into `pairs`.
+    /// The indexes of its pairs in `pairs`.
     var pairs: [Int] = []
     var selected: Int?
     var selectedChanges = 0
@@ -27,7 +27,7 @@ struct ObservedTransports {
 
   private struct Pair {
     var seen: ObservedPair
-    /// The number of packets that each end sent.
+    /// The number of packets, by the end that sent them.
     var packets: [UInt64] = [0, 0]
     var bytes: [UInt64] = [0, 0]
     var last: [Instant?] = [nil, nil]
@@ -35,14 +35,14 @@ struct ObservedTransports {
 
   private var transports: [Transport] = []
   private var pairs: [Pair] = []
-  /// The indexes of transports by their numbers.
+  /// The indexes of transports by their number.
   private var transportPlaces: [Int: Int] = [:]
-  /// The indexes of each call's transports.
+  /// The indexes of the transports in each call.
   private var placesOfCall: [Int: [Int]] = [:]
   private var pairPlaces: [Int: Int] = [:]
 
-  /// The maximum number of pairs and candidates per transport in a report: checks from ever new
-  /// addresses must not make every report longer.
+  /// The maximum numbers of pairs and candidates per transport in a report; otherwise checks from
+  /// one new address after another would make reports longer and longer.
   private static let pairsMaximum = 32
   private static let candidatesMaximum = 32
   /// The maximum number of transports per call in a report.
@@ -132,10 +132,10 @@ struct ObservedTransports {
 
   // MARK: Statistics
 
-  /// Returns the stats objects for one end of a call: its transports, each followed by its pairs,
-  /// candidates and certificates.
+  /// Returns the transports of a call as stats objects of one end, each with its pairs, candidates
+  /// and certificates.
   ///
-  /// - Parameter peer: the end's peer number, which is part of the ids.
+  /// - Parameter peer: the end's peer number, which the objects' ids contain.
   func objects(
     ofCall call: Int, end: Int, peer: UInt32, at now: Instant, _ wallClock: WallClock
   ) -> [StatsObject] {
@@ -151,7 +151,7 @@ struct ObservedTransports {
     return objects
   }
 
-  /// A transport as one end sees it.
+  /// One end's view of a transport at a certain time.
   private struct Side {
     var end: Int
     var peer: UInt32
@@ -189,7 +189,7 @@ struct ObservedTransports {
             side == end ? "localCertificateId" : "remoteCertificateId",
             certificateID(transport, side))
         }
-        // As in webrtc-stats: four hexadecimal digits.
+        // webrtc-stats specifies four hexadecimal digits.
         stats.set(
           "tlsVersion",
           facts.version.map { hexadecimal([UInt8($0 >> 8), UInt8($0 & 255)]).uppercased() })
@@ -260,7 +260,8 @@ struct ObservedTransports {
 }
 
 extension DTLSFacts {
-  /// The SRTP profile's IANA name; for the rarer profiles, the SDES suite's name.
+  /// The profile's IANA name, or its SDES name if it has no IANA name; nil if the profile is
+  /// unknown.
   var profileName: String? {
     guard let profile else { return nil }
     return SRTPProtection(profile)?.rawValue ?? SRTPSuite(profile)?.rawValue

@@ -3,64 +3,69 @@ import Media
 import Observer
 package import Wire
 
-/// An observer's configuration.
+/// The configuration of an observer, which is its first input.
 package struct ObserverGenesis: Codable, Hashable, Sendable {
-  /// The number of the first observed peer; each call gets the next two.
+  /// The peer number of the first observed end; each call uses two numbers.
   package var firstPeer: UInt32 = 1
   /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// The encodings of dynamic payload types, as in `96=vp8,97=rtx`.
+  /// Which codecs dynamic payload types stand for, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
-  /// Whether media without keys is unencrypted even if it does not look like it; nil in older
-  /// takes.
+  /// Whether media without keys counts as unencrypted even if it looks encrypted; nil in older
+  /// takes, where its looks decide.
   package var isClear: Bool?
-  /// Whether received media is decoded.
+  /// Whether received media is decoded and played.
   package var decodes = false
-  /// Decoders besides VP8 and VP9, by encoding name; nil for none.
+  /// The codecs that can be decoded besides VP8 and VP9; nil for none.
   package var decoders: [String]?
-  /// Whether stats include transports, pairs and candidates; nil in older takes, which do not.
+  /// Whether stats include transports, pairs and candidates; nil in older takes, whose stats do
+  /// not.
   package var tellsTransports: Bool?
-  /// The granularity at which the ends are woken; nil in older takes, which wake each end
-  /// separately.
+  /// The interval of wake-ups in milliseconds; nil in older takes, which run each end exactly on
+  /// time.
   ///
-  /// Many streams' deadlines then share a step; their outputs still have exact times.
+  /// With an interval, the deadlines of many streams share a step. Their outputs still have exact
+  /// times.
   package var wakeMilliseconds: Int64?
   /// The approximate number of rows per step; nil in older takes, which have no limit.
   ///
-  /// Further steps that follow at once write the surplus.
+  /// If an input has more rows, further steps right after it contain the rest.
   package var rowsPerStep: Int?
-  /// The maximum number of paths; nil in older takes, which were limited to 32,768.
+  /// The maximum number of network paths; nil in older takes, whose maximum was 32,768.
   package var pathsMaximum: Int?
-  /// Whether G.711 is decoded and played even if `decodes` is false; nil in older takes, where it
+  /// Whether G.711 is decoded and played although `decodes` is false; nil in older takes, where it
   /// is not.
   package var playsG711: Bool?
-  /// Whether a packet counts as retransmitted if its NACK is seen only afterwards; nil in older
-  /// takes, where it counts as padding.
+  /// Whether a repeated packet counts as a retransmission if its NACK is seen only later; nil in
+  /// older takes, where it counts as padding.
   package var countsEarlyRepeats: Bool?
-  /// Whether all repairs that a receiver applies are applied; nil in older takes, where they are
+  /// Whether all repairs that a receiver can make are modelled; nil in older takes, where they are
   /// not.
   ///
-  /// Without it, FlexFEC streams (RFC 8627) count as media, retransmissions before a stream's first
-  /// packet are only counted, recovery uses header extensions as they arrived, video frames do not
-  /// wait for repairs, and the sizes of sent AV1 frames and the highest VP9 layer are not read.
+  /// In older takes, FlexFEC streams (RFC 8627) count as media, and retransmissions before a
+  /// stream's first packet are only counted. Recovered packets have their header extensions as they
+  /// arrived, and video frames do not wait for repairs. The sizes of sent AV1 frames and the
+  /// highest VP9 layer are not read.
   package var repairsFully: Bool?
   /// Whether streams and relays are judged by all available evidence; nil in older takes, where
   /// they are not.
   ///
-  /// There, packets whose numbers restarted less than a hundred back counted as duplicates, a relay
-  /// stayed where its port suggested, and video inside RED was taken for H.264.
+  /// In older takes, packets whose numbers restarted less than a hundred back count as duplicates,
+  /// a relay stays where its port suggests, and video in RED is taken for H.264.
   package var judgesClosely: Bool?
-  /// Whether an end may change its SRTP key during the call; nil in older takes, where the first
-  /// key that fits decrypts all of an end's packets or none.
+  /// Whether an end may change its SRTP key during the call; nil in older takes, which try only the
+  /// first key that fits.
   package var followsKeys: Bool?
-  /// Names for the ends, looked up by address with the port first, then without; nil if there are
-  /// none.
+  /// Whether an RTCP packet with a key identifier (MKI) is decrypted if its authentication tag is
+  /// longer than RTP's; nil in older takes, where it stays encrypted.
+  package var findsIdentifiers: Bool?
+  /// Names of the ends by address; nil if there are none.
   package var names: [EndName]?
-  /// The revision of the recording observer; nil for revision 1.
+  /// The revision of the observer that recorded the take; nil for revision 1.
   package var revision: Int64?
-  /// Unix time in nanoseconds at instant zero, which stats timestamps are relative to.
+  /// The Unix time at instant zero, in nanoseconds; stats timestamps count from it.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
@@ -77,7 +82,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     }
   }
 
-  /// Returns the name of the end at an address: an entry with the port precedes one without.
+  /// Returns the name for an address; an entry with the port is preferred to one without.
   func label(of address: SocketAddress) -> String {
     let named =
       names?.first { $0.address == address.description }
@@ -85,7 +90,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     return named?.name ?? address.description
   }
 
-  /// The genesis of a new take, with everything enabled that this version supports.
+  /// The configuration for new takes, which enables everything that this version supports except
+  /// decoding.
   package static var ofToday: ObserverGenesis {
     var genesis = ObserverGenesis()
     genesis.tellsTransports = true
@@ -98,15 +104,16 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.repairsFully = true
     genesis.judgesClosely = true
     genesis.followsKeys = true
+    genesis.findsIdentifiers = true
     return genesis
   }
 
-  /// A quarter of a step's capacity, since a single output may add as many rows again.
+  /// A quarter of a step's maximum, because the last output may add as many rows again.
   private static let usualRowsPerStep = 16_384
 
-  /// The genesis for a new take from a capture file that stores one.
+  /// The configuration for a new take from a capture file that contains one.
   ///
-  /// The file is untrusted, so its numbers are clamped to a new take's.
+  /// The file is not trusted, so its limits are reduced to those of new takes.
   package var ofAFile: ObserverGenesis {
     let usual = ObserverGenesis.ofToday
     var genesis = self
@@ -121,14 +128,15 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.repairsFully = usual.repairsFully
     genesis.judgesClosely = usual.judgesClosely
     genesis.followsKeys = usual.followsKeys
+    genesis.findsIdentifiers = usual.findsIdentifiers
     genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
 
-  /// The limit leaves room for the following peer numbers, two per call, within 32 bits.
+  /// The maximum of `firstPeer`, so that two peer numbers per call still fit into 32 bits.
   static let firstPeerMaximum: UInt32 = 1 << 24
 
-  /// Enables all decoders of this build.
+  /// Enables decoding, with all decoders of this build.
   package mutating func decodeAll() {
     decodes = true
     decoders = LibraryCodecs.furtherDecoders
@@ -143,41 +151,42 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.repairsFully = repairsFully ?? false
     settings.judgesClosely = judgesClosely ?? false
     settings.followsKeys = followsKeys ?? false
+    settings.findsIdentifiers = findsIdentifiers ?? false
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings
   }
 }
 
-/// An observer's input other than a datagram.
+/// An input of an observer other than its genesis, a packet or a deadline.
 package enum ObserverCall: Codable, Hashable, Sendable {
   /// Further lines of an NSS key log.
   case keyLog(String)
   /// An SRTP key in the form that `SRTPKey` parses.
   case srtpKey(String)
   case description(String)
-  /// A description found in unencrypted signaling; the signaling itself is not stored.
+  /// A description from unencrypted signaling; the rest of the signaling is not stored.
   case signaling(String)
   /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
   case segment(source: String, destination: String, bytes: Data, lost: Int, isEnd: Bool)
-  /// Something dropped before it reached the observer: the kind of coverage, a count, and a
-  /// sentence.
+  /// Packets that were dropped before they reached the observer, with the kind of coverage, a count
+  /// and an explanation.
   case notSeen(kind: String, count: UInt64, detail: String)
-  /// A path from a relay that carries unencrypted packets, with the ICE username fragments of both
-  /// ends.
+  /// A path on which a relay forwards unencrypted packets, with both ends' ICE username fragments.
   case clearPath(source: String, destination: String, fragments: [String])
   case noMoreKeys
   case end
 }
 
-/// An observer's input, as recorded.
+/// What an observer receives in a step.
 package enum ObserverInput: RecordedInput {
   case genesis(ObserverGenesis)
-  /// An observed UDP datagram; truncated if the capture has only its first bytes.
+  /// A UDP datagram that was observed; `isTruncated` if only its beginning was captured.
   ///
-  /// It arrived before its step if it waited until its path turned out to belong to a call.
+  /// `arrival` is earlier than the step if the datagram waited until its path turned out to belong
+  /// to a call.
   case datagram(Datagram, isTruncated: Bool, arrival: Instant)
-  /// An unencrypted SCTP packet from a relay.
+  /// An SCTP packet that a relay forwarded unencrypted.
   case data(Datagram, arrival: Instant)
   case call(ObserverCall)
   case deadline
@@ -230,18 +239,18 @@ package enum ObserverInput: RecordedInput {
 }
 
 extension StepKind {
-  /// A truncated datagram.
+  /// A UDP datagram whose end was not captured.
   fileprivate static let truncated = StepKind(5)
-  /// An unencrypted SCTP packet.
+  /// An SCTP packet that a relay forwarded unencrypted.
   fileprivate static let data = StepKind(6)
 }
 
 extension MachineKind {
-  /// Observes the packets of calls between other endpoints.
+  /// An actor that observes the packets of calls between other endpoints.
   package static let observer = MachineKind(rawValue: 1)
 }
 
-/// Restores observers' inputs from their rows.
+/// Restores the inputs of observers from their rows.
 package struct ObserverDecoder: InputDecoder {
   private var paths = PathMemory()
 

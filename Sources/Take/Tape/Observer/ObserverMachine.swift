@@ -10,38 +10,38 @@ import Secure
 package import Stats
 package import Wire
 
-/// An observer that can be recorded: it adds two peers for each call that it finds.
+/// An observer as a recorded machine; it adds two peers to the take for each call that it finds.
 package final class ObserverMachine: RecordedMachine {
   package static var machineKind: MachineKind { .observer }
   package static func decoder(_ contents: ContentSource) -> ObserverDecoder { ObserverDecoder() }
 
   private var observer = Observer()
   private var firstPeer: UInt32 = 1
-  /// Its configuration, which contains the ends' names.
+  /// The configuration, which includes names for the ends.
   private var genesis = ObserverGenesis()
-  /// The two peers of each transport's call.
+  /// For each transport, the two peers of the call that it is part of.
   private var peersOfTransport: [Int: [UInt32]] = [:]
   private var outputs = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
-  /// Outputs that did not fit into the steps of their inputs, oldest first.
+  /// Outputs that did not fit into the step of their input, oldest first.
   private var surplus = Outbox<ObserverOutput>()
   private var rowsPerStep: Int?
   private var now = Instant.zero
 
-  /// Sees each input with its outputs before the step ends.
+  /// Receives each step's input and outputs before the step ends; nil while recording.
   private let onlooker: Onlooker?
 
-  /// A closure that follows an observer during replay.
+  /// A closure that follows an observer in a replay.
   package typealias Onlooker = (
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Returns decoders in place of the libraries, by peer number; nil to use the libraries.
+  /// Creates codecs in place of the libraries, by peer number; nil for the libraries.
   private let codecs: ((UInt32) -> any CodecFactory)?
-  /// Returns the minimum delay of a peer's jitter buffers; zero unless a run changes it.
+  /// Returns the minimum delay of a peer's jitter buffers, which is normally zero.
   private let minimumDelay: (UInt32) -> Interval
 
-  /// Creates an observer that expects its genesis as its first input.
+  /// Creates an observer; its first input must be its genesis.
   package init(
     onlooker: Onlooker? = nil, codecs: ((UInt32) -> any CodecFactory)? = nil,
     minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
@@ -55,7 +55,7 @@ package final class ObserverMachine: RecordedMachine {
     isBehind ? now : earliest(observer.deadline, receivers.wake)
   }
 
-  /// Whether outputs are left for another step, which is due at once.
+  /// Whether outputs are left over, so that another step is due immediately.
   package var isBehind: Bool { !surplus.isEmpty }
 
   package var machineSnapshot: (any MachineSnapshot)? {
@@ -67,10 +67,10 @@ package final class ObserverMachine: RecordedMachine {
   /// Returns whether packets between two addresses belong to a call.
   package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
 
-  /// Whether the observer has reached its limit of paths.
+  /// Whether the observer ignores further paths because it has the maximum number.
   package var isFull: Bool { observer.isFull }
 
-  /// Returns whether packets with these addresses travel between a client and its TURN server.
+  /// Returns whether packets between two addresses are those of a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
 
   /// Returns what `getStats` would return at both ends of every call, as far as packets show it.
@@ -99,7 +99,7 @@ package final class ObserverMachine: RecordedMachine {
     onlooker?(input, outbox.outputs, now)
   }
 
-  /// Emits as many outputs as fit into a step.
+  /// Emits outputs until the step has its maximum number of rows.
   private func handOn(_ rowsPerStep: Int, into outbox: inout Outbox<ObserverOutput>) {
     var rows = 0
     while rows < rowsPerStep, var output = surplus.next() {
@@ -148,7 +148,7 @@ package final class ObserverMachine: RecordedMachine {
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
   }
 
-  /// Returns the two peers that an output is about; nil before their call is known.
+  /// Returns the two peers of the call that an output is about; nil before the call is known.
   private func peers(of output: Observer.Output) -> [UInt32]? {
     switch output {
     case .call(let found): peers(ofCall: found.number)
@@ -163,7 +163,7 @@ package final class ObserverMachine: RecordedMachine {
   }
 }
 
-/// An observer's state as plain data.
+/// The state of an observer, for the debugger.
 package struct ObserverSnapshot: MachineSnapshot {
   package var calls: [ObservedCall]
   package var pairs: [ObservedPair]
@@ -172,7 +172,7 @@ package struct ObserverSnapshot: MachineSnapshot {
 }
 
 extension ObserverCall {
-  /// The observer's input; nil if an address or key is malformed.
+  /// The call as the observer's input; nil if an address or key is malformed.
   fileprivate var input: Observer.Input? {
     switch self {
     case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
@@ -199,22 +199,22 @@ extension ObserverCall {
   }
 }
 
-/// An observer's output, with the peers that it is about.
+/// What an observer or its model of an end emits.
 package struct ObserverOutput: RecordedOutput {
-  /// The output's source: the observer or the model of an end.
+  /// Where an output comes from.
   package enum Content: Sendable {
-    /// Directly from the observer.
+    /// The observer itself.
     case output(Observer.Output)
-    /// From the model of one end, at its own time.
+    /// The model of one end, with that end's own time.
     case followed(ObservedPeer.Output, at: Instant)
-    /// A message that an end sent over a data channel.
+    /// A message that an end sent on a data channel.
     case sent(DataMessage, at: Instant)
   }
 
   package private(set) var content: Content
-  /// Both ends of the call, or a single end; nil if the output is about no call.
+  /// The peers that the output is about, one or both ends of a call; nil if it is about no call.
   package let peers: [UInt32]?
-  /// The ends' names, if the output begins a call.
+  /// The names of both ends, if the output begins a call.
   package private(set) var labels: [String] = []
 
   init(_ output: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
@@ -233,29 +233,29 @@ package struct ObserverOutput: RecordedOutput {
     peers = [peer]
   }
 
-  /// Whether the output is an unencrypted packet; nil if it is not a packet.
+  /// Whether the output is an unencrypted packet; nil if it is not a packet at all.
   package var isPacketInClear: Bool? {
     guard case .output(.packet(let packet)) = content else { return nil }
     return packet.isClear
   }
 
-  /// Whether the output is a packet of data channels.
+  /// Whether the output is an SCTP packet.
   package var isData: Bool {
     guard case .output(.packet(let packet)) = content else { return false }
     return packet.kind == .sctp
   }
 
-  /// Whether the output has rows; of packets, only RTCP in the clear has.
+  /// Whether the output has rows; the only packets with rows are unencrypted RTCP.
   package var hasRows: Bool {
     guard case .output(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
   }
 
-  /// An upper bound of its number of rows.
+  /// The maximum number of rows that the output may have.
   var rowsMaximum: Int {
     switch content {
     case .output(.packet(let packet)):
-      // An RTCP packet may have a block in every four bytes, and each block a row at both ends.
+      // Every four bytes may contain an RTCP block, and each block has a row at both ends.
       packet.kind == .rtcp && packet.isClear ? packet.bytes.count / 2 : 0
     case .output(.stream(let stream)): 2 * max(1, stream.payloads.count)
     case .output: 2
@@ -265,7 +265,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Drops a report's last objects that would not fit into a step.
+  /// Shortens a stats report that has more objects than fit into a step.
   mutating func limitRows(to most: Int) {
     guard case .followed(.stats(var report), let at) = content, report.objects.count > most else {
       return
@@ -318,7 +318,7 @@ package struct ObserverOutput: RecordedOutput {
       transcript.addCoverage(
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
     case .carried(let datagram):
-      // The extracted datagram belongs to no peer, which distinguishes its path from captured ones.
+      // Peer 0 and direction `out` mark the path of an extracted datagram.
       transcript.append(
         Datagram(
           local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),
@@ -329,7 +329,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Writes one end's rows.
+  /// Writes an output's rows for one end of the call.
   private func write(
     _ output: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {

@@ -1,23 +1,24 @@
 package import Wire
 
-/// A take's datagrams ordered by time, for export to other formats.
+/// The datagrams of a take in time order, for export.
 package final class DatagramHistory {
-  /// A sent or received datagram, or a segment of a TCP stream.
+  /// A datagram that was sent or received, or a segment of an observed TCP stream.
   package struct Entry: Sendable {
     package var atNanoseconds: Int64
-    /// Whether it was received rather than sent.
+    /// Whether the datagram or segment was received, as all observed ones are, rather than sent.
     package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress
     /// The UDP payload, or the bytes of the TCP segment.
     package var bytes: [UInt8]
-    /// For a TCP segment, the number of missing bytes before it and whether it is the last.
+    /// For TCP, the number of bytes missing before the segment and whether the stream ends with it;
+    /// nil for UDP.
     package var stream: (lost: Int, isEnd: Bool)?
-    /// The ECN field with which it was received; nil if unknown.
+    /// The ECN field of the IP header; nil if unknown.
     package var ecn: ECNMark?
   }
 
-  /// Unix time at `atNanoseconds` = 0.
+  /// The Unix time, in nanoseconds, at which the take begins.
   package let startUnixNanoseconds: Int64
   /// The numbers and labels of the take's peers.
   package let peers: [(number: Int64, label: String)]
@@ -30,23 +31,22 @@ package final class DatagramHistory {
 
   /// Opens a take.
   ///
-  /// - Parameter peer: restricts the history to one peer; in an observed call, to the traffic
-  ///   between its pairs' ends.
+  /// - Parameter peer: limits the history to one peer; for an observed peer, this means the
+  ///   datagrams between the addresses of its candidate pairs.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
     self.path = path
     let connection = try TakeFile.openForQueries(path)
     startUnixNanoseconds = try TakeHeader.read(from: connection, path: path).startUnixNanoseconds
     let from =
       peer.map { "FROM packet_store JOIN path_end USING (path) WHERE path_end.peer = \($0)" }
-      // Packets that an observer extracted from others (decrypted, or unwrapped from TURN) would be
-      // duplicates.
+      // Observers also store packets that they decrypted or unwrapped; these would be duplicates.
       ?? "FROM packet_store JOIN path USING (path) WHERE NOT (path.peer = 0 AND direction = 'out')"
     do throws(SQLiteError) {
       let statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
-      // Only row numbers are sorted, so that sorting never holds a long call's bytes in memory.
+      // Only row numbers are sorted, because sorting would keep the bytes of a long call in memory.
       let chosen = """
         SELECT packet_store.row AS row, direction, packet_store.at_ns AS at_ns, 0 AS is_stream
         \(from)
@@ -62,14 +62,16 @@ package final class DatagramHistory {
     }
   }
 
-  /// TCP segments that observers received.
+  /// Selects the TCP segments that observers received.
   private static let segments = """
     UNION ALL
     SELECT row, 'in', at_ns, 1 FROM call_request WHERE peer = 0 AND name = 'segment'
     """
 
-  /// A datagram with its path, from the storage tables: the `packet` view lacks those without a
-  /// peer, and has those of two observed peers twice.
+  /// Selects a datagram and its path.
+  ///
+  /// It reads storage tables, because the `packet` view omits packets without a peer and lists
+  /// observed packets twice.
   private static let packet = """
     SELECT packet_store.at_ns, path.peer, path.direction, path.local, path.remote,
       CASE
@@ -87,7 +89,7 @@ package final class DatagramHistory {
     FROM packet_store JOIN path USING (path) WHERE packet_store.row = ?1
     """
 
-  /// Returns the next datagram; nil after the last one.
+  /// Returns the next datagram or segment; nil after the last one.
   package func next() throws(TapeError) -> Entry? {
     let isFound: Bool
     do throws(SQLiteError) {
@@ -105,8 +107,7 @@ package final class DatagramHistory {
     guard let local = SocketAddress(from), let remote = SocketAddress(to),
       local.ip.isIPv4 == remote.ip.isIPv4
     else { throw unreadable() }
-    // Observed packets go from the first address to the second, whatever their direction column
-    // says.
+    // The path of an observed packet always leads from the local address to the remote one.
     let isReversed = owner > 0 && direction == directionName(true)
     return Entry(
       atNanoseconds: at, isInbound: rows.values(Int64.self, String.self).1 == directionName(true),
@@ -140,12 +141,12 @@ package final class DatagramHistory {
 
 // MARK: - PathMemory
 
-/// A take's paths by number.
+/// The addresses of a take's paths, by number.
 struct PathMemory {
   private typealias Ends = (local: SocketAddress, remote: SocketAddress)
 
   private var paths: [Int64: Ends] = [:]
-  /// The most recently used paths, replaced round-robin: most packets use one of these.
+  /// The most recently used paths, which most packets use; the oldest is replaced.
   private var recent: [(number: Int64, ends: Ends)] = []
   private var oldest = 0
 
@@ -158,12 +159,12 @@ struct PathMemory {
     }
     recent.removeAll(keepingCapacity: true)
     paths[row.number] = (local, remote)
-    // The recorder has forgotten paths this old; see `Numbering`.
+    // The recorder does not refer to paths this old any more; see `Numbering`.
     paths[row.number &- 131_072] = nil
     return true
   }
 
-  /// Returns a packet with its two addresses; nil if its path is unknown.
+  /// Returns a packet with the addresses of its path; nil if the path is unknown.
   mutating func datagram(_ row: PacketRow) -> Datagram? {
     guard let ends = ends(row.path.number) else { return nil }
     return Datagram(

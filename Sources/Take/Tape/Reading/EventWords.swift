@@ -1,19 +1,19 @@
 import Room
 import Wire
 
-/// Describes events in words: the type as in its row and in conditions, then the details.
+/// Describes events for people: the type, as conditions name it, and then the details.
 ///
-/// Rows contain JSON for programs, with Swift type names in a room's orders; the timeline and the
-/// debugger show this text.
+/// Rows have JSON for programs; for the orders of a room, it contains names of Swift types. The
+/// timeline and the debugger show these words instead.
 package enum EventWords {
-  /// Longer texts are replaced by their length.
+  /// The maximum length of a text within JSON; a longer text is replaced by its length.
   private static let textLimit = 120
-  /// The length limit that keeps table rows short, however long a message is.
+  /// The maximum length of a description, so that rows of tables stay short.
   private static let lengthLimit = 300
 
-  /// Describes a row of `event`, as in `talking: ben (518745) talks, -15 dBov`.
+  /// Describes an `event` row, as in `talking: ben (518745) talks, -15 dBov`.
   ///
-  /// - Parameter names: the names of a room's participants by service id.
+  /// - Parameter names: the names of room participants by their service's id.
   package static func text(
     type: String, detail: String, names: [String: String] = [:]
   ) -> String {
@@ -28,15 +28,37 @@ package enum EventWords {
     return shortened(words.isEmpty ? type : "\(type): \(words)")
   }
 
-  /// Describes a call whose name is followed by its arguments as JSON, as in `setEnabled {...}`.
+  /// Describes a call such as `setEnabled {...}`, with a phrase in place of its JSON arguments.
   package static func text(ofCall call: String) -> String {
     guard let brace = call.firstRange(of: " {") else { return call }
     let name = String(call[..<brace.lowerBound])
     guard let value = try? JSONValue(parsing: String(call[brace.lowerBound...].dropFirst())) else {
       return shortened(call)
     }
-    let words = phrase(value)
+    let words = (name == "setParameters" ? encodings(value) : nil) ?? phrase(value)
     return shortened(words.isEmpty ? name : "\(name): \(words)")
+  }
+
+  /// Describes the parameters of a sender that an application can change; nil if it has no
+  /// encodings.
+  private static func encodings(_ value: JSONValue) -> String? {
+    guard let encodings = value["_1"]?["encodings"]?.elements, !encodings.isEmpty else {
+      return nil
+    }
+    let texts = encodings.map { encoding in
+      let limits = list([
+        encoding["active"]?.flag == false ? "not sent" : nil,
+        encoding["maxBitrate"].map { "maxBitrate \(word($0)) bit/s" },
+        encoding["maxFramerate"].map { "maxFramerate \(word($0))" },
+        encoding["scaleResolutionDownBy"].map { "scaleResolutionDownBy \(word($0))" },
+        encoding["scalabilityMode"].map { "scalabilityMode \(word($0))" },
+        encoding["networkPriority"].map { "networkPriority \(word($0))" },
+      ])
+      return (encoding["rid"]?.text.map { "rid \($0): " } ?? "")
+        + (limits.isEmpty ? "no limits" : limits)
+    }
+    return list(
+      [value["transceiver"]?.integer.map { "transceiver \($0)" }, texts.joined(separator: "; ")])
   }
 
   private static func shortened(_ text: String) -> String {
@@ -45,7 +67,7 @@ package enum EventWords {
 
   // MARK: Endpoints
 
-  /// Describes a connection's events in W3C terms; returns nil for others.
+  /// Describes an event of a connection in W3C terms; nil for other events.
   private static func signaling(_ type: String, _ value: JSONValue) -> String? {
     switch type {
     case "secured":
@@ -72,7 +94,7 @@ package enum EventWords {
     }
   }
 
-  /// Returns the DTLS version for a number on the wire (RFC 9147 section 5.1).
+  /// Returns the name of a DTLS version by its number in packets (RFC 9147 section 5.1).
   private static func version(_ number: String) -> String {
     switch number {
     case "FEFF": "DTLS 1.0"
@@ -84,7 +106,7 @@ package enum EventWords {
 
   // MARK: Rooms
 
-  /// Describes events of a room and its participants; returns nil for others.
+  /// Describes an event of a room and its participants; nil for other events.
   private static func room(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -127,13 +149,13 @@ package enum EventWords {
     }
   }
 
-  /// Returns a participant's name and service id.
+  /// Returns a participant's name, followed by the service's id.
   private static func person(_ id: String?, _ names: [String: String]) -> String {
     guard let id else { return "somebody" }
     return names[id].map { "\($0) (\(id))" } ?? id
   }
 
-  /// Describes events about a room's media; returns nil for others.
+  /// Describes an event about media in a room; nil for other events.
   private static func media(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -161,7 +183,7 @@ package enum EventWords {
 
   // MARK: Other values
 
-  /// Describes a value's members, as in `direction in, track 1`.
+  /// Describes the members of a JSON value, as in `direction in, track 1`.
   static func phrase(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return word(value) }
     return list(
@@ -170,15 +192,17 @@ package enum EventWords {
         switch member.value {
         case .null: return nil
         case .flag(let isSo): return isSo ? member.name : "not \(member.name)"
+        // Codable encodes an enum case without associated values as an empty object.
+        case .object(let values) where values.isEmpty: return member.name
         default: break
         }
-        // Codable names unlabeled arguments `_0`, `_1` and so on.
+        // Codable names the unlabeled associated values of enum cases `_0`, `_1` and so on.
         if words.isEmpty || member.name.hasPrefix("_") { return words }
         return "\(member.name) \(words)"
       })
   }
 
-  /// Describes a single value; empty for null and empty values.
+  /// Describes a single JSON value; empty for null and for empty values.
   static func word(_ value: JSONValue) -> String {
     switch value {
     case .null: ""
@@ -196,13 +220,13 @@ package enum EventWords {
     }
   }
 
-  /// Joins the non-empty parts with commas.
+  /// Joins the parts that are not empty with commas.
   static func list(_ parts: [String?]) -> String {
     parts.compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ", ")
   }
 }
 
-/// Describes the orders that a room sends to its transports, connections and helpers.
+/// Describes what a room orders its transports, connections and helpers to do.
 private enum OrderWords {
   static func text(_ value: JSONValue) -> String {
     let name = value["order"]?.text ?? ""
@@ -230,7 +254,7 @@ private enum OrderWords {
     }
   }
 
-  /// Describes orders about an entire connection.
+  /// Describes an order about a connection as a whole; nil for other orders.
   private static func connection(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     switch name {
@@ -262,7 +286,7 @@ private enum OrderWords {
     }
   }
 
-  /// Describes orders about a connection's media.
+  /// Describes an order about the media of a connection; nil for other orders.
   private static func sound(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     let track = "track \(with["transceiver"]?.integer ?? 0) of connection \(number)"

@@ -2,29 +2,29 @@ import CSQLite
 import Glibc
 import Wire
 
-/// Reads short takes one after another, to run the same queries on each.
+/// Runs the same queries on many short takes.
 ///
-/// Before SQLite answers a query, it parses the file's schema and compiles the query with all its
-/// views: for a take of one second, that is ten times the work of answering. So such a file is read
-/// into a connection's in-memory database, and statements compiled for one take run on the next,
-/// provided that both schemas are equal to the byte. A take that is long, still being recorded, or
-/// unlike what recorders leave behind is opened like any other.
+/// Before SQLite answers a query, it parses the file's schema and compiles the query with all
+/// views. For a take of one second, that is ten times the work of answering. Short takes are
+/// therefore loaded into one in-memory database, one after another, so that statements stay
+/// compiled. Their schemas must be equal byte by byte. A take is opened as a file if it is long,
+/// still being recorded, or otherwise unlike what recorders leave behind.
 package final class ShortTakes {
-  /// The largest file that is read into memory, in bytes: calls of about ten seconds.
+  /// The maximum size of a file that is loaded, in bytes; about ten seconds of a call fit.
   static let largest = 8 << 20
 
   private var memory: TakeMemory?
-  /// The number of schemas that had to be parsed.
+  /// How often a schema had to be parsed.
   private(set) var schemaCount = 0
 
   package init() {}
 
-  /// Runs queries on a take, with this version's views.
+  /// Runs queries on a take with this version's views.
   ///
   /// - Parameters:
-  ///   - largestValue: as in `TakeFile.openForQueries`; the same each time.
-  ///   - ask: runs the queries and leaves the connection as it was. If it fails, it is called again
-  ///     with the file itself.
+  ///   - largestValue: as in `TakeFile.openForQueries`; it must be the same for all takes.
+  ///   - ask: runs the queries and must leave the connection unchanged. If it throws an error, it
+  ///     is called again with a connection to the file, unless it took too long or was cancelled.
   package func read<Answer>(
     _ path: String, largestValue: Int32,
     _ ask: (borrowing SQLiteConnection) throws(TapeError) -> Answer
@@ -34,7 +34,7 @@ package final class ShortTakes {
         return try ask(memory.connection)
       } catch {
         self.memory = nil
-        // Reading took too long or is no longer wanted, so it is not repeated with the file.
+        // The queries took too long or were cancelled, so they are not repeated with the file.
         if error.kind == .failed { throw error }
       }
     }
@@ -53,7 +53,7 @@ package final class ShortTakes {
 
   // MARK: Files
 
-  /// Returns the bytes of a short take that no process is writing; nil for any other file.
+  /// Returns the bytes of a short take that no process is writing; nil for other files.
   private static func bytes(of path: String) -> [UInt8]? {
     guard let before = FileState(path),
       case .success(let bytes) = FileBytes.read(path, atMost: largest), bytes.count == before.size,
@@ -62,7 +62,7 @@ package final class ShortTakes {
     return bytes
   }
 
-  /// A file of suitable size, without a log or a journal beside it.
+  /// The size and identity of a file; fails if the size is unsuitable or a log or journal exists.
   private struct FileState: Equatable {
     var size: Int
     private var changed: (Int, Int)
@@ -86,24 +86,24 @@ package final class ShortTakes {
 
   private static let headerBytes = 100
 
-  /// Returns whether a file's header is that of a properly finished take (SQLite file format
-  /// section 1.3).
+  /// Returns whether the header is that of a properly finished take (SQLite file format section
+  /// 1.3).
   private static func isAsRecorded(_ bytes: [UInt8]) -> Bool {
     func number(_ offset: Int) -> Int64 {
       bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int64($1) }
     }
     let pageSize = Int64(TakeSchema.pageSize)
-    // A rollback journal for writing and reading, no reserved bytes, and constants.
+    // A rollback journal rather than a log, no reserved bytes, and constants of the format.
     let usual = [UInt8(pageSize >> 8), UInt8(pageSize & 0xff), 1, 1, 0, 64, 32, 32]
     guard bytes.starts(with: "SQLite format 3\0".utf8), bytes[16..<24].elementsEqual(usual),
       number(24) == number(92), number(28) * pageSize == Int64(bytes.count)
     else { return false }
-    // No vacuum pages, and UTF-8.
+    // No automatic vacuum, text in UTF-8, and a take's application id.
     return number(52) == 0 && number(56) == 1 && number(68) == TakeHeader.applicationID
   }
 }
 
-/// A connection to an in-memory database that holds one take after another.
+/// An in-memory database into which takes are loaded one after another.
 private final class TakeMemory {
   let connection: SQLiteConnection
   private let memory: UnsafeMutableRawBufferPointer
@@ -112,7 +112,7 @@ private final class TakeMemory {
   private let cookie: [UInt8]
   private var changes: UInt32 = 0
 
-  /// Loads the first take, and checks that it is one.
+  /// Loads the first take and checks its schema.
   init(_ bytes: [UInt8], path: String, _ largestValue: Int32) throws(TapeError) {
     let store: StatementStore?
     let format: Int64
@@ -144,9 +144,10 @@ private final class TakeMemory {
     }
   }
 
-  /// Replaces the previous take with another.
+  /// Loads another take in place of the previous one.
   ///
-  /// - Returns: false if its schema differs, after which the connection cannot be used.
+  /// - Returns: false if the schema or the rest of the header differs; the connection must not be
+  ///   used after that.
   func load(_ bytes: [UInt8]) -> Bool {
     guard let statements = connection.statements, statements.usedCount == 0,
       bytes[44..<72].elementsEqual(cookie[4...])
@@ -157,10 +158,10 @@ private final class TakeMemory {
     return (try? Self.schema(connection)) == schema
   }
 
-  /// Copies a file into memory.
+  /// Copies a file into the database's memory.
   ///
-  /// With the same schema cookie, SQLite reuses its parsed schema; with another change counter, it
-  /// reads every page again.
+  /// All takes get the same schema cookie, so SQLite does not parse the schema again. Each gets
+  /// another change counter, so SQLite reads all pages again.
   private static func write(
     _ bytes: [UInt8], _ cookie: [UInt8], _ changes: UInt32,
     to memory: UnsafeMutableRawBufferPointer
@@ -172,7 +173,8 @@ private final class TakeMemory {
     }
   }
 
-  /// Returns the schema as in the file, with the pages where its tables begin.
+  /// Returns the rows of the schema as bytes to compare; they include the number of each table's
+  /// root page.
   private static func schema(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [UInt8] {

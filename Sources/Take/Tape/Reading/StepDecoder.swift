@@ -1,13 +1,13 @@
-/// Builds steps from their heads and rows, using the decoder for each actor's kind.
+/// Builds steps from their heads and rows, with a decoder for each kind of actor.
 struct StepDecoder {
   private let kinds: MachineKinds
   private let contents: ContentSource
   private var endpoints: EndpointDecoder
-  /// Decoders for other kinds, created with each kind's first actor.
+  /// Decoders for kinds other than endpoints, created when a kind first occurs.
   private var decoders: [MachineKind: any InputDecoder] = [:]
   private var actors = ByActor<Actor>()
 
-  /// An actor as its genesis describes it.
+  /// What an actor's genesis states about it.
   private struct Actor {
     var kind = MachineKind.endpoint
     var peer: UInt32?
@@ -19,7 +19,7 @@ struct StepDecoder {
     endpoints = EndpointDecoder(contents)
   }
 
-  /// Appends a step from its head and rows in place; returns false if they do not match.
+  /// Appends a step; returns false if its head and rows do not match.
   mutating func append(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>,
     to steps: inout [TapeChunk.Step]
@@ -49,10 +49,9 @@ struct StepDecoder {
     return decoders[kind]?.input(of: head, rows, range)
   }
 
-  /// Returns the number of a step's rows that belong to its input: one, after those that it refers
-  /// to by number.
+  /// Returns how many of a step's rows belong to its input; nil if the input's row is missing.
   ///
-  /// nil if the input's row is missing.
+  /// The input is one row, after any rows that it refers to by number.
   private static func inputRowCount(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
   ) -> Int? {
@@ -66,8 +65,7 @@ struct StepDecoder {
     return nil
   }
 
-  /// Returns a step's actor as its genesis describes it; by default an endpoint with the actor's
-  /// number as its peer number.
+  /// Returns the actor of a step; without a genesis, it is an endpoint with the same peer number.
   private mutating func actor(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> Actor
   {
@@ -85,22 +83,22 @@ struct StepDecoder {
 
 // MARK: - RowQueue
 
-/// The rows of all tables, merged by row number.
+/// The rows of all tables, merged in the order of their numbers.
 struct RowQueue {
-  /// A fault in a step's rows.
+  /// Why the rows of a step cannot be read.
   enum Fault: Error {
-    /// A table has a row that no step accounts for.
+    /// A table has a row that belongs to no step.
     case added(Table)
-    /// A row is missing after this many rows.
+    /// A row is missing after this many rows of the step.
     case missing(Int)
     case damaged(Table, String)
     case unreadable(Table, SQLiteError)
   }
 
   private let cursors: [TableCursor]
-  /// Each cursor's next row number, in one array because every row searches it.
+  /// Each cursor's next row number; an array, because every row searches it.
   private var next: [Int64]
-  /// The index of the cursor with the last row; the next row is often in the same table.
+  /// The index of the cursor with the last row; its table often has the next row too.
   private var place = 0
 
   init(_ cursors: [TableCursor]) {
@@ -108,12 +106,12 @@ struct RowQueue {
     next = cursors.map(\.next)
   }
 
-  /// The first table with unread rows.
+  /// The first table with unread rows; nil if there is none.
   var left: Table? {
     next.firstIndex { $0 != .max }.map { cursors[$0].table }
   }
 
-  /// Reads the given number of a step's rows.
+  /// Reads the given number of rows, which must be all rows of a step.
   mutating func read(_ count: Int, ofStep number: Int, into rows: inout RowList) throws(Fault) {
     let first = RowNumber.first(ofStep: number)
     for ordinal in 0..<count {
@@ -143,24 +141,24 @@ struct RowQueue {
 
 // MARK: - TableCursor
 
-/// Reads one table in order, with a look-ahead of one row.
+/// Reads the rows of a table in order, one row ahead.
 final class TableCursor {
   let table: Table
-  /// The next row's number; `.max` at the end.
+  /// The number of the next row; `.max` at the end of the table.
   private(set) var next: Int64 = .min
   private let statement: SQLiteStatement
-  /// The stream with a column's bytes; nil if they are in the table.
+  /// The stream that contains the bytes of a column; nil if the table contains them.
   private let stream: WireCursor?
-  /// The result columns before and after the streamed bytes; column 0 is the row number.
+  /// The ranges of result columns before and after the streamed bytes; column 0 is the row number.
   private let columns: Range<Int>
   private let columnsBehind: Range<Int>
-  /// The result columns with the streamed bytes' size and position in the stream.
+  /// The result columns that hold the size of the streamed bytes and their position in the stream.
   private let sizeColumn: Int
   private let positionColumn: Int
-  /// The result column with the encoding of the column before it; nil if the table has none.
+  /// The result column that says how the column before it is compressed; nil if none is.
   private let codingColumn: Int?
 
-  /// - Parameter streams: the take's byte streams.
+  /// - Parameter streams: the byte streams of the take.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ streams: [ByteStream: WireCursor]
@@ -191,18 +189,18 @@ final class TableCursor {
       next = .max
       return
     }
-    // Only integers are row numbers, and `.max` is reserved for the end.
+    // The file was altered if this is not an integer, and `.max` is reserved for the end.
     next = statement.storageClass(0) == .integer ? min(statement.exactInteger(0), .max - 1) : .min
   }
 
-  /// Describes why a row could not be read.
+  /// Explains why the last row could not be read.
   var damage: String {
     if codingColumn != nil { return "its compressed bytes cannot be read" }
     return stream == nil
-      ? "a text was changed" : "the bytes of its \(table.name) rows are not where they were"
+      ? "a text was changed" : "the bytes of its \(table.name) rows were moved"
   }
 
-  /// Reads the current row and advances; returns false if the row is damaged.
+  /// Reads a row and advances to the next; returns false if the row is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
     var isGood = statement.append(columns, to: &rows.bytes)
@@ -222,7 +220,7 @@ final class TableCursor {
     return isGood
   }
 
-  /// Decompresses the current row's bytes; returns nil if they are damaged.
+  /// Decompresses the bytes of the current row; nil if they are damaged.
   private func decodedBytes(_ codingColumn: Int) -> [UInt8]? {
     let bytes = statement.bytes(codingColumn - 1)
     guard statement.storageClass(codingColumn - 1) == .blob else { return nil }
@@ -234,7 +232,9 @@ final class TableCursor {
     return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
-  /// Reads the current row's bytes, which must be next in the stream; returns false otherwise.
+  /// Reads the streamed bytes of the current row.
+  ///
+  /// - Returns: false if they are neither the next ones in the stream nor those of an earlier row.
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {
@@ -246,7 +246,10 @@ final class TableCursor {
     case .integer where statement.storageClass(sizeColumn) == .integer: break
     default: return false
     }
-    guard position == stream.position else { return false }
-    return try stream.read(statement.exactInteger(sizeColumn), into: &bytes)
+    let size = statement.exactInteger(sizeColumn)
+    guard position == stream.position else {
+      return try stream.read(size, again: position, into: &bytes)
+    }
+    return try stream.read(size, into: &bytes)
   }
 }

@@ -2,17 +2,17 @@ import FoundationEssentials
 import Glibc
 package import Wire
 
-/// Checks a file against its digest chain, without replaying it.
+/// Checks a take against its chain of digests, without replaying it.
 package struct TapeAudit: Sendable {
   package var steps = 0
   /// The time of the last intact step.
   package var at = Instant.zero
-  /// Whether the recording was finished; otherwise the recorder was killed and the take ends early.
+  /// Whether the recording was ended properly; otherwise the take may lack its last steps.
   package var isComplete = false
-  /// The first alteration; nil if the file is as recorded.
+  /// The first place that was altered; nil if the file is as recorded.
   package var alteration: Alteration?
 
-  /// Reads a complete take; `progress` receives the time of the step just read.
+  /// Checks a take to its end; `progress` receives the time of the last step checked.
   package static func run(path: String, progress: (Instant) -> Void = { _ in }) throws(TapeError)
     -> TapeAudit
   {
@@ -39,18 +39,18 @@ package struct TapeAudit: Sendable {
 
 // MARK: - Alteration
 
-/// The first place where a take differs from what was recorded, found by the digest chain without a
-/// replay.
+/// The first place where a take differs from what was recorded, found by the chain of digests.
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The first altered step, counted from 1.
+  /// The first step that was altered, counted from 1.
   package var step: Int
-  /// The step's time, if it is readable.
+  /// The time of that step, or of the last step that is readable.
   package var atNanoseconds: Int64
-  /// The table, or `tape` for the steps themselves; empty if it could be several.
+  /// The table that was altered, or `tape` for the steps themselves; empty if it is not clear
+  /// which.
   package var table: String
-  /// A description of the fault.
+  /// What is wrong there.
   package var reason: String
-  /// The row that replaying the earlier steps produces instead; nil if unknown.
+  /// The row that a replay produces there; nil if unknown.
   package var expectation: String?
 
   init(step: Int, atNanoseconds: Int64, table: String = "", reason: String) {
@@ -67,14 +67,14 @@ package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConve
   }
 }
 
-/// The reason that reading steps ended early.
+/// Why steps cannot be read any further.
 package enum TapeFault: Error, Sendable {
   /// The file cannot be read.
   case unreadable(TapeError)
-  /// The file differs from what was recorded; with the altered step, if it can be decoded.
+  /// The file differs from what was recorded; the chunk has the altered step, if it can be decoded.
   case altered(Alteration, TapeChunk?)
 
-  /// Returns the fault as an ordinary error, for callers that do not repair.
+  /// Converts the fault to an error that names the file.
   package func reason(_ path: String) -> TapeError {
     switch self {
     case .unreadable(let reason): reason
@@ -88,18 +88,18 @@ package enum TapeFault: Error, Sendable {
 
 // MARK: - TakeEnding
 
-/// The end of a recording, judged by the take and the files beside it.
+/// Whether and how a recording ended, judged by the take and the files beside it.
 package enum TakeEnding: Hashable, Sendable {
-  /// The recording was finished.
+  /// The recording was ended properly.
   case complete
-  /// Still being recorded: a process has it open for writing.
+  /// The recording continues: a process has the file open for writing.
   case beingRecorded(process: Int32)
-  /// The recorder was killed; everything that it had passed to the system is there.
+  /// The recorder was killed; the file contains everything that it had passed to the system.
   case cutShort
-  /// Unfinished, and without the write-ahead log that held its last part.
+  /// The recording was not ended, and the write-ahead log with its last part is missing.
   case withoutLog(String)
 
-  /// Examines a take.
+  /// Finds out whether and how the recording of a take ended.
   package static func of(_ path: String) throws(TapeError) -> TakeEnding {
     let connection = try TakeFile.open(path, cacheKilobytes: 100)
     do throws(SQLiteError) {
@@ -111,7 +111,7 @@ package enum TakeEnding: Hashable, Sendable {
     return missingLog(of: path).map { .withoutLog($0) } ?? .cutShort
   }
 
-  /// A description for users; nil if the recording was finished.
+  /// A description for users; nil if the recording was ended properly.
   package var words: String? {
     switch self {
     case .complete: nil
@@ -119,38 +119,37 @@ package enum TakeEnding: Hashable, Sendable {
       "it is still being recorded, by process \(process), and replays as far as it got"
     case .cutShort: "the recording was cut short and replays to its end"
     case .withoutLog(let log):
-      "the recording was cut short and replays to its end; if it was copied, then without "
-        + "\(log), which holds the last of it: copy both"
+      "the recording was cut short and replays to its end; if it was copied without \(log), which "
+        + "has its last part, copy both"
     }
   }
 
   // MARK: Other files
 
-  /// Returns the name of the write-ahead log that the file's header requires but that is missing.
+  /// Returns the name of the write-ahead log if the header requires one and it is missing;
+  /// otherwise nil.
   static func missingLog(of path: String) -> String? {
     let head = (try? FileBytes.read(path, atMost: 20).get()) ?? []
-    // The header's read and write versions are 2 with a write-ahead log (SQLite file format,
+    // With a write-ahead log, the header's read and write versions are 2 (SQLite file format
     // section 1.3).
     guard head.count == 20, head[18] == 2 else { return nil }
-    var status = stat()
-    let log = path + "-wal"
-    guard stat(log.systemPath, &status) != 0 || status.st_size == 0 else { return nil }
-    return log
+    return TakeFile.hasLog(path) ? nil : path + "-wal"
   }
 
   // MARK: Processes
 
-  /// Finds another process that has the file open for writing and holds SQLite's lock on it.
+  /// Returns another process that has the file open for writing and holds SQLite's lock on it; nil
+  /// if none does.
   ///
-  /// It reads the kernel's list of locks, because opening and closing the file would drop this
-  /// process's locks.
+  /// The kernel's list of locks is read, because opening and closing the file would release this
+  /// process's own locks.
   private static func writer(of path: String) -> Int32? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0,
       let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
     else { return nil }
     for line in list.split(separator: "\n") {
-      // For example: 1: POSIX  ADVISORY  READ 4711 fe:01:123456 1073741826 1073742335
+      // A line such as "1: POSIX  ADVISORY  READ 4711 fe:01:123456 1073741826 1073742335".
       let words = line.split(separator: " ")
       guard words.count == 8, words[1] == "POSIX", words[6] == sharedLockStart,
         words[5].split(separator: ":").last == "\(status.st_ino)",
@@ -161,10 +160,11 @@ package enum TakeEnding: Hashable, Sendable {
     return nil
   }
 
-  /// SQLite's SHARED_FIRST, where every process that has a take open for recording holds a lock.
+  /// The byte at which SQLite's shared lock begins (SHARED_FIRST); recorders hold it on their
+  /// takes.
   private static let sharedLockStart = "1073741826"
 
-  /// Returns whether a process has a file open for writing; true if its descriptors may not be
+  /// Returns whether a process has a file open for writing; true if its descriptors cannot be
   /// inspected.
   private static func writes(_ process: Int32, _ file: stat) -> Bool {
     let folder = "/proc/\(process)"
@@ -186,7 +186,7 @@ package enum TakeEnding: Hashable, Sendable {
 
 // MARK: - StepTimes
 
-/// Finds steps' times in the `tape` table alone.
+/// Finds the times of steps by reading only the `tape` table.
 package enum StepTimes {
   /// Returns the time of the last step; nil if the take is empty.
   package static func end(of path: String) throws(TapeError) -> Instant? {
@@ -194,7 +194,8 @@ package enum StepTimes {
     return try find(count, in: path).at
   }
 
-  /// Returns a step's time, and the number of steps; the time is nil if there is no such step.
+  /// Returns the time of a step, and the number of all steps; the time is nil if the step does not
+  /// exist.
   package static func find(_ step: Int, in path: String) throws(TapeError) -> (
     at: Instant?, count: Int
   ) {
@@ -224,7 +225,8 @@ package enum StepTimes {
     }
   }
 
-  /// Passes on a take's steps up to a time, each with its number and time.
+  /// Calls a closure with the number and time of each step up to a time, and perhaps of a few later
+  /// ones.
   package static func each(
     in path: String, until end: Instant, _ use: (Int, Instant) -> Void
   ) throws(TapeError) {
@@ -249,15 +251,16 @@ package enum StepTimes {
     }
   }
 
-  /// A step that ran later than its machine had requested.
+  /// A step that ran later than its actor's deadline.
   package struct Late: Sendable, Hashable {
     package var actor: Int64
-    /// The deadline that the machine had requested.
+    /// The actor's deadline before the step.
     package var due: Int64
     package var at: Int64
   }
 
-  /// Returns the steps that ran late because the process was busy or suspended.
+  /// Returns the steps that ran at least `bound` nanoseconds after their deadline, because the
+  /// process was busy or suspended.
   package static func late(
     by bound: Int64, atMost limit: Int, in connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Late] {
@@ -272,7 +275,7 @@ package enum StepTimes {
       do throws(ReadError) {
         heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
       } catch {
-        // Altered steps are skipped here; `verify` reports them.
+        // Later steps cannot be read if the take was altered, which `verify` reports.
         return late
       }
       for head in heads {

@@ -1,22 +1,22 @@
 package import Wire
 
-/// Reads a take from its first step to its last and checks the digest chain on the way.
+/// Reads a take from the first step to the last and checks the chain of digests on the way.
 ///
-/// Every table is read once, in order; memory does not grow with the take's length.
+/// Each table is read once and in order, so memory does not grow with the length of the take.
 package final class TapeReader {
-  /// The end of a recording, from its `ending` row.
+  /// How a recording ended, as its `ending` row states.
   package struct Ending: Hashable, Sendable {
     package var steps: Int
     package var at: Instant
     var digest: [UInt8]
 
-    /// Replaces a row that no recorder writes: wrong types, or several rows.
+    /// Stands for a malformed `ending` row, or for more than one.
     static let altered = Ending(steps: 0, at: .zero, digest: [])
   }
 
   package let path: String
   package let header: TakeHeader
-  /// The `ending` row; nil if the recorder was killed.
+  /// The `ending` row; nil if the recorder was killed or is still running.
   package let ending: Ending?
 
   private let connection: SQLiteConnection
@@ -27,10 +27,10 @@ package final class TapeReader {
   private var chain: StepChain
   private var inputs: StepDecoder
 
-  /// The heads in the current `tape` row, and how many of them have been read.
+  /// The heads in the current row of `tape`, and how many of them have been returned.
   private var heads: [StepHead] = []
   private var position = 0
-  /// The largest number of row bytes in a chunk so far, which is the next chunk's capacity.
+  /// The size of the largest chunk so far in bytes; the next chunk reserves that much memory.
   private var largestChunk = 0
   private var batchDigest: [UInt8] = []
   private var stepsRead = 0
@@ -38,27 +38,27 @@ package final class TapeReader {
   private var fault: TapeFault?
   private var isAtEnd = false
 
-  /// A few pages per table suffice because each table is read once, in order; every debugger
-  /// checkpoint has its own cache.
+  /// The size of the page cache: small, because each table is read once and in order, and because
+  /// every checkpoint of the debugger has a cache.
   package static let cacheKilobytes = 1_000
 
   /// Opens a take and checks its header.
   ///
-  /// - Parameter kinds: the kinds of machines, besides the endpoint, whose inputs can be read.
+  /// - Parameter kinds: the kinds of machines, besides endpoints, whose inputs can be read.
   package init(path: String, kinds: MachineKinds = MachineKinds()) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
-      // One transaction, so that all cursors see a take that is still being recorded in the same
-      // state.
+      // In a single transaction, all cursors see the same state of a take that is still being
+      // recorded.
       try connection.execute("BEGIN")
       ending = try TapeReader.ending(connection)
       tape = try connection.prepare(
         "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
       var cursors: [TableCursor] = []
-      let wire = try WireCursor(connection, table: "wire")
-      let media = try WireCursor(connection, table: "media")
+      let wire = try WireCursor(connection, .wire, format: header.format)
+      let media = try WireCursor(connection, .media, format: header.format)
       for table in Table.allCases where table.since <= header.format {
         cursors.append(
           try TableCursor(
@@ -75,7 +75,7 @@ package final class TapeReader {
     chain = StepChain(takeDigest: header.digest)
   }
 
-  /// Returns the number of steps; if the recorder was killed, the number of those present.
+  /// Returns the number of steps; without an `ending` row, the number of steps in the file.
   package func stepCount() throws(TapeError) -> Int {
     if let ending { return ending.steps }
     do throws(SQLiteError) {
@@ -86,7 +86,7 @@ package final class TapeReader {
     }
   }
 
-  /// Returns the configurations, as JSON, of the peers that have a member in theirs.
+  /// Returns the JSON of those peers' configurations that have a given member.
   package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
     var configurations: [String] = []
     do throws(SQLiteError) {
@@ -99,11 +99,10 @@ package final class TapeReader {
     return configurations
   }
 
-  /// Returns the kinds of machines that another revision recorded, the stack first; empty if the
-  /// take states no revision.
+  /// Returns the revisions in the take that differ from this version's, the stack's first.
   ///
-  /// The stack's revision does not matter in a take with only observers, nor the observer's in a
-  /// take without observers.
+  /// The stack's revision does not count if the take has only observers. A take without stored
+  /// revisions has none.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []
     do throws(SQLiteError) {
@@ -121,8 +120,8 @@ package final class TapeReader {
     return others
   }
 
-  /// Returns whether the take has machines besides observers: endpoints (peers without an actor of
-  /// another kind) or other machines.
+  /// Returns whether the take has any machine besides observers: an endpoint (a peer without an
+  /// actor of another kind) or another machine.
   private func hasStack() throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"
@@ -130,7 +129,7 @@ package final class TapeReader {
         + " OR EXISTS (SELECT 1 FROM actor_store WHERE kind <> 1)") == 1
   }
 
-  /// Returns the observers' distinct revisions.
+  /// Returns the different revisions of the take's observers.
   package func observerRevisions() throws(SQLiteError) -> [Int64] {
     guard header.format >= TakeHeader.revisionFormat else { return [] }
     var found: [Int64] = []
@@ -150,30 +149,38 @@ package final class TapeReader {
   {
     let statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
     guard try statement.step() else { return nil }
-    // A row that cannot be an ending is reported when the steps are read to their end.
+    // A malformed row is reported only after all steps have been read.
     guard statement.storageClasses == [.integer, .integer, .blob] else { return .altered }
     let (steps, at, digest) = statement.values(Int.self, Instant.self, [UInt8].self)
     guard try !statement.step() else { return .altered }
     return Ending(steps: steps, at: at, digest: digest)
   }
 
-  /// Returns the time of the last step, for progress; nil if the take is empty.
+  /// Returns the time of the last step; nil if the take is empty.
+  ///
+  /// If there is no `ending` row and the last row of `tape` is damaged, it is the time at which
+  /// that row begins.
   package func lastTime() throws(TapeError) -> Instant? {
     if let ending { return ending.at }
     do throws(SQLiteError) {
-      return try connection.integer("SELECT at_ns FROM tape ORDER BY first_step DESC LIMIT 1")
-        .map { Instant(nanoseconds: $0) }
+      let last = try connection.prepare(
+        "SELECT steps, at_ns, body FROM tape ORDER BY first_step DESC LIMIT 1")
+      guard try last.step() else { return nil }
+      let (count, start) = last.values(Int.self, Int64.self)
+      let body = last.bytes(2)
+      let heads = try? TapeBody.heads(body.span.bytes, first: 1, count: count, start: start)
+      return heads?.last?.at ?? Instant(nanoseconds: start)
     } catch {
       throw TapeError(path: path, place: "tape", error)
     }
   }
 
-  /// The average step size in bytes above which a chunk is full with fewer steps.
+  /// The average size of a step, in bytes, above which chunks have fewer steps than requested.
   private static let bytesPerStep = 4_096
 
-  /// Returns about `limit` further steps; nil at the end of the take.
+  /// Returns the next steps, at most `limit`; nil at the end of the take.
   ///
-  /// - Parameter spare: a chunk whose memory is reused.
+  /// - Parameter spare: a used chunk, whose memory is reused.
   package func next(
     steps limit: Int = 256, reusing spare: consuming TapeChunk = TapeChunk()
   ) throws(TapeFault) -> TapeChunk? {
@@ -203,7 +210,7 @@ package final class TapeReader {
     return chunk.steps.isEmpty ? nil : chunk
   }
 
-  /// Returns further steps, for callers that treat an altered file like any other error.
+  /// Returns the next steps, or nil at the end, and reports an altered file like any other error.
   package func chunk(steps limit: Int = 256) throws(TapeError) -> TapeChunk? {
     do throws(TapeFault) {
       return try next(steps: limit)
@@ -248,7 +255,7 @@ package final class TapeReader {
     guard first == Int64(stepsRead + 1) else {
       throw altered(
         first > Int64(stepsRead + 1)
-          ? "the steps up to \(first - 1) are missing" : "a transaction is there twice",
+          ? "the steps up to \(first - 1) are missing" : "a transaction occurs twice",
         table: "tape")
     }
     do throws(ReadError) {
@@ -338,7 +345,7 @@ package final class TapeReader {
     return chunk
   }
 
-  /// Describes rows by table, as in `2 rows: path, packet`.
+  /// Describes rows by the names of their tables, as in `2 rows: path, packet`.
   private func described(_ rows: RowList, _ range: Range<Int>) -> String {
     guard !range.isEmpty else { return "no rows" }
     let names = range.prefix(8).map { rows.table($0).name }.joined(separator: ", ")

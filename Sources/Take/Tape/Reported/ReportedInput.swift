@@ -2,11 +2,11 @@ import Observer
 package import Wire
 
 extension MachineKind {
-  /// Another stack's reports about itself; that stack is not executed again.
+  /// Reports of another stack about its connections; that stack cannot be executed again.
   package static let reported = MachineKind(rawValue: 5)
 }
 
-/// The kinds of steps; the numbers are stored and never change.
+/// The kinds of input; the numbers are stored, so they must never change.
 private enum ReportedStep {
   static let connection = StepKind(1)
   static let call = StepKind(2)
@@ -17,11 +17,11 @@ private enum ReportedStep {
   static let frame = StepKind(8)
 }
 
-/// The configuration of an actor that stands for a report file.
+/// The configuration of an actor whose inputs come from a report file.
 package struct ReportedGenesis: Codable, Hashable, Sendable {
-  /// The format's name.
+  /// The name of the file's format.
   package var format: String
-  /// The browser, machine and page that the file names, as JSON.
+  /// What the file says about its browser, machine and page, as JSON; nil if it says nothing.
   package var head: String?
   /// Whether a description that the browser generated itself is read from its call's result; nil in
   /// older takes, where it is not.
@@ -34,25 +34,25 @@ package struct ReportedGenesis: Codable, Hashable, Sendable {
   }
 }
 
-/// Another stack's report, with the connection that it is about.
+/// A report of another stack, with the connection that it is about.
 ///
-/// The time is the report's; the step may be later if the file is not in order.
+/// The time is that of the report. If the file is not in order, the step's time is later.
 package enum ReportedInput: RecordedInput {
   case genesis(ReportedGenesis)
-  /// A connection was created; the configuration is JSON.
+  /// A connection was created, with its configuration as JSON.
   case connection(peer: UInt32, at: Instant, label: String, configuration: String)
-  /// An API call; peer 0 is the page.
+  /// The page called an API; calls that are about no connection have peer 0.
   case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
-  /// A call's result as JSON, or its error.
+  /// A call returned a result as JSON, or failed with an error.
   case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
   case event(peer: UInt32, at: Instant, name: String, detail: String)
-  /// A `getStats` report, in the form of `ReportedStats.value`.
+  /// A `getStats` report was found, whose JSON has the form of `ReportedStats.value`.
   case stats(peer: UInt32, at: Instant, id: UInt32, report: String)
-  /// An encoded frame that was received, with its peer and time.
+  /// An encoded frame was received.
   case frame(ReportedFrame)
-  /// Something missing from the file: a kind of coverage and the reason.
+  /// Something is missing from the file, with the kind of coverage and the reason.
   case notSeen(what: String, reason: String)
-  /// Never occurs.
+  /// Required by the protocol; it never occurs, because reports have no deadlines.
   case deadline
 
   package var stepKind: StepKind {
@@ -134,14 +134,14 @@ package enum ReportedInput: RecordedInput {
 package struct ReportedFrame: Hashable, Sendable {
   package var peer: UInt32
   package var at: Instant
-  /// Its track's number, from `ReportedMachine.track(of:mid:)`.
+  /// The track number, which `ReportedMachine.track(of:mid:)` returns.
   package var track: UInt32
   package var isVideo: Bool
   package var codec: String
   package var ssrc: UInt32
   package var rtpTime: UInt32
   package var isKey: Bool
-  /// The size in pixels; nil for audio, and if the browser does not report it.
+  /// The size in pixels; nil for audio, or if the browser does not report a size.
   package var width: Int?
   package var height: Int?
   package var size: Int
@@ -166,7 +166,7 @@ package struct ReportedFrame: Hashable, Sendable {
   }
 
   fileprivate func write(to transcript: inout Transcript) {
-    // The stack that received it decoded it; it was not decoded here.
+    // Another stack decoded the frame, so here it counts as not decoded.
     var format = FormatRow(
       track: track, kind: isVideo ? "video" : "audio", direction: .inbound, codec: codec,
       ssrc: ssrc, outcome: "not decoded", isKey: isKey)
@@ -181,9 +181,9 @@ package struct ReportedFrame: Hashable, Sendable {
   }
 }
 
-/// Restores reports' inputs from their rows.
+/// Restores the inputs of report files from their rows.
 package struct ReportedDecoder: InputDecoder {
-  /// Frame formats by number, as far back as the writer refers to them.
+  /// Frame formats by number; those that later rows can no longer refer to are dropped.
   private var formats: [Int64: FormatRow] = [:]
   private static let formatsMaximum = 65_536
 

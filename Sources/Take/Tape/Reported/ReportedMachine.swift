@@ -1,10 +1,11 @@
 import Observer
 package import Wire
 
-/// Turns another stack's reports into rows.
+/// Turns the reports of another stack into rows.
 ///
-/// It merges stats changes into complete objects, and derives transitions from states, and pairs,
-/// tracks and levels from objects. A replay repeats this; it does not execute the other stack.
+/// It merges changes of stats into complete objects. From states it derives transitions, and from
+/// objects candidate pairs, tracks and levels. A replay repeats this, but does not execute the
+/// other stack.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
@@ -15,15 +16,15 @@ package final class ReportedMachine: RecordedMachine {
 
   package init() {}
 
-  /// Returns the track number of an m-section; nil before a report or an event has named it.
+  /// Returns the number of an m-section's track; nil if no report or event has mentioned the track.
   package func track(of peer: UInt32, mid: String) -> UInt32? {
     peers[peer]?.track(mid: mid)
   }
 
-  /// The event that names an m-section's track before its first frame.
+  /// The type of the event that announces the track of an m-section before its first frame.
   package static let framesEvent = "encodedframes"
 
-  /// Limits the connections, since a file may contain any number.
+  /// The maximum number of connections; a file may contain any number.
   package static let peersMaximum = 10_000
 
   package func step(
@@ -63,12 +64,12 @@ package final class ReportedMachine: RecordedMachine {
   }
 }
 
-/// A row derived from a report, or something missing.
+/// A row derived from reports, or a gap in them.
 package enum ReportedOutput: RecordedOutput {
   case row(Row, peer: UInt32, at: Instant)
   case coverage(what: String, reason: String)
 
-  /// A row in one of the tables that reports fill.
+  /// A row of a table that reports can fill.
   package enum Row: Sendable {
     case peer(PeerRow)
     case state(StateRow)

@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// A connection's candidate pairs, as reported.
+/// The candidate pairs of a connection, as its stats report them.
 struct ReportedPairs {
   private struct Known: Hashable {
     var number: UInt32
@@ -62,7 +62,7 @@ struct ReportedPairs {
   }
 }
 
-/// A connection's tracks, as reported: which exist, their levels, and speech.
+/// The tracks of a connection, as its stats report them, with levels and speech.
 struct ReportedMedia {
   private struct Track: Hashable {
     var number: UInt32
@@ -70,12 +70,12 @@ struct ReportedMedia {
     var payloadType: UInt8
   }
 
-  /// A track's audio up to the last report.
+  /// The counters of a track's audio in the last report.
   private struct Audio {
     var at: Instant
     var energy: Double?
     var seconds: Double?
-    /// The current speech.
+    /// The speech that has not ended; nil during silence.
     var speech: (from: Instant, blocks: Int, decibels: Int)?
   }
 
@@ -106,7 +106,7 @@ struct ReportedMedia {
 
   // MARK: Tracks
 
-  /// Returns the number of a stream's track; an m-section's streams share it.
+  /// Returns the number of a stream's track, which all streams of an m-section share.
   private mutating func number(of stream: ReportedObject) -> UInt32 {
     let name = stream["mid"]?.text.map { "mid \($0)" } ?? stream.id
     if let number = numbers[name] { return number }
@@ -116,10 +116,10 @@ struct ReportedMedia {
     return number
   }
 
-  /// Returns the track number of an m-section, if it is known.
+  /// Returns the number of an m-section's track; nil if it is unknown.
   func track(mid: String) -> UInt32? { numbers["mid \(mid)"] }
 
-  /// Numbers an m-section's track before the first report on it.
+  /// Assigns a number to the track of an m-section that no report has mentioned yet.
   mutating func add(mid: String) {
     let name = "mid \(mid)"
     guard numbers[name] == nil, numbers.count < ReportedPeer.most else { return }
@@ -151,9 +151,9 @@ struct ReportedMedia {
 
   // MARK: Levels
 
-  /// Computes a stream's level since the previous report.
+  /// Computes the mean level of a stream since the last report, and detects speech.
   ///
-  /// - Parameter source: the object with the level.
+  /// - Parameter source: the stats object that has the level, which may be the stream itself.
   private mutating func observe(
     _ source: ReportedObject, _ stream: ReportedObject, isInbound: Bool, _ at: Instant,
     _ emit: ReportedPeer.Emit
@@ -173,7 +173,7 @@ struct ReportedMedia {
     var length = passed
     if let energy, let seconds, let energyBefore = before.energy, let first = before.seconds {
       let growth = seconds - first
-      // W3C: the mean square is the increase in total energy divided by the increase in duration.
+      // The energy divided by the duration is the mean square of the samples (W3C).
       if growth > 0.001, growth <= 60 {
         power = max(0, energy - energyBefore) / growth
         length = growth
@@ -204,7 +204,7 @@ struct ReportedMedia {
     emit(.level(row))
   }
 
-  /// -47 dBov, from which level on the `speaker` view counts speech.
+  /// The power at -47 dBov, from which the `speaker` view counts speech.
   private static let speechPower = 1.995e-5
 
   private func follow(
@@ -232,10 +232,10 @@ struct ReportedMedia {
     }
   }
 
-  /// Converts a power of at most 1 to integral dBov.
+  /// Converts a power of at most 1 to whole dBov.
   ///
-  /// Steps of 10 dB and a table replace the logarithm, because a replay must not depend on a C
-  /// library.
+  /// It multiplies and compares with a table instead of using a logarithm, whose result may depend
+  /// on the C library; a replay must not.
   private static func decibels(_ power: Double) -> Int {
     var (rest, decibels) = (power, 0)
     while rest < 0.1, decibels > -120 { (rest, decibels) = (rest * 10, decibels - 10) }

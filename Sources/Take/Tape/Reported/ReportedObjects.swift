@@ -1,18 +1,18 @@
 package import Observer
 import Wire
 
-/// A stats object with all its members.
+/// A stats object of another stack, with all its members.
 struct ReportedObject: Hashable, Sendable {
   var id: String
   var type: String
-  /// Unix time in milliseconds.
+  /// The Unix time of the object in milliseconds.
   var timestamp: Double
-  /// All members besides id, type and timestamp, by W3C names and their older names.
+  /// The members besides id, type and timestamp, under both their W3C names and older names.
   var members: [JSONValue.Member]
 
   subscript(name: String) -> JSONValue? { members.last { $0.name == name }?.value }
 
-  /// Returns a member as a number, even if it is stored as a string.
+  /// Returns a member as a number, even if it is stored as a string; nil if it is not a number.
   func number(_ name: String) -> Double? {
     guard let value = self[name] else { return nil }
     guard let number = value.number ?? value.text.flatMap(Double.init), number.isFinite else {
@@ -21,7 +21,7 @@ struct ReportedObject: Hashable, Sendable {
     return number
   }
 
-  /// Returns a counter; 0 if absent.
+  /// Returns the value of a counter; 0 if the object does not have it.
   func count(_ name: String) -> UInt64 {
     number(name).flatMap { UInt64(exactly: $0.rounded()) } ?? 0
   }
@@ -31,14 +31,14 @@ struct ReportedObject: Hashable, Sendable {
   var json: String { JSONValue.object(members).json }
 }
 
-/// The objects of a connection's last report, merged from incremental reports.
+/// The stats objects of a connection, merged from reports that may contain only changes.
 package struct ReportedObjects: Sendable {
   private var raw: [String: [JSONValue.Member]] = [:]
   private var whole: [String: ReportedObject] = [:]
-  /// The ids in order of first appearance.
+  /// The ids in the order in which they were first reported.
   private(set) var ids: [String] = []
 
-  /// A limit below the number of rows that a step can have, since a file may contain any number.
+  /// The maximum number of objects, which fit into the rows of a step; a file may contain more.
   private static let most = 10_000
 
   package init() {}
@@ -46,19 +46,19 @@ package struct ReportedObjects: Sendable {
   var count: Int { ids.count }
   subscript(id: String) -> ReportedObject? { whole[id] }
 
-  /// Returns all objects of a type, in order of first appearance.
+  /// Returns the objects of a type, in the order in which they were first reported.
   func all(_ type: String) -> [ReportedObject] {
     ids.compactMap { whole[$0] }.filter { $0.type == type }
   }
 
-  /// Merges a report.
+  /// Merges a report into the objects, whether it is complete or contains only changes.
   package mutating func merge(_ report: ReportedStats) { _ = fold(report) }
 
-  /// All objects as one whole report; nil if there are none.
+  /// The objects as a complete report; nil if there are none.
   package var report: ReportedStats? {
     guard !ids.isEmpty else { return nil }
     let objects = ids.map { id in
-      // A report's own time applies to the objects in it alone.
+      // An object keeps the time of the last report that contained it.
       let members = (raw[id] ?? []).filter { $0.name != "timestamp" }
       let time = JSONValue.Member("timestamp", .number(whole[id]?.timestamp ?? 0))
       return ReportedStats.Object(id: id, members: members + [time])
@@ -66,7 +66,7 @@ package struct ReportedObjects: Sendable {
     return ReportedStats(form: .whole, timestamp: nil, objects: objects)
   }
 
-  /// Merges a report; returns the objects that changed and the ids of those that disappeared.
+  /// Merges a report; returns the objects that changed, and the ids of those that disappeared.
   mutating func fold(_ report: ReportedStats) -> (changed: [ReportedObject], gone: [String]) {
     var changed: [ReportedObject] = []
     var named: Set<String> = []
@@ -92,13 +92,13 @@ package struct ReportedObjects: Sendable {
     return (changed, gone)
   }
 
-  /// Merges newer members into older ones, nested objects recursively.
+  /// Merges newer members into older ones; nested objects are merged in the same way.
   private static func merged(
     _ before: [JSONValue.Member], _ newer: [JSONValue.Member]
   ) -> [JSONValue.Member] {
     guard !before.isEmpty else { return newer }
     var members = before
-    // The previous report's timestamp does not apply to this one.
+    // The older timestamp must not remain if the newer report has none.
     members.removeAll { $0.name == "timestamp" }
     for member in newer {
       guard let place = members.firstIndex(where: { $0.name == member.name }) else {

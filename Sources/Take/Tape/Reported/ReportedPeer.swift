@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// A connection's reported state.
+/// The state of a connection as reports describe it.
 struct ReportedPeer {
   typealias Emit = (ReportedOutput.Row) -> Void
 
@@ -9,7 +9,7 @@ struct ReportedPeer {
     "signaling": "stable", "ice-connection": "new", "connection": "new", "ice-gathering": "new",
     "dtls": "new",
   ]
-  /// The known candidates, without duplicates.
+  /// The candidates that already have a row.
   private var candidates: Set<String> = []
   /// The labels of data channels that the remote peer opened.
   private var remoteChannels: Set<String> = []
@@ -17,15 +17,15 @@ struct ReportedPeer {
   private var media = ReportedMedia()
   private var pairs = ReportedPairs()
   private var channels: [String: (number: UInt32, state: String)] = [:]
-  /// The calls of setLocalDescription in which the browser generated the description.
+  /// The ids of setLocalDescription calls that let the browser generate the description.
   private var implicit: Set<UInt32> = []
 
-  /// Limits each kind of state, since a file may contain any number.
+  /// The maximum number of entries in each collection, since a file may contain any number.
   static let most = 20_000
 
   // MARK: Calls and events
 
-  /// - Parameter id: nil if call results are not read.
+  /// - Parameter id: the number of the call; nil if results of calls are not read.
   mutating func call(_ id: UInt32?, _ name: String, _ arguments: String, _ emit: Emit) {
     switch name {
     case "setLocalDescription", "setRemoteDescription":
@@ -49,13 +49,13 @@ struct ReportedPeer {
     }
   }
 
-  /// Reads a call's result, the only place with a description that the browser generated itself.
+  /// Reads the result of a call; only there is a description that the browser generated itself.
   mutating func result(of id: UInt32, _ reply: String?, _ emit: Emit) {
     guard implicit.remove(id) != nil, let reply else { return }
     describe(reply, isInbound: false, emit)
   }
 
-  /// Emits the description in a value, if there is one.
+  /// Emits a row for a description in a JSON value, if there is one.
   private func describe(_ text: String, isInbound: Bool, _ emit: Emit) {
     guard let value = value(text), let type = value["type"]?.text, let sdp = value["sdp"]?.text
     else { return }
@@ -66,7 +66,7 @@ struct ReportedPeer {
           message: sdp)))
   }
 
-  /// Returns the track number of an m-section, if it is known.
+  /// Returns the number of an m-section's track; nil if it is unknown.
   func track(mid: String) -> UInt32? { media.track(mid: mid) }
 
   private static let machines = [
@@ -131,7 +131,7 @@ struct ReportedPeer {
 
   // MARK: Statistics
 
-  /// Merges a report and emits the changes.
+  /// Merges a stats report and emits rows for what changed.
   mutating func sample(_ report: ReportedStats, _ at: Instant, _ id: UInt32, _ emit: Emit) {
     let (changed, gone) = objects.fold(report)
     for object in changed {
@@ -185,7 +185,7 @@ struct ReportedPeer {
 }
 
 extension CandidateRow {
-  /// Parses a candidate line (RFC 8839 section 5.1), even if its addresses were redacted.
+  /// Parses a candidate line (RFC 8839 section 5.1), including one with redacted addresses.
   fileprivate init?(_ line: String) {
     var words = line.split(separator: " ")[...]
     guard words.count >= 8, words[6] == "typ" else { return nil }
@@ -208,7 +208,7 @@ extension CandidateRow {
     }
   }
 
-  /// Reads a candidate's stats object; fails if it has no address.
+  /// Reads a candidate from its stats object; fails if the browser hides the address.
   init?(_ object: ReportedObject) {
     guard let address = object["address"]?.text ?? object["ip"]?.text, !address.isEmpty else {
       return nil
@@ -227,7 +227,7 @@ extension CandidateRow {
     usernameFragment = object["usernameFragment"]?.text
   }
 
-  /// Current and older names.
+  /// The take's types of candidates, by the current and older names that browsers report.
   static let types = [
     "host": "host", "srflx": "srflx", "prflx": "prflx", "relay": "relay",
     "serverreflexive": "srflx", "peerreflexive": "prflx", "relayed": "relay", "local": "host",

@@ -3,20 +3,20 @@ import SDP
 import Wire
 
 extension MachineKind {
-  /// A room at a service.
+  /// The client of a room at a service.
   package static let room = MachineKind(rawValue: 3)
 }
 
 extension StepKind {
-  /// A signaling message received over a transport.
+  /// A signaling message that a transport received.
   fileprivate static let frame = StepKind(1)
-  /// Another transport event.
+  /// Another event of a transport, such as that it was closed.
   fileprivate static let transport = StepKind(2)
-  /// An HTTP response.
+  /// A response to an HTTP request.
   fileprivate static let response = StepKind(5)
-  /// An event from one of the room's connections.
+  /// An event of one of the room's peer connections.
   fileprivate static let connection = StepKind(6)
-  /// An event from the helper that shares a screen.
+  /// An event of the helper that shares a screen.
   fileprivate static let share = StepKind(7)
 }
 
@@ -81,7 +81,7 @@ extension RoomInput: RecordedInput {
           direction: .inbound, transport: "http \(id.number)", type: result.title,
           message: CanonicalJSON.text(ResponseText(result))))
     case .connection(let id, .opened(let peer)):
-      // The number is in a column for peers, so that renumbering peers finds it.
+      // The peer number is in the column for peers, so that it changes when peers are renumbered.
       transcript.add(
         CallRequestRow(
           call: id.number, name: RoomConnectionReport.openedName, arguments: "{}"), of: peer)
@@ -102,7 +102,7 @@ extension RoomInput: RecordedInput {
 extension RoomConnectionReport {
   fileprivate static let openedName = "connection opened"
 
-  /// A title of a word or two.
+  /// What the event is, in one or two words.
   var title: String {
     switch self {
     case .report(.state(let state)): "state \(state.rawValue)"
@@ -121,7 +121,7 @@ extension HTTPResult {
   }
 }
 
-/// Restores rooms' inputs from their rows.
+/// Restores the inputs of rooms from their rows.
 package struct RoomDecoder: InputDecoder {
   package init() {}
 

@@ -1,16 +1,16 @@
 package import Room
 package import Wire
 
-/// A room that can be recorded and replayed.
+/// A room as a machine that can be recorded and replayed.
 package final class RecordedRoom: RecordedMachine {
   package static var machineKind: MachineKind { .room }
   package static func decoder(_ contents: ContentSource) -> RoomDecoder { RoomDecoder() }
 
   private var machine: RoomMachine
 
-  /// Creates a room that expects its genesis as its first input.
+  /// Creates a room; its first input must be its genesis.
   ///
-  /// - Parameter protocols: the protocols that it supports.
+  /// - Parameter protocols: the signaling protocols that rooms can use.
   package init(_ protocols: SignalingProtocols) { machine = RoomMachine(protocols) }
 
   package var deadline: Instant? { machine.deadline }
@@ -66,7 +66,7 @@ extension RoomOutput: RecordedOutput {
 }
 
 extension EventRow {
-  /// Creates a row for an order from a room to one of its parts.
+  /// Creates a row for an order of a room to one of its parts.
   fileprivate init(ordering order: some Encodable, with place: (name: String, number: UInt32)?) {
     let parts = CallText(encoding: order)
     let whose = place.map { "\"\($0.name)\":\($0.number)," } ?? ""
@@ -104,7 +104,7 @@ extension Transcript {
 // MARK: Texts
 
 extension SignalingFailure {
-  /// The code and the message on one line.
+  /// The code and the message of the error, on one line.
   package var text: String { "\(code.rawValue): \(message)" }
 
   fileprivate var members: [(String, JSONText?)] {

@@ -1,7 +1,7 @@
 import Room
 import Wire
 
-/// A signaling message for its row: the text, and the words that classify it.
+/// The text of a signaling message and the words that classify it, for its row.
 struct SignalingWords {
   var type: String
   var message: String
@@ -15,21 +15,21 @@ struct SignalingWords {
     }
   }
 
-  /// Restores a row's message; returns nil if the row is malformed.
+  /// Restores the message from a row; nil if the row is malformed.
   static func frame(_ row: SignalingRow) -> SignalingFrame? {
     guard row.type == binaryType else { return .text(row.message) }
     return bytes(hexadecimal: row.message).map { .binary($0) }
   }
 
-  /// The members that classify a message in the known protocols, in order of precedence.
+  /// The JSON members whose values classify a message, in order of precedence.
   private static let names = [
     "janus", "type", "request", "videoroom", "audiobridge", "echotest", "textroom", "event_type",
   ]
-  /// The length to search: a message's first members classify it.
+  /// The number of bytes to search; the members that classify a message come first.
   private static let reach = 4_096
   private static let longest = 32
 
-  /// Classifies a JSON message by its first known members; `message` if there are none.
+  /// Classifies a JSON message by the values of its known members; `message` if it has none.
   static func words(of text: String) -> String {
     var found = [String?](repeating: nil, count: names.count)
     var strings = JSONStrings(text.utf8.prefix(reach))
@@ -68,9 +68,9 @@ extension SignalingRow {
   }
 }
 
-/// A JSON text's strings in order, and which of them are member names.
+/// Reads the strings in a JSON text, and tells which are names of members.
 ///
-/// Escapes stay, because the known words have none.
+/// Escapes are not decoded, because the known words contain none.
 private struct JSONStrings {
   private var rest: Substring.UTF8View.SubSequence
 
@@ -99,7 +99,7 @@ private struct JSONStrings {
   }
 }
 
-/// An HTTP request, for its row.
+/// An HTTP request as JSON, for its row.
 struct RequestText: Codable {
   var method: String
   var url: String
@@ -112,7 +112,7 @@ struct RequestText: Codable {
   }
 }
 
-/// An HTTP response, for its row.
+/// An HTTP response as JSON, for its row.
 struct ResponseText: Codable {
   var status: Int?
   var fields: [HTTPField]?
@@ -134,7 +134,7 @@ struct ResponseText: Codable {
   }
 }
 
-/// A body as text if it is UTF-8, otherwise in hexadecimal.
+/// The body of a request or response: text if it is UTF-8, otherwise hexadecimal.
 struct BodyText: Codable {
   var text: String?
   var hex: String?
@@ -150,7 +150,7 @@ struct BodyText: Codable {
   }
 }
 
-/// Parses hexadecimal digits; returns nil if the text is malformed.
+/// Parses hexadecimal digits; nil if the text is malformed.
 private func bytes(hexadecimal text: String) -> [UInt8]? {
   let digits = Array(text.utf8)
   guard digits.count.isMultiple(of: 2) else { return nil }

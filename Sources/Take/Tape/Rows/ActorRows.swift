@@ -1,6 +1,6 @@
 package import Wire
 
-/// A peer: the input of an endpoint's first step.
+/// A peer; for an endpoint, the row is the input of its first step.
 package struct PeerRow: StampedRow {
   package static var table: Table { .peer }
   package static var name: String { "peer" }
@@ -28,7 +28,7 @@ package struct PeerRow: StampedRow {
   }
 }
 
-/// The offset added to a peer's times.
+/// The offset between a peer's own times and the take's.
 package struct ClockRow: StampedRow {
   package static var table: Table { .clock }
   package static var name: String { "clock" }
@@ -47,7 +47,7 @@ package struct ClockRow: StampedRow {
   }
 }
 
-/// An actor that is not an endpoint: the input of its first step.
+/// An actor that is not an endpoint; the row is the input of its first step.
 package struct ActorRow: TableRow {
   package static var table: Table { .actor }
   package static var name: String { "actor" }
@@ -102,7 +102,7 @@ package struct CoverageRow: TableRow {
 
 // MARK: - CallRows
 
-/// An API call.
+/// An API call with its arguments; `CallReplyRow` has the result.
 package struct CallRequestRow: StampedRow {
   package static var table: Table { .callRequest }
   package static var name: String { "call_request" }
@@ -124,7 +124,7 @@ package struct CallRequestRow: StampedRow {
   }
 }
 
-/// The result of an API call.
+/// The result of the call with the same number.
 package struct CallReplyRow: StampedRow {
   package static var table: Table { .callReply }
   package static var name: String { "call_reply" }
@@ -146,7 +146,7 @@ package struct CallReplyRow: StampedRow {
   }
 }
 
-/// A message on the application's signaling channel.
+/// A signaling message that the application sent or received.
 package struct SignalingRow: StampedRow {
   package static var table: Table { .signaling }
   package static var name: String { "signaling" }
@@ -170,7 +170,8 @@ package struct SignalingRow: StampedRow {
   }
 }
 
-/// Audio or video that the application passed to a sender.
+/// Audio or video that the application passed to a sender, encoded or raw, or that an audio session
+/// exchanged with its device.
 package struct CaptureRow: StampedRow {
   package static var table: Table { .capture }
   package static var name: String { "capture" }
@@ -184,7 +185,8 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
-  /// The video frame's capture time, on its source's clock.
+  /// The time at which a video frame was captured, on its source's clock; nil if it is the row's
+  /// time.
   package var timestamp: Int64?
 
   package static var blank: Self { Self() }
@@ -203,7 +205,12 @@ package struct CaptureRow: StampedRow {
   }
 }
 
-/// Captured media, stored once however often it is used.
+extension CaptureRow {
+  /// Whether the row is a relayed packet, as before format 8; newer takes have a table for them.
+  package var isRelayed: Bool { kind.hasPrefix(RelayedRow.formerKindPrefix) }
+}
+
+/// Captured media, stored once even if it is used several times.
 package struct ContentRow: TableRow {
   package static var table: Table { .content }
   package static var name: String { "content" }
@@ -223,7 +230,7 @@ package struct ContentRow: TableRow {
   }
 }
 
-/// The members of a stats object that changed.
+/// A stats object, written again whenever one of its members changed.
 package struct StatRow: StampedRow {
   package static var table: Table { .stat }
   package static var name: String { "stat" }
@@ -249,7 +256,7 @@ package struct StatRow: StampedRow {
   }
 }
 
-/// Any other event that a peer reported to its application.
+/// An event that has no table of its own.
 package struct EventRow: StampedRow {
   package static var table: Table { .event }
   package static var name: String { "event" }
@@ -271,7 +278,7 @@ package struct EventRow: StampedRow {
 
 // MARK: - RoomRows
 
-/// A participant who entered or left a room.
+/// A participant's arrival in a room, or departure from it.
 package struct PresenceRow: TableRow {
   package static var table: Table { .presence }
   package static var name: String { "presence" }
@@ -298,7 +305,7 @@ package struct PresenceRow: TableRow {
   }
 }
 
-/// A participant's media whose transmission over a peer's transceiver began or ended.
+/// The beginning or end of a period in which a transceiver carried a participant's media.
 package struct CarriageRow: StampedRow {
   package static var table: Table { .carriage }
   package static var name: String { "carriage" }

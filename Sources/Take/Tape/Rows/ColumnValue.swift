@@ -1,17 +1,17 @@
 package import Wire
 
-/// A column's type: how a field is stored and what it means.
+/// A type of column, which determines how a field is stored and shown.
 package protocol ColumnValue: Sendable {
   static var kind: ColumnKind { get }
   /// Whether the column may be null.
   static var isOptional: Bool { get }
-  /// The field as stored.
+  /// The field as SQLite stores it.
   var value: Value { get }
-  /// Appends the field in the form of `ValueBytes`.
+  /// Appends the field in the form that is hashed and stored.
   func write(to bytes: inout ValueBytes)
-  /// Reads a stored value; fails if the column cannot have it.
+  /// Reads a stored value; fails if the column cannot have this value.
   init?(_ value: Value)
-  /// Reads the field from bytes at an offset.
+  /// Reads the field at an offset; fails if the column cannot have the value there.
   init?(_ bytes: borrowing ValueBytes, at offset: Int)
 }
 
@@ -24,10 +24,10 @@ extension ColumnValue {
   }
 }
 
-/// A field that is stored as an integer, which is read and written without a `Value`.
+/// A field that is stored as an integer; reading and writing it needs no `Value`.
 package protocol IntegerColumn: ColumnValue {
   var stored: Int64 { get }
-  /// Reads a stored integer; fails if the column cannot have it.
+  /// Reads a stored integer; fails if the column cannot have this number.
   init?(stored number: Int64)
 }
 
@@ -56,11 +56,11 @@ package enum ColumnKind: Hashable, Sendable {
   case instant
   case actor
   case peer
-  /// A row's number in another table.
+  /// The number of a row in another table.
   case reference(Table)
-  /// An unsigned number from the wire, stored as the signed number with the same width.
+  /// An unsigned number from a packet, stored as a signed number with the same bits.
   case wire(bits: Int)
-  /// The second byte of an RTP header.
+  /// The second byte of an RTP header (RFC 3550 section 5.1).
   case markerAndPayloadType
 
   package var sqlType: String {
@@ -72,7 +72,7 @@ package enum ColumnKind: Hashable, Sendable {
     }
   }
 
-  /// Formats a value; wire numbers are shown unsigned.
+  /// Formats a value; numbers from packets are shown as unsigned.
   package func text(_ value: Value) -> String {
     guard case .integer(let number) = value else { return value.summary }
     switch self {
@@ -128,7 +128,7 @@ extension UInt16: IntegerColumn {}
 extension UInt8: IntegerColumn {}
 
 extension UInt64: IntegerColumn {
-  /// Keeps all 64 bits of an unsigned number.
+  /// Reads an unsigned number, which is stored as a signed one with the same 64 bits.
   package init?(stored number: Int64) { self.init(bitPattern: number) }
 }
 
@@ -173,7 +173,7 @@ extension Instant: IntegerColumn {
   package init?(stored number: Int64) { self.init(nanoseconds: number) }
 }
 
-/// A peer's number in its take; 0 for a machine that is not a peer.
+/// The number of a peer in its take; 0 for a machine that is not a peer.
 package struct PeerNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
@@ -187,7 +187,7 @@ package struct PeerNumber: IntegerColumn, Hashable {
   }
 }
 
-/// An actor's number in its take.
+/// The number of an actor in its take.
 package struct ActorNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
@@ -201,7 +201,7 @@ package struct ActorNumber: IntegerColumn, Hashable {
   }
 }
 
-/// A row's number in another table.
+/// The number of a row in the table that the type names.
 package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package var number: Int64
 
@@ -212,8 +212,9 @@ package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package init?(stored number: Int64) { self.number = number }
 }
 
-/// An unsigned number from the wire, stored as the signed number with the same width, for which
-/// SQLite needs no more bytes.
+/// An unsigned number from a packet, stored as a signed number with the same bits.
+///
+/// SQLite then needs no more bytes for it than the packet does.
 package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable>: IntegerColumn {
   package var number: Number
 
@@ -227,7 +228,7 @@ package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable
   package init?(stored: Int64) { number = Number(truncatingIfNeeded: stored) }
 }
 
-/// An RTP packet's marker and payload type (RFC 3550 section 5.1).
+/// The marker and the payload type of an RTP packet, which share a byte (RFC 3550 section 5.1).
 package struct MarkerAndPayloadType: IntegerColumn {
   package var byte: UInt8
 
@@ -237,7 +238,7 @@ package struct MarkerAndPayloadType: IntegerColumn {
   package init?(stored: Int64) { byte = UInt8(truncatingIfNeeded: stored) }
 }
 
-/// A row's direction, as its peer sees it: `in` or `out`.
+/// Whether something was received (`in`) or sent (`out`) by the row's peer.
 package enum Direction: String, ColumnValue {
   case inbound = "in"
   case outbound = "out"

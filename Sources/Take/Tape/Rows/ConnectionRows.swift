@@ -1,6 +1,6 @@
 package import Wire
 
-/// A transition of a state machine.
+/// A state machine's change of state.
 package struct StateRow: StampedRow {
   package static var table: Table { .state }
   package static var name: String { "state" }
@@ -22,7 +22,7 @@ package struct StateRow: StampedRow {
   }
 }
 
-/// An ICE candidate that was gathered or received.
+/// An ICE candidate that was gathered locally or received.
 package struct CandidateRow: StampedRow {
   package static var table: Table { .candidate }
   package static var name: String { "candidate" }
@@ -62,7 +62,7 @@ package struct CandidateRow: StampedRow {
   }
 }
 
-/// An ICE candidate pair that was formed or changed.
+/// An ICE candidate pair, when it was formed or changed.
 package struct CandidatePairRow: StampedRow {
   package static var table: Table { .candidatePair }
   package static var name: String { "candidate_pair" }
@@ -112,7 +112,7 @@ package struct CandidatePairRow: StampedRow {
   }
 }
 
-/// A data channel that was opened or changed state.
+/// A data channel, when it opened or changed state.
 package struct ChannelRow: StampedRow {
   package static var table: Table { .channel }
   package static var name: String { "channel" }
@@ -158,7 +158,7 @@ package struct ChannelRow: StampedRow {
   }
 }
 
-/// A message on a data channel.
+/// A message that was sent or received on a data channel.
 package struct MessageRow: StampedRow {
   package static var table: Table { .message }
   package static var name: String { "message" }
@@ -191,7 +191,7 @@ package struct MessageRow: StampedRow {
 
 // MARK: - NetworkRows
 
-/// The two addresses of a peer's datagrams, stored once per path.
+/// The two addresses of a peer's packets in one direction; packets refer to the row.
 package struct PathRow: TableRow {
   package static var table: Table { .path }
   package static var name: String { "path" }
@@ -214,7 +214,7 @@ package struct PathRow: TableRow {
   }
 }
 
-/// A datagram, with the unencrypted fields of its RTP header.
+/// A datagram; for RTP, with the header fields that SRTP does not encrypt.
 package struct PacketRow: TableRow {
   package static var table: Table { .packet }
   package static var name: String { "packet" }
@@ -228,7 +228,7 @@ package struct PacketRow: TableRow {
   package var rtpTime: WireNumber<UInt32>?
   package var transportSequence: WireNumber<UInt16>?
   package var bytes: [UInt8] = []
-  /// The ECN field in a received datagram's IP header; nil if unknown.
+  /// The ECN field in the IP header of a received datagram; nil if unknown.
   package var ecn: UInt8?
 
   package static var blank: Self { Self() }
@@ -243,6 +243,32 @@ package struct PacketRow: TableRow {
     columns.column("transport_sequence", &transportSequence)
     columns.column("bytes", &bytes, in: .wire)
     columns.column("ecn", &ecn, since: 7)
+  }
+}
+
+/// A packet that another leg of the relay received and decrypted.
+package struct RelayedRow: StampedRow {
+  package static var table: Table { .relayed }
+  package static var name: String { "relayed" }
+  package static var storageName: String { "relayed_store" }
+  package static var since: Int64 { 8 }
+  /// The prefix of `kind` in `capture` rows that contain relayed packets, as before format 8.
+  package static let formerKindPrefix = "relayed "
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var `protocol` = ""
+  package var transport = 0
+  package var bytes: [UInt8] = []
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("protocol", &`protocol`)
+    columns.column("transport", &transport)
+    columns.column("bytes", &bytes, in: .wire)
   }
 }
 
@@ -261,7 +287,7 @@ package struct NetworkRow: StampedRow {
   package var code: Int32?
   package var packets: Int?
   package var bytes: Int?
-  /// The addresses' network types (W3C networkType), in the same order.
+  /// The network types (W3C networkType) of the addresses, in the same order; nil if unknown.
   package var networkTypes: String?
 
   package static var blank: Self { Self() }

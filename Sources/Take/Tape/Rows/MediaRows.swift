@@ -1,6 +1,6 @@
 package import Wire
 
-/// One direction of a negotiated track.
+/// A negotiated track in one direction.
 package struct TrackRow: StampedRow {
   package static var table: Table { .track }
   package static var name: String { "track" }
@@ -34,11 +34,11 @@ package struct TrackRow: StampedRow {
   }
 }
 
-/// An RTCP block, decrypted.
+/// A block of a decrypted RTCP packet.
 package struct RTCPRow: StampedRow {
   package static var table: Table { .rtcp }
   package static var name: String { "rtcp" }
-  /// The values of `type` with names, which conditions and filters know; others are `pt-fmt`.
+  /// The names of packet types that conditions and filters accept; other types are `pt-fmt`.
   package static let types = [
     "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
   ]
@@ -62,7 +62,7 @@ package struct RTCPRow: StampedRow {
   }
 }
 
-/// Properties that many frames share, stored once.
+/// Properties that many frames have in common; frames refer to the row.
 package struct FormatRow: TableRow, Hashable {
   package static var table: Table { .format }
   package static var name: String { "format" }
@@ -102,15 +102,15 @@ package struct FormatRow: TableRow, Hashable {
     columns.column("samples", &samples)
   }
 
-  /// Hashes only the peer and the SSRC: every frame looks up its format, and few formats share
-  /// both.
+  /// Hashes only the peer, the SSRC and `isKey`: every frame looks up its format, and few formats
+  /// agree in these.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(UInt64(peer.number) << 32 | UInt64(ssrc))
     hasher.combine(isKey)
   }
 }
 
-/// An encoded or decoded frame.
+/// A frame that was encoded, received, decoded or concealed.
 package struct FrameRow: TableRow {
   package static var table: Table { .frame }
   package static var name: String { "frame" }
@@ -144,14 +144,14 @@ package struct FrameRow: TableRow {
 }
 
 extension FrameRow {
-  /// Reads a row without its bytes, for loops over all of a take's frames.
+  /// Reads a row without its bytes, for loops over all frames of a take; nil if the row is invalid.
   package static func withoutBytes(_ rows: borrowing RowList, _ row: Int) -> FrameRow? {
     // The concrete type lets the compiler specialize the visit to its columns.
     FrameRow(withoutBlobsOf: rows, row)
   }
 }
 
-/// A track's level over 100 ms.
+/// The level of a track over 100 ms, or between two reports of another stack.
 package struct LevelRow: StampedRow {
   package static var table: Table { .level }
   package static var name: String { "level" }
@@ -183,7 +183,7 @@ package struct LevelRow: StampedRow {
   }
 }
 
-/// A mixed track's contributing source, over 100 ms.
+/// The level over 100 ms of a source that contributes to a mixed track.
 package struct ContributionRow: StampedRow {
   package static var table: Table { .contribution }
   package static var name: String { "contribution" }
@@ -207,7 +207,7 @@ package struct ContributionRow: StampedRow {
   }
 }
 
-/// Detected speech.
+/// A period in which a track or contributing source had speech.
 package struct SpeechRow: StampedRow {
   package static var table: Table { .speech }
   package static var name: String { "speech" }

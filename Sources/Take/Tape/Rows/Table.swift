@@ -1,6 +1,6 @@
-/// A storage table whose rows are part of steps' transcripts.
+/// A storage table whose rows describe steps.
 ///
-/// This is only a number and a row type; the row type defines the columns, and Schema/ explains
+/// It is a number with a row type. That type defines the columns, and the files in Schema/ explain
 /// them.
 package struct Table: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
@@ -9,7 +9,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
 
   private init(_ number: UInt8) { rawValue = number }
 
-  // The numbers are hashed and must never change.
+  // The numbers are hashed, so they must never change.
   package static let peer = Table(1)
   package static let path = Table(2)
   package static let format = Table(3)
@@ -38,55 +38,56 @@ package struct Table: RawRepresentable, Hashable, Sendable {
   package static let coverage = Table(26)
   package static let presence = Table(27)
   package static let carriage = Table(28)
+  package static let relayed = Table(29)
 
-  /// Each table's row type, in numeric order.
+  /// The row types of all tables, in the order of the tables' numbers.
   package static let rowTypes: [any TableRow.Type] = [
     PeerRow.self, PathRow.self, FormatRow.self, ContentRow.self, NetworkRow.self,
     CallRequestRow.self, CallReplyRow.self, SignalingRow.self, CaptureRow.self, StateRow.self,
     CandidateRow.self, CandidatePairRow.self, PacketRow.self, TrackRow.self, RTCPRow.self,
     FrameRow.self, StatRow.self, EventRow.self, ChannelRow.self, MessageRow.self, LevelRow.self,
     SpeechRow.self, ContributionRow.self, ClockRow.self, ActorRow.self, CoverageRow.self,
-    PresenceRow.self, CarriageRow.self,
+    PresenceRow.self, CarriageRow.self, RelayedRow.self,
   ]
 
-  /// All tables, in numeric order.
+  /// All tables, in the order of their numbers.
   package static let allCases = definitions.map(\.table)
 
   private static let definitions = rowTypes.map { TableDefinition($0) }
 
-  /// The definition derived from the row type.
+  /// The properties that follow from the row type.
   var definition: TableDefinition { Table.definitions[Int(rawValue) - 1] }
 
-  /// The name that users see: the view's, if there is one.
+  /// The name that queries use: the view's, if the table has one.
   package var name: String { definition.name }
-  /// The table that stores the rows.
+  /// The name of the table that stores the rows.
   package var storageName: String { definition.storageName }
-  /// The format that introduced the table.
+  /// The oldest format that has the table.
   package var since: Int64 { definition.since }
 
-  /// The columns after `row` that are written, read, hashed and compared, in this order.
+  /// The columns after `row`, in the order in which they are stored, hashed and compared.
   package var columns: [TableColumn] { definition.columns }
   package var columnNames: [String] { definition.names }
 
-  /// Returns the columns that takes of a format have; later columns come last.
+  /// Returns the names of the columns in takes of a format; newer columns come last.
   package func columnNames(format: Int64) -> [String] {
     definition.columns.filter { $0.since <= format }.map(\.name)
   }
 
   package var rowType: any TableRow.Type { Table.rowTypes[Int(rawValue) - 1] }
 
-  /// The column that orders the rows without sorting.
+  /// The column that orders the rows, so that they can be read without sorting.
   var key: String { definition.key }
 
-  /// Whether other tables refer to its rows by number.
+  /// Whether the rows have numbers that other tables refer to.
   package var isNumbered: Bool { rowType.isNumbered }
 
-  /// Returns the storage table's columns in takes of a format.
+  /// Returns the columns of the storage table in takes of a format.
   package func storageColumns(format: Int64 = TakeHeader.currentFormat) -> [String] {
     definition.storageColumns(format: format)
   }
 
-  /// Returns a column's index by name; nil if the table lacks it.
+  /// Returns the index of a column; nil if the table does not have it.
   package func column(_ name: String) -> Int? { definition.names.firstIndex(of: name) }
 }
 
@@ -94,7 +95,7 @@ extension Table: CustomStringConvertible {
   package var description: String { name }
 }
 
-/// A table's definition, derived from its row type.
+/// The properties of a table that follow from its row type.
 struct TableDefinition: Sendable {
   let table: Table
   let name: String
@@ -102,14 +103,13 @@ struct TableDefinition: Sendable {
   let since: Int64
   let columns: [TableColumn]
   let names: [String]
-  /// The column that orders the rows without sorting.
+  /// The column that orders the rows, so that they can be read without sorting.
   let key: String
-  /// The stream that stores one column's bytes, if they are not in the table.
+  /// The stream that contains the bytes of one column; nil if the table contains all values.
   let stream: ByteStream?
-  /// The index of the column whose bytes are in the stream.
+  /// The index of the column whose bytes are in the stream; nil if all are in the table.
   let streamColumn: Int?
-  /// The format that introduced compression of the last column, with another column for the
-  /// encoding.
+  /// The format in which compression of the last column began; nil if it is never compressed.
   let codedSince: Int64?
 
   init(_ row: any TableRow.Type) {
@@ -125,26 +125,27 @@ struct TableDefinition: Sendable {
     stream = streamColumn.flatMap { [columns] in columns[$0].stream }
   }
 
-  /// Whether the storage table has an extra column for the size of streamed bytes.
+  /// Whether the storage table has an extra column for the size of the streamed bytes.
   var addsSize: Bool { stream != nil && !names.contains("size") }
 
-  /// Returns the storage table's columns in the given take format; a column of streamed bytes is
-  /// replaced with its size and position.
+  /// Returns the columns of the storage table in takes of a format.
+  ///
+  /// Size and position replace a column whose bytes are in a stream.
   func storageColumns(format: Int64) -> [String] {
     columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
       + (hasCoding(format: format) ? ["coding"] : [])
   }
 
-  /// Returns whether takes of a format end with a column for the encoding of the one before.
+  /// Returns whether takes of a format have a column that says how the last column is compressed.
   func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
-  /// The columns that locate the streamed bytes.
+  /// The columns that tell where the streamed bytes are.
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
-/// The numbering of a step's rows in the file.
+/// How the rows of a step are numbered in the file.
 enum RowNumber {
-  /// The maximum number of rows in a step.
+  /// The maximum number of rows of a step.
   static let perStep = 65_536
 
   static func first(ofStep step: Int) -> Int64 { Int64(step) << 16 }
@@ -154,24 +155,25 @@ enum RowNumber {
 
 // MARK: - RowList
 
-/// Rows from any tables in order, stored as the bytes that are hashed and compared, so that neither
-/// a step nor a value needs its own allocation.
+/// Rows of any tables in order, stored as the bytes that are hashed and compared.
+///
+/// Neither a row nor a value needs an allocation of its own.
 package struct RowList: Hashable, Sendable {
-  /// A row: its table and the offset of its values.
+  /// The table of a row, and the offset of its first value.
   private struct Head: Hashable, Sendable {
     var table: Table
     var start: Int
   }
 
   private var heads: [Head] = []
-  /// Each row's table number and values.
+  /// For each row, the number of its table and then its values.
   package internal(set) var bytes = ValueBytes()
 
   package init() {}
 
   package var count: Int { heads.count }
 
-  /// Appends a row, with the columns that takes of a format have.
+  /// Appends a row with the columns that takes of a format have.
   package mutating func append<Row: TableRow>(
     _ row: Row, format: Int64 = TakeHeader.currentFormat
   ) {
@@ -183,25 +185,25 @@ package struct RowList: Hashable, Sendable {
     swap(&writer.bytes, &bytes)
   }
 
-  /// Begins a row, whose values must then be appended to `bytes`.
+  /// Begins a row; the caller then appends its values to `bytes`.
   mutating func begin(_ table: Table) {
     bytes.append(byte: table.rawValue)
     heads.append(Head(table: table, start: bytes.count))
   }
 
-  /// Appends a row with one value per column.
+  /// Appends a row from its values in column order.
   package mutating func append(_ table: Table, _ row: some Sequence<Value>) {
     begin(table)
     for value in row { bytes.append(value) }
   }
 
-  /// Appends a row from another list.
+  /// Appends a copy of a row in another list.
   package mutating func append(_ other: RowList, _ row: Int) {
     begin(other.table(row))
     bytes.append(other.bytes, other.range(row))
   }
 
-  /// Removes the last row, which may be incomplete.
+  /// Removes the last row, even if some of its values are missing.
   mutating func removeLast() {
     guard let head = heads.popLast() else { return }
     bytes.truncate(to: head.start - 1)
@@ -214,30 +216,30 @@ package struct RowList: Hashable, Sendable {
 
   package func table(_ row: Int) -> Table { heads[row].table }
 
-  /// Returns a row's values in column order.
+  /// Returns the values of a row in column order.
   package func row(_ row: Int) -> [Value] {
     places(row).map { bytes.value(at: $0) }
   }
 
-  /// Returns whether a row has a column; rows from older formats are shorter.
+  /// Returns whether a row has a column; rows of older formats lack the last ones.
   package func has(_ column: Int, in row: Int) -> Bool { place(row, column) != nil }
 
-  /// Formats a column's value.
+  /// Formats the value of a column.
   package func text(_ row: Int, _ column: Int) -> String {
     table(row).columns[column].kind.text(self[row, column])
   }
 
-  /// A column's value; null if the row lacks the column.
+  /// The value in a column; null if the row does not have the column.
   package subscript(row: Int, column: Int) -> Value {
     place(row, column).map { bytes.value(at: $0) } ?? .null
   }
 
-  /// A column's value by name; null if the row lacks the column.
+  /// The value in a column with a name; null if the row does not have the column.
   package subscript(row: Int, column name: String) -> Value {
     table(row).column(name).map { self[row, $0] } ?? .null
   }
 
-  /// Lends the row's bytes that the file stores in a stream; returns nil if it has none.
+  /// Lends the bytes of a row that the file stores in a stream; nil if the row has none.
   package func withStreamBytes<Result>(_ row: Int, _ body: (RawSpan) -> Result) -> Result? {
     guard let column = table(row).definition.streamColumn, let place = place(row, column),
       bytes.isBlob(at: place)
@@ -247,19 +249,19 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Positions
 
-  /// Returns the range of a row's values in `bytes`.
+  /// Returns the range in `bytes` of a row's values.
   func range(_ row: Int) -> Range<Int> {
     let end = row + 1 < heads.count ? heads[row + 1].start - 1 : bytes.count
     return heads[row].start..<end
   }
 
-  /// Returns the range of several rows in `bytes`, including their table numbers.
+  /// Returns the range in `bytes` of several rows, including their table numbers.
   func range(_ rows: Range<Int>) -> Range<Int> {
     guard let first = rows.first, let last = rows.last else { return 0..<0 }
     return heads[first].start - 1..<range(last).upperBound
   }
 
-  /// Returns the offsets of a row's values.
+  /// Returns the offset of each value of a row.
   private func places(_ row: Int) -> [Int] {
     var places: [Int] = []
     var offset = heads[row].start
@@ -271,7 +273,7 @@ package struct RowList: Hashable, Sendable {
     return places
   }
 
-  /// Returns a value's offset; nil if the row is shorter.
+  /// Returns the offset of a value; nil if the row does not have the column.
   func place(_ row: Int, _ column: Int) -> Int? {
     let range = range(row)
     var offset = range.lowerBound
@@ -284,17 +286,16 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Comparison
 
-  /// Returns whether rows equal those in another list.
+  /// Returns whether some rows equal those in another list.
   package func equals(_ rows: Range<Int>, _ other: borrowing RowList, _ others: Range<Int>)
     -> Bool
   {
     rows.count == others.count && bytes.equals(range(rows), other.bytes, other.range(others))
   }
 
-  /// Returns the first column in which two rows of the same table differ, except an ignored one;
-  /// nil if they agree.
+  /// Returns the first column in which two rows of a table differ; nil if there is none.
   ///
-  /// Columns that only one row has are not compared.
+  /// Neither the ignored column nor columns that only one row has are compared.
   package func firstDifference(
     _ row: Int, _ other: borrowing RowList, _ otherRow: Int, ignoring ignored: Int? = nil
   ) -> Int? {
@@ -304,7 +305,7 @@ package struct RowList: Hashable, Sendable {
     while offset < range.upperBound, otherOffset < otherRange.upperBound {
       let end = bytes.end(ofValueAt: offset)
       let otherEnd = other.bytes.end(ofValueAt: otherOffset)
-      // Values with different bytes may be equal, such as JSON in another notation.
+      // Texts may be equal although their bytes differ, as in composed and decomposed letters.
       if column != ignored, !bytes.equals(offset..<end, other.bytes, otherOffset..<otherEnd),
         bytes.value(at: offset) != other.bytes.value(at: otherOffset)
       {

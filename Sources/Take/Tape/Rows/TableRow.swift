@@ -1,28 +1,29 @@
 package import Wire
 
-/// A table's row as a value with typed fields.
+/// A row of a table as a value with typed fields.
 ///
-/// The type is the table's only definition: its columns' names and types, the order in which they
-/// are written, read, hashed and compared, and how they are printed.
+/// The type alone defines the table: the names and types of its columns, their order when they are
+/// stored, hashed and compared, and how they are shown.
 package protocol TableRow: Sendable {
   static var table: Table { get }
-  /// The name that users see: the view's, if there is one.
+  /// The name that queries use: the view's, if the table has one.
   static var name: String { get }
-  /// The table that stores the rows.
+  /// The name of the table that stores the rows.
   static var storageName: String { get }
-  /// Whether the first column is a number that other tables refer to.
+  /// Whether the rows have numbers that other tables refer to.
   static var isNumbered: Bool { get }
-  /// The format that introduced the table.
+  /// The oldest format that has the table.
   static var since: Int64 { get }
-  /// The format that introduced compression of the last column; nil for none.
+  /// The first format in which the last column may be compressed; nil if it is never compressed.
   static var codedSince: Int64? { get }
 
-  /// A row with default values.
+  /// A row in which all fields have their defaults.
   static var blank: Self { get }
 
-  /// Passes every column to a visitor, which reads or changes its field.
+  /// Passes each column to a visitor, which may read or change the field.
   ///
-  /// The order is stored and hashed; a new column comes last, with the format that introduced it.
+  /// The order is stored and hashed, so a new column must come last, with the format that
+  /// introduced it.
   mutating func visit(_ columns: inout some ColumnVisitor)
 }
 
@@ -39,9 +40,9 @@ extension TableRow {
     return list.columns
   }
 
-  /// Reads a row from a list; fails if it belongs to another table or has invalid values.
+  /// Reads a row; fails if it is a row of another table or has an invalid value.
   ///
-  /// Columns that the take's format lacks keep their default.
+  /// Fields of columns that the take's format lacks keep their defaults.
   package init?(_ rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
@@ -62,42 +63,42 @@ extension TableRow {
   }
 }
 
-/// A row whose first two columns are the peer and the time.
+/// A row whose first columns are a peer and a time.
 package protocol StampedRow: TableRow {
   var peer: PeerNumber { get set }
   var at: Instant { get set }
 }
 
-/// A stream for bytes that would waste space on their own table's pages.
+/// A stream for bytes that would waste space on the pages of their own table.
 package enum ByteStream: String, Sendable, CaseIterable {
   case wire
   case media
 }
 
-/// A column's special properties.
+/// What a column's declaration states besides its name and type.
 package struct ColumnTraits: Sendable {
-  /// The format that introduced the column; nil if it is as old as its table.
+  /// The format that introduced the column; nil if it is as old as the table.
   var since: Int64?
-  /// The stream that stores its bytes.
+  /// The stream that contains the column's bytes; nil if the table contains them.
   var stream: ByteStream?
   /// Whether the value depends on running a codec.
   var needsCodec = false
 }
 
-/// Visits a row's columns.
+/// Receives the columns of a row one after another, and may change the fields.
 package protocol ColumnVisitor {
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits)
 }
 
 extension ColumnVisitor {
-  /// Visits a column that is as old as its table.
+  /// Visits a column that is as old as its table and stored in it.
   @inline(__always)
   package mutating func column(_ name: StaticString, _ field: inout some ColumnValue) {
     visit(name, &field, ColumnTraits())
   }
 
-  /// Visits a column that is newer than its table.
+  /// Visits a column that was added to its table.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, since format: Int64
@@ -105,7 +106,7 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits(since: format))
   }
 
-  /// Visits a column whose bytes are in a stream; a table has at most one.
+  /// Visits a column whose bytes are in a stream; a table may have only one.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, in stream: ByteStream
@@ -120,15 +121,15 @@ extension ColumnVisitor {
   }
 }
 
-/// A table's column, and how it is created.
+/// A column of a table, with the properties that were declared for it.
 package struct TableColumn: Sendable {
   package let name: String
   package let kind: ColumnKind
-  /// Whether it may be null.
+  /// Whether the column may be null.
   package let isOptional: Bool
-  /// The format that introduced it.
+  /// The oldest format that has the column.
   package let since: Int64
-  /// The stream that stores its bytes; nil if they are in the table.
+  /// The stream that contains the column's bytes; nil if the table contains them.
   package let stream: ByteStream?
   /// Whether the value depends on running a codec; a replay without codecs does not compare it.
   package let needsCodec: Bool
@@ -148,7 +149,7 @@ private struct ColumnList: ColumnVisitor {
   }
 }
 
-/// Writes a row's fields as values, omitting columns that a format lacks.
+/// Writes the fields of a row, without the columns that a format does not have.
 struct RowWriter: ColumnVisitor {
   var bytes: ValueBytes
   let format: Int64

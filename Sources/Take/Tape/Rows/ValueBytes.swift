@@ -4,10 +4,11 @@ import Wire
 
 /// Consecutive values as bytes, each with its type and, if needed, its length.
 ///
-/// Rows are written, hashed, compared and passed between threads in this form: a step's bytes are
-/// what its digest covers, and two steps are equal if their bytes are.
+/// Rows are stored, hashed, compared and passed between threads in this form. A step's digest
+/// covers exactly these bytes, so two steps are equal if their bytes are.
 package struct ValueBytes: Sendable {
-  /// The type byte before a value; the numbers are hashed and must never change.
+  /// The byte before each value that states its type; the numbers are hashed, so they must never
+  /// change.
   private enum Mark {
     static let null: UInt8 = 0
     static let integer: UInt8 = 1
@@ -16,10 +17,10 @@ package struct ValueBytes: Sendable {
     static let blob: UInt8 = 4
   }
 
-  /// The length of a type byte and an eight-byte number.
+  /// The length of a type byte and the eight-byte number after it.
   private static let numberLength = 9
 
-  /// The bytes of all values, valid up to `count`; the rest is undefined.
+  /// The bytes of the values; only the first `count` bytes are valid.
   private var storage: [UInt8] = []
   private(set) var count = 0
 
@@ -32,18 +33,18 @@ package struct ValueBytes: Sendable {
   @_lifetime(borrow self)
   private func bytes(_ range: Range<Int>) -> RawSpan { storage.span.bytes.extracting(range) }
 
-  /// Adds a range of the bytes to a digest.
+  /// Adds a range of the bytes to a hash.
   func update(_ sha: inout SHA256, _ range: Range<Int>) { sha.update(bytes(range)) }
 
-  /// Removes all values but keeps the capacity.
+  /// Removes all values, but keeps the memory for new ones.
   mutating func removeAll() { count = 0 }
 
   // MARK: Writing
 
-  /// Reserves capacity for a total size.
+  /// Reserves memory for a total number of bytes.
   mutating func makeRoom(for total: Int) { reserve(total - count) }
 
-  /// Reserves capacity for additional bytes.
+  /// Reserves memory for more bytes.
   @inline(__always)
   private mutating func reserve(_ more: Int) {
     if storage.count - count < more { grow(by: more) }
@@ -61,7 +62,7 @@ package struct ValueBytes: Sendable {
 
   private static let smallestRoom = 1_024
 
-  /// Appends a byte that is not a value.
+  /// Appends a byte that does not belong to a value.
   @inline(__always)
   mutating func append(byte: UInt8) {
     reserve(1)
@@ -69,7 +70,7 @@ package struct ValueBytes: Sendable {
     count += 1
   }
 
-  /// Appends a little-endian number that is not a value.
+  /// Appends a number that does not belong to a value, least significant byte first.
   mutating func append(word: UInt64) {
     withUnsafeBytes(of: word.littleEndian) { append($0) }
   }
@@ -91,7 +92,7 @@ package struct ValueBytes: Sendable {
   @inline(__always)
   mutating func append(integer number: Int64) { append(Mark.integer, UInt64(bitPattern: number)) }
 
-  /// Appends a real, which must be neither NaN nor negative zero: see `Value.measure`.
+  /// Appends a real number, which must be neither NaN nor -0.0; `Value.measure` ensures that.
   mutating func append(real number: Double) { append(Mark.real, number.bitPattern) }
 
   mutating func append(text: String) {
@@ -112,7 +113,7 @@ package struct ValueBytes: Sendable {
     append(blob)
   }
 
-  /// Begins a blob; its bytes must then be appended.
+  /// Begins a blob of a known size; the caller then appends its bytes.
   mutating func beginBlob(_ count: Int) { append(Mark.blob, UInt64(count)) }
 
   /// Appends bytes of the current blob.
@@ -136,12 +137,12 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Appends complete values from another list.
+  /// Appends a range of another list, which must contain complete values.
   mutating func append(_ other: borrowing ValueBytes, _ range: Range<Int>) {
     other.storage.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
-  /// Removes everything after an offset.
+  /// Removes everything from an offset on.
   mutating func truncate(to offset: Int) { count = min(count, offset) }
 
   // MARK: Reading
@@ -171,7 +172,7 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Lends the bytes of the text or blob at an offset without copying.
+  /// Lends the bytes of a text or blob without copying them.
   func withContents<Result, Failure: Error>(
     at offset: Int, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -180,7 +181,7 @@ package struct ValueBytes: Sendable {
     return try bytes(start..<end).withUnsafeBytes(body)
   }
 
-  /// A value's type, for callers that use its bytes in place.
+  /// The type of a value, and the value itself if it is a number.
   enum Form {
     case null
     case integer(Int64)
@@ -205,7 +206,7 @@ package struct ValueBytes: Sendable {
     if case .null = form(at: offset) { true } else { false }
   }
 
-  /// Returns the integer at an offset; nil for a value of another type.
+  /// Returns the integer at an offset; nil if the value there is not an integer.
   @inline(__always)
   func integer(at offset: Int) -> Int64? {
     storage[offset] == Mark.integer ? Int64(bitPattern: word(at: offset)) : nil
@@ -221,7 +222,7 @@ package struct ValueBytes: Sendable {
 
   // MARK: Comparison
 
-  /// Returns whether bytes equal those in another list.
+  /// Returns whether a range equals a range of another list.
   func equals(_ range: Range<Int>, _ other: borrowing ValueBytes, _ otherRange: Range<Int>)
     -> Bool
   {

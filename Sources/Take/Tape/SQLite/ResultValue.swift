@@ -1,15 +1,15 @@
 import Glibc
 package import Wire
 
-/// A type as which result columns can be read.
+/// A type that result columns can be read as.
 package protocol ResultValue {
   init(_ statement: borrowing SQLiteStatement, _ column: Int)
 }
 
 extension SQLiteStatement {
-  /// Returns consecutive columns of the current row as values of these types.
+  /// Returns the values of consecutive columns in the current row.
   ///
-  /// - Parameter first: the first value's column, counted from 0.
+  /// - Parameter first: the index of the first column, counted from 0.
   package func values<each Field: ResultValue>(
     from first: Int = 0, _ types: repeat (each Field).Type
   ) -> (repeat each Field) {
@@ -17,7 +17,7 @@ extension SQLiteStatement {
     return (repeat Self.next((each Field).self, of: self, &column))
   }
 
-  /// Reads a column's value and advances to the next.
+  /// Reads the value of a column and advances the index.
   private static func next<Value: ResultValue>(
     _ type: Value.Type, of statement: borrowing SQLiteStatement, _ column: inout Int
   ) -> Value {
@@ -27,7 +27,7 @@ extension SQLiteStatement {
 }
 
 extension SQLiteStatement {
-  /// Returns one column of the current row.
+  /// Returns the value of one column in the current row.
   package func values<Field: ResultValue>(from column: Int = 0, _ type: Field.Type) -> Field {
     Field(self, column)
   }
@@ -46,7 +46,7 @@ extension Int64: ResultValue {
 }
 
 extension ResultValue where Self: FixedWidthInteger {
-  /// Clamps a number that is out of range.
+  /// Reads an integer, clamping it to the type's range.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self.init(clamping: statement.integer(column))
   }
@@ -58,7 +58,7 @@ extension UInt16: ResultValue {}
 extension UInt8: ResultValue {}
 
 extension UInt64: ResultValue {
-  /// Keeps all 64 bits of an unsigned number.
+  /// Reads an unsigned number, which is stored as a signed one with the same 64 bits.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self.init(bitPattern: statement.exactInteger(column))
   }
@@ -91,7 +91,7 @@ extension [UInt8]: ResultValue {
 }
 
 extension Value: ResultValue {
-  /// Reads a value; null for text that is not UTF-8.
+  /// Reads a value of any type; null for a text that is not UTF-8.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.value(column) ?? .null
   }
@@ -105,7 +105,7 @@ extension Instant: ResultValue {
 
 // MARK: - Value
 
-/// A value as SQLite stores it.
+/// A value as SQLite stores it, with its type.
 package enum Value: Hashable, Sendable {
   case null
   case integer(Int64)
@@ -113,8 +113,7 @@ package enum Value: Hashable, Sendable {
   case text(String)
   case blob([UInt8])
 
-  /// Creates a real as SQLite returns it after storing: NaN becomes null, and negative zero becomes
-  /// positive.
+  /// Creates a real number as SQLite would return it: NaN becomes null, and -0.0 becomes 0.0.
   package static func measure(_ value: Double) -> Value {
     if value.isNaN { return .null }
     return .real(value == 0 ? 0 : value)
@@ -122,7 +121,7 @@ package enum Value: Hashable, Sendable {
 
   package static func measure(_ value: Double?) -> Value { value.map { .measure($0) } ?? .null }
 
-  /// Creates an integer, keeping all 64 bits of an unsigned number.
+  /// Creates an integer; an unsigned number keeps its 64 bits.
   package static func number(_ value: some BinaryInteger) -> Value {
     .integer(Int64(truncatingIfNeeded: value))
   }
@@ -155,7 +154,7 @@ extension Value {
     }
   }
 
-  /// A short form for messages: text verbatim, bytes in hexadecimal, both shortened.
+  /// A short form for messages: text as it is and bytes in hexadecimal, shortened if necessary.
   package var summary: String {
     switch self {
     case .null: "nothing"

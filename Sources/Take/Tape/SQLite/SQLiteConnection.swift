@@ -2,11 +2,11 @@ import CSQLite
 import Glibc
 import Wire
 
-/// An open SQLite database with a single owner, used from one thread at a time.
+/// A connection to a database; it has a single owner, and only one thread at a time may use it.
 ///
-/// Statements may outlive it: SQLite closes the file once the last of them is gone.
+/// Statements may outlive it: SQLite closes the file when the last of them is destroyed.
 package struct SQLiteConnection: ~Copyable {
-  /// The mode in which a file is opened.
+  /// How a file is opened.
   package enum Mode: Sendable {
     /// Opens an existing file for reading and writing.
     case readWrite
@@ -14,10 +14,10 @@ package struct SQLiteConnection: ~Copyable {
   }
 
   let handle: OpaquePointer
-  /// Holds compiled statements between uses; nil if each is used once.
+  /// Keeps compiled statements for reuse; nil if each is used only once.
   let statements: StatementStore?
 
-  /// Opens a database by path, or by URI if it begins with `file:///`.
+  /// Opens a database by its path, or by a URI that begins with `file:///`.
   package init(path: String, mode: Mode) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags =
@@ -37,9 +37,9 @@ package struct SQLiteConnection: ~Copyable {
 
   /// Opens memory as a read-only database, and keeps compiled statements for reuse.
   ///
-  /// - Parameter memory: must come from `sqlite3_malloc64`; it is freed with the connection, or on
-  ///   an error. While no statement is in use, other pages may be written into it: with another
-  ///   file change counter, SQLite reads them again (SQLite file format section 1.3.7).
+  /// - Parameter memory: memory from `sqlite3_malloc64`, which is freed with the connection or
+  ///   after an error. While no statement is in use, another file may be written into it; if its
+  ///   change counter differs, SQLite reads all pages again (SQLite file format section 1.3.7).
   init(memory: UnsafeMutableRawBufferPointer) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
@@ -69,7 +69,7 @@ package struct SQLiteConnection: ~Copyable {
     sqlite3_close_v2(handle)
   }
 
-  /// The size limit of a row, so that a hostile file cannot make SQLite allocate gigabytes.
+  /// The maximum size of a row, so that SQLite does not allocate gigabytes for a hostile file.
   private static let lengthLimit: Int32 = 256 << 20
 
   static func error(_ code: Int32, of handle: OpaquePointer?) -> SQLiteError {
@@ -78,10 +78,9 @@ package struct SQLiteConnection: ~Copyable {
       code: SQLiteError.Code(rawValue: code), message: words.map { String(cString: $0) } ?? "")
   }
 
-  /// Installs a watch, which is polled while statements run and can abort them with the code
-  /// `interrupted`; nil removes it.
+  /// Sets a watch that can abort running statements with the code `interrupted`; nil removes it.
   ///
-  /// The watch is not retained and must outlive the statements.
+  /// The watch is not retained, so it must outlive the statements.
   package func setWatch(_ watch: SQLiteWatch?) {
     guard let watch else { return sqlite3_progress_handler(handle, 0, nil, nil) }
     sqlite3_progress_handler(
@@ -93,8 +92,8 @@ package struct SQLiteConnection: ~Copyable {
       }, Unmanaged.passUnretained(watch).toOpaque())
   }
 
-  /// The number of SQLite's virtual machine operations between polls; most take far less than a
-  /// microsecond.
+  /// The number of SQLite's virtual machine operations between two calls of the watch; most
+  /// operations take far less than a microsecond.
   private static let operationsPerQuestion: Int32 = 2_000
 
   /// Runs statements that return no rows.
@@ -103,12 +102,12 @@ package struct SQLiteConnection: ~Copyable {
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Compiles one statement; any further text is an error, so that nothing is silently ignored.
+  /// Compiles a single statement; text after it is an error, so that nothing is silently ignored.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
-  /// Compiles one statement on a connection that the caller keeps open.
+  /// Compiles a single statement on a connection that the caller keeps open.
   static func prepare(
     _ sql: String, on handle: OpaquePointer, _ store: StatementStore?
   ) throws(SQLiteError) -> SQLiteStatement {
@@ -135,22 +134,23 @@ package struct SQLiteConnection: ~Copyable {
     return SQLiteStatement(compiled, of: handle, store?.home(of: sql))
   }
 
-  /// Returns the first row's first column as an integer; nil if there is no row.
+  /// Returns the first value of the first row as an integer; 0 for NULL, and nil if there is no
+  /// row.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
 
-  /// Returns the first row's first column as bytes; nil if there is no row.
+  /// Returns the first value of the first row as bytes; nil if there is no row.
   func bytes(_ sql: String) throws(SQLiteError) -> [UInt8]? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.bytes(0) : nil
   }
 
-  /// Refuses larger values from now on, both in the file and in results.
+  /// Limits the size of values; reading or computing a larger one then fails.
   func limitCells(to bytes: Int32) { sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, bytes) }
 
-  /// Returns the database as a file's bytes; empty if memory runs out.
+  /// Returns the bytes of the database as a file; empty if memory is exhausted.
   func serialized() -> [UInt8] {
     var count: sqlite3_int64 = 0
     guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
@@ -158,13 +158,13 @@ package struct SQLiteConnection: ~Copyable {
     return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
   }
 
-  /// Registers the module of computed views and the query functions.
+  /// Registers computed views and the functions of `retake sql`.
   func addViewModule() throws(SQLiteError) {
     try ViewModule.install(on: handle, statements)
     try SQLiteFunctions.install(on: handle)
   }
 
-  /// Returns the file's size by its page count.
+  /// Returns the size of the file in bytes, computed from its number of pages.
   package func byteCount() throws(SQLiteError) -> Int64 {
     (try integer("PRAGMA page_count") ?? 0) * (try integer("PRAGMA page_size") ?? 0)
   }
@@ -177,9 +177,9 @@ package final class SQLiteWatch {
   package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
 }
 
-/// An SQLite error: the extended result code and the message.
+/// An error of SQLite, with its extended result code and its message.
 package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A result code; in a `switch`, a primary code matches its extended codes.
+  /// A result code; a primary code in a `switch` also matches its extended codes.
   package struct Code: RawRepresentable, Hashable, Sendable {
     package var rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
@@ -213,17 +213,17 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(message) (SQLite \(code.rawValue))" }
 }
 
-/// Process-wide SQLite settings.
+/// Settings of SQLite for the whole process.
 package enum SQLiteLibrary {
-  /// Turns off SQLite's memory statistics, which make all threads share a lock at each allocation.
+  /// Turns off SQLite's memory statistics, because counting makes all threads share a lock.
   ///
-  /// Programs call this before they open a database; an application that uses the library decides
-  /// for itself.
+  /// Programs call this before they open a database. The library leaves the decision to the
+  /// application.
   package static func countNoMemory() { _ = csqlite_count_no_memory() }
 
-  /// Limits SQLite's memory in the whole process.
+  /// Limits the memory that SQLite uses in this process.
   ///
-  /// Processes that only answer a query call this before they open a database.
+  /// It is for processes that only answer a query, and must be called before a database is opened.
   package static func limitMemory(toBytes count: Int64) {
     _ = csqlite_count_memory()
     sqlite3_hard_heap_limit64(count)
@@ -234,15 +234,16 @@ package enum SQLiteLibrary {
 
 /// Limits for queries from an untrusted source.
 package struct SQLiteReadLimits: Sendable {
-  /// A cell's size limit in bytes, stored or computed.
+  /// The maximum size in bytes of a value, whether it is stored or computed.
   package var cellBytes: Int32
 
   package init(cellBytes: Int32) { self.cellBytes = cellBytes }
 }
 
 extension SQLiteConnection {
-  /// Restricts statements compiled from now on to reading the database: they cannot open other
-  /// files, load extensions or change settings.
+  /// Allows statements that are compiled from now on only to read this database.
+  ///
+  /// They cannot open other files, load extensions or change settings.
   package func restrict(_ limits: SQLiteReadLimits) throws(SQLiteError) {
     for (limit, value) in [
       (SQLITE_LIMIT_LENGTH, limits.cellBytes), (SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -251,7 +252,8 @@ extension SQLiteConnection {
     ] {
       sqlite3_limit(handle, limit, value)
     }
-    // SQLite creates such a function's table when it is first named, which is not a read.
+    // SQLite creates the table of such a function at its first use; with the restriction, it could
+    // not.
     for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
     sqlite3_set_authorizer(
       handle,
@@ -262,19 +264,17 @@ extension SQLiteConnection {
       }, nil)
   }
 
-  /// The table-valued functions.
-  private static let tableFunctions = [
-    "json_each('[]')", "json_tree('[]')", "pragma_compile_options", "pragma_foreign_key_list('')",
-    "pragma_function_list", "pragma_index_info('')", "pragma_index_list('')",
-    "pragma_table_info('')", "pragma_table_list", "pragma_table_xinfo('')",
-  ]
+  /// The table-valued functions that queries may use: those of JSON and of all allowed pragmas.
+  private static let tableFunctions =
+    ["json_each", "json_tree"] + SQLitePermission.pragmas.sorted().map { "pragma_\($0)" }
 
-  /// Aborts running statements with the code `interrupted`; may be called from any thread while the
-  /// connection is open.
+  /// Aborts running statements with the code `interrupted`.
+  ///
+  /// Any thread may call it while the connection is open.
   package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// The actions allowed for read-only statements.
+/// Decides what restricted statements may do.
 enum SQLitePermission {
   /// Returns whether a statement may perform an action (`sqlite3_set_authorizer`).
   static func allows(_ action: Int32, _ first: String?, _ second: String?) -> Bool {
@@ -291,7 +291,7 @@ enum SQLitePermission {
     "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log", "eval",
   ]
 
-  /// Pragmas that read a setting without an argument but change it with one.
+  /// Pragmas that are allowed without an argument; with one, many of them change a setting.
   private static let tellingPragmas: Set = [
     "application_id", "auto_vacuum", "cache_size", "cell_size_check", "collation_list",
     "compile_options", "data_version", "database_list", "encoding", "freelist_count",
@@ -305,44 +305,48 @@ enum SQLitePermission {
     "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
   ]
 
+  /// The names of all allowed pragmas.
+  static var pragmas: Set<String> { tellingPragmas.union(askingPragmas) }
+
   private static func allows(pragma name: String, argument: String?) -> Bool {
     askingPragmas.contains(name) || (argument == nil && tellingPragmas.contains(name))
   }
 }
 
 extension SQLiteError {
-  /// The message if a statement was refused because it does more than read; nil for other errors.
+  /// The message for a statement that does more than read or exceeds a limit; nil for other errors.
   package var refusal: String? {
     switch code.primary {
     case .unauthorised:
       "a take is only read, never written: a query opens no other file, loads nothing and sets "
         + "nothing"
-    case .tooBig: "a value is longer than a query may have: \(message)"
-    case .noMemory: "the query needs more memory than it may have"
+    case .tooBig: "a value is longer than the limit for queries: \(message)"
+    case .noMemory: "the query needs more memory than the limit for queries"
     default: nil
     }
   }
 }
 
-/// Holds a connection's compiled statements between uses.
+/// Keeps a connection's compiled statements for reuse.
 ///
-/// SQLite takes longer to compile a query over views than to run it on a short take.
+/// For a short take, SQLite needs longer to compile a query over views than to run it.
 final class StatementStore {
   private var idle: [String: [OpaquePointer]] = [:]
   private var idleCount = 0
   private var isClosed = false
   /// The number of statements in use.
   private(set) var usedCount = 0
-  /// Identifies the database's contents: a different number for each.
+  /// Identifies the database's contents; loading others changes the number.
   var content = 0
-  /// The result of checking its schema, which does not change.
+  /// The result of checking the schema, which all contents share; nil before the check.
   var schema: SchemaCheck?
 
-  /// The maximum number of stored statements; any others are compiled for each use, because some
-  /// have row numbers in their text.
+  /// The maximum number of statements that are kept.
+  ///
+  /// Some have row numbers in their text, so there is no end of different ones.
   private static let most = 600
 
-  /// The store that a statement returns to after use.
+  /// Puts a statement back into the store after use.
   struct Home {
     fileprivate let store: StatementStore
     fileprivate let sql: String
@@ -350,13 +354,13 @@ final class StatementStore {
     func receive(_ statement: OpaquePointer) { store.receive(statement, sql) }
   }
 
-  /// Counts a statement that is now in use.
+  /// Counts a statement as used; the result puts it back into the store after use.
   func home(of sql: String) -> Home {
     usedCount += 1
     return Home(store: self, sql: sql)
   }
 
-  /// Returns a compiled statement that is not in use; nil if it has to be compiled.
+  /// Returns a kept statement that is not in use; nil if it must be compiled.
   func remove(_ sql: String) -> OpaquePointer? {
     guard let statement = idle[sql]?.popLast() else { return nil }
     idleCount -= 1
@@ -375,7 +379,7 @@ final class StatementStore {
     idleCount += 1
   }
 
-  /// Releases all statements; those in use follow when they are returned.
+  /// Destroys all statements; those in use are destroyed when they are returned.
   func close() {
     isClosed = true
     for statement in idle.values.joined() { sqlite3_finalize(statement) }

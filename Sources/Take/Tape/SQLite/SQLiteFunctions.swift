@@ -1,11 +1,12 @@
 import CSQLite
 import Glibc
 
-/// Functions for queries beyond SQLite's: `percentile`, `median`, `stddev` and `regexp`.
+/// Functions that queries have in addition to SQLite's: `percentile`, `median`, `stddev` and
+/// `regexp`.
 ///
-/// Views do not use them, so that views also work in other programs.
+/// Views do not use them, so that other programs can use the views.
 enum SQLiteFunctions {
-  /// The functions' documentation in `retake sql --schema`.
+  /// The description of the functions in `retake sql --schema`.
   static let text = """
     -- Functions of retake sql and retake open, beside those of SQLite; plain sqlite3 lacks them,
     --                    and no
@@ -55,14 +56,14 @@ enum SQLiteFunctions {
 
   // MARK: Percentiles and deviation
 
-  /// A group's values.
+  /// The values of a group, which an aggregate function collects.
   private final class Sample {
     var values: [Double] = []
     var percent: Double?
     var fault: String?
   }
 
-  /// Returns the current group's sample; nil if it has none yet and `makes` is false.
+  /// Returns the sample of the current group; nil if it has none and `makes` is false.
   private static func sample(_ context: OpaquePointer?, makes: Bool) -> Unmanaged<Sample>? {
     let size = Int32(MemoryLayout<UnsafeRawPointer?>.size)
     guard let place = sqlite3_aggregate_context(context, makes ? size : 0) else { return nil }
@@ -83,9 +84,9 @@ enum SQLiteFunctions {
       let percent = sqlite3_value_double(values[1])
       let isNumber = [SQLITE_INTEGER, SQLITE_FLOAT].contains(sqlite3_value_numeric_type(values[1]))
       if !isNumber || !(0...100).contains(percent) {
-        sample.fault = "the second argument of percentile() is a number from 0 to 100"
+        sample.fault = "the second argument of percentile() must be a number from 0 to 100"
       } else if let known = sample.percent, known != percent {
-        sample.fault = "the second argument of percentile() is the same in all rows of a group"
+        sample.fault = "the second argument of percentile() must be the same in all rows of a group"
       }
       sample.percent = percent
     }
@@ -126,14 +127,14 @@ enum SQLiteFunctions {
 
   // MARK: Regular expressions
 
-  /// Caches a query's compiled regular expression.
+  /// Keeps the last compiled regular expression, since a query usually has only one.
   private final class Expressions {
     private var pattern: String?
     private var compiled = regex_t()
 
     deinit { if pattern != nil { regfree(&compiled) } }
 
-    /// Returns whether a text has a match; nil if the pattern is invalid.
+    /// Returns whether a pattern matches a text; nil if the pattern is invalid.
     func matches(_ pattern: String, _ text: UnsafePointer<CChar>) -> Bool? {
       if self.pattern != pattern {
         if self.pattern != nil { regfree(&compiled) }
@@ -145,7 +146,7 @@ enum SQLiteFunctions {
       return regexec(&compiled, text, 0, nil, 0) == 0
     }
 
-    /// Expands the digit and other classes that POSIX lacks.
+    /// Replaces classes such as `\d`, which POSIX does not have.
     private static func posix(_ pattern: String) -> String {
       var text = ""
       var isEscaped = false
@@ -186,11 +187,11 @@ enum SQLiteFunctions {
   }
 }
 
-/// The values of the row that a query is at, counted from 0.
+/// The values of a query's current row, counted from 0.
 struct RowValues {
   fileprivate let values: UnsafeMutablePointer<OpaquePointer?>
 
-  /// Returns an integer for computing answers, clamped like those of `SQLiteStatement`; 0 for NULL.
+  /// Returns an integer, clamped like `SQLiteStatement.integer`; 0 for NULL.
   func integer(_ column: Int) -> Int64 {
     min(max(sqlite3_value_int64(values[column]), -Int64.largestRead), Int64.largestRead)
   }
@@ -198,17 +199,17 @@ struct RowValues {
   func isNull(_ column: Int) -> Bool { sqlite3_value_type(values[column]) == SQLITE_NULL }
 }
 
-/// A function of SQL that receives each row of a table.
+/// An SQL function that hands each row of a table to Swift.
 ///
-/// SQLite passes all values of a row in one call. A statement that stops at each row, and is asked
-/// for each column, takes half as long again.
+/// SQLite passes all values of a row in one call. Stepping a statement to each row and reading its
+/// columns takes half as long again.
 final class RowFunction {
   private static let name = "retake_row"
-  /// Receives the rows of the current query and returns whether to continue; nil between queries.
+  /// Receives the running query's rows and returns whether to continue; nil if no query is running.
   private var receive: ((RowValues) -> Bool)?
   private let handle: OpaquePointer
 
-  /// Registers the function with a connection, which retains it.
+  /// Registers the function with a connection, which then retains this object.
   init(on handle: OpaquePointer) throws(SQLiteError) {
     self.handle = handle
     let code = sqlite3_create_function_v2(
@@ -218,7 +219,7 @@ final class RowFunction {
         guard let values, let owner = sqlite3_user_data(context) else { return }
         let function = Unmanaged<RowFunction>.fromOpaque(owner).takeUnretainedValue()
         guard let receive = function.receive, !receive(RowValues(values: values)) else { return }
-        sqlite3_result_error(context, "the take has more rows than are held in memory", -1)
+        sqlite3_result_error(context, "the take has more rows than fit into memory", -1)
       }, nil, nil,
       { owner in
         guard let owner else { return }
@@ -227,7 +228,7 @@ final class RowFunction {
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Passes a table's rows to a closure in their order; throws if the closure returns false.
+  /// Calls a closure with each row of a table, in order; throws if it returns false.
   func forEachRow(
     of table: String, _ columns: String, _ statements: StatementStore?,
     _ body: (RowValues) -> Bool
@@ -238,7 +239,7 @@ final class RowFunction {
         statements)
       receive = body
       defer { receive = nil }
-      // The function returns NULL, so no row is left over.
+      // The function returns NULL for each row, so the statement has no result rows.
       _ = try statement.step()
     }
   }

@@ -1,15 +1,15 @@
 import CSQLite
 import Glibc
 
-/// A compiled statement with a single owner.
+/// A compiled statement with a single owner; its parameters can be bound.
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
-  /// The store that it returns to after use; nil if it is not reused.
+  /// The place that the statement returns to after its use; nil if it is destroyed then.
   private let home: StatementStore.Home?
   private let binding = Binding()
 
-  /// The first error from binding single values.
+  /// The first error of `bind`, which `step` reports.
   private final class Binding {
     var code = SQLITE_OK
   }
@@ -28,7 +28,7 @@ package struct SQLiteStatement: ~Copyable {
 
   /// Advances to the next row; returns false if there is none.
   ///
-  /// Errors from previous bindings are thrown here.
+  /// An error of a previous `bind` is thrown here.
   package func step() throws(SQLiteError) -> Bool {
     guard binding.code == SQLITE_OK else {
       throw SQLiteConnection.error(binding.code, of: connection)
@@ -40,7 +40,7 @@ package struct SQLiteStatement: ~Copyable {
     }
   }
 
-  /// Resets the statement for another run; bindings stay.
+  /// Resets the statement for another run with the same bindings.
   package func reset() {
     binding.code = SQLITE_OK
     sqlite3_reset(statement)
@@ -53,19 +53,19 @@ package struct SQLiteStatement: ~Copyable {
 
   package func bindNull(at index: Int32) { bound(sqlite3_bind_null(statement, index)) }
 
-  /// Remembers the first error until the statement is run.
+  /// Keeps the first error until the statement runs.
   private func bound(_ code: Int32) { if binding.code == SQLITE_OK { binding.code = code } }
 
-  /// Runs an insert with values in order.
+  /// Runs an INSERT whose parameters are the given values.
   package func insert(_ values: [Value]) throws(SQLiteError) {
     let bytes = ValueBytes(values)
     try insert(row: nil, bytes, 0..<bytes.count)
   }
 
-  /// Runs an insert with an optional row number and the values in a range of bytes, without copying
-  /// them.
+  /// Runs an INSERT with an optional row number and a range of values, which are not copied.
   ///
-  /// - Parameter gap: a value that is not bound, and how many parameters replace it.
+  /// - Parameter gap: the index of a value that is not bound, and the number of parameters in its
+  ///   place.
   func insert(
     row: Int64?, _ values: borrowing ValueBytes, _ range: Range<Int>,
     gap: (index: Int, parameters: Int)? = nil
@@ -73,7 +73,7 @@ package struct SQLiteStatement: ~Copyable {
     // The bindings borrow the bytes while this closure runs.
     let code = values.withBytes { _ in
       var parameter: Int32 = 1
-      // A failed binding would insert NULL.
+      // After a failed binding, NULL would be inserted.
       var failed = SQLITE_OK
       if let row {
         failed = sqlite3_bind_int64(statement, parameter, row)
@@ -97,19 +97,19 @@ package struct SQLiteStatement: ~Copyable {
     try conclude(code)
   }
 
-  /// Resets the statement after an insert; throws if the insert failed.
+  /// Resets the statement after an INSERT; throws an error if it failed.
   private func conclude(_ code: Int32) throws(SQLiteError) {
     guard code != SQLITE_DONE else {
       sqlite3_reset(statement)
       return
     }
-    // The message must be read before the reset replaces it.
+    // The message is read first, because resetting replaces it.
     let error = SQLiteConnection.error(code, of: connection)
     sqlite3_reset(statement)
     throw error
   }
 
-  /// Binds the value at an offset without copying its bytes.
+  /// Binds the value at an offset, whose bytes are not copied.
   private func bind(
     _ values: borrowing ValueBytes, _ offset: Int, at parameter: Int32
   ) -> Int32 {
@@ -130,7 +130,7 @@ package struct SQLiteStatement: ~Copyable {
     }
   }
 
-  /// Binds bytes without copying them; an empty array is an empty blob, not NULL.
+  /// Binds bytes, which are not copied; an empty array is an empty blob, not NULL.
   private func bind(_ blob: UnsafeRawBufferPointer, at parameter: Int32) -> Int32 {
     blob.isEmpty
       ? sqlite3_bind_zeroblob(statement, parameter, 0)
@@ -138,7 +138,7 @@ package struct SQLiteStatement: ~Copyable {
         statement, parameter, blob.baseAddress, sqlite3_uint64(blob.count), nil)
   }
 
-  /// Runs an insert with a row number and bytes, without copying them.
+  /// Runs an INSERT with a row number and a blob, which is not copied.
   func insert(row: Int64, blob: UnsafeRawBufferPointer) throws(SQLiteError) {
     var code = sqlite3_bind_int64(statement, 1, row)
     if code == SQLITE_OK {
@@ -157,57 +157,56 @@ package struct SQLiteStatement: ~Copyable {
 extension SQLiteStatement {
   package var columnCount: Int { Int(sqlite3_column_count(statement)) }
 
-  /// Returns a result column's name.
+  /// Returns the name of a column in the result; empty if there is no such column.
   package func columnName(_ column: Int) -> String {
     sqlite3_column_name(statement, Int32(column)).map { String(cString: $0) } ?? ""
   }
 
-  /// Whether the statement leaves the file unchanged.
+  /// Whether the statement does not change the database.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
 
-  /// Returns whether a column is NULL.
+  /// Returns whether the value of a column is NULL.
   package func isNull(_ column: Int) -> Bool {
     sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
   }
 
-  /// Returns a column's integer, for computing answers: clamped to ±`Int64.largestRead`; 0 for
+  /// Returns an integer that is safe to compute with: clamped to ±`Int64.largestRead`, and 0 for
   /// NULL.
   package func integer(_ column: Int) -> Int64 {
     min(max(exactInteger(column), -Int64.largestRead), Int64.largestRead)
   }
 
-  /// Returns a column's integer as stored, unclamped, for checks.
+  /// Returns an integer exactly as stored, for checks.
   func exactInteger(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
-  /// Returns a column's real; 0 for NULL.
+  /// Returns the real number in a column; 0 for NULL.
   package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
 
-  /// Returns a column's text; nil for NULL.
+  /// Returns the text in a column; nil for NULL.
   package func text(_ column: Int) -> String? {
     guard let start = sqlite3_column_text(statement, Int32(column)) else { return nil }
     let count = Int(sqlite3_column_bytes(statement, Int32(column)))
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// Lends a column's bytes, which are valid until the statement advances.
+  /// Lends the bytes of a column, which are valid until the statement is stepped or reset.
   package func withBlob<Result>(_ column: Int, _ body: (RawSpan) -> Result) -> Result {
     body(RawSpan(_unsafeBytes: lentBytes(column)))
   }
 
-  /// Lends a column's bytes to a caller that alone steps the statement and does not use them
-  /// afterwards.
+  /// Lends the bytes of a column; the caller must not use them after stepping the statement.
   func lentBytes(_ column: Int) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(statement, Int32(column))
     let count = Int(sqlite3_column_bytes(statement, Int32(column)))
     return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
-  /// Copies a column's bytes; empty for NULL.
+  /// Returns a copy of the bytes in a column; empty for NULL.
   package func bytes(_ column: Int) -> [UInt8] {
     [UInt8](lentBytes(column))
   }
 
-  /// Appends several columns' values; returns false if a text was not UTF-8, which becomes null.
+  /// Appends the values of columns; a text that is not UTF-8 becomes null, and false is returned.
   func append(_ columns: Range<Int>, to bytes: inout ValueBytes) -> Bool {
     var isGood = true
     for column in columns where !append(column, to: &bytes) { isGood = false }
@@ -215,7 +214,7 @@ extension SQLiteStatement {
   }
 
   private func append(_ column: Int, to bytes: inout ValueBytes) -> Bool {
-    // Looks up the column once instead of once per call; the connection is not shared.
+    // Looks the column up once instead of in each call below; no other thread uses the connection.
     let value = sqlite3_column_value(statement, Int32(column))
     switch sqlite3_value_type(value) {
     case SQLITE_INTEGER: bytes.append(integer: sqlite3_value_int64(value))
@@ -237,7 +236,7 @@ extension SQLiteStatement {
     return true
   }
 
-  /// A value's actual type, whatever its column declares.
+  /// The type of a stored value, which may differ from the column's declared type.
   package enum StorageClass: Sendable {
     case null
     case integer
@@ -246,7 +245,7 @@ extension SQLiteStatement {
     case blob
   }
 
-  /// The types of the current row's columns.
+  /// The types of the values in the current row.
   package var storageClasses: [StorageClass] {
     (0..<columnCount).map { storageClass($0) }
   }
@@ -261,7 +260,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// Returns whether a column equals a value, in type as well.
+  /// Returns whether a column contains the value, with the same SQLite type.
   package func has(_ value: Value, _ column: Int) -> Bool {
     let index = Int32(column)
     let type = sqlite3_column_type(statement, index)
@@ -278,7 +277,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// Returns a column's value as stored; nil for text that is not UTF-8.
+  /// Returns the value in a column as it is stored; nil for a text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)
     switch sqlite3_column_type(statement, index) {
@@ -300,10 +299,10 @@ extension SQLiteStatement {
 }
 
 extension Int64 {
-  /// The largest magnitude of integers in computed answers: sums and differences of any two still
+  /// The largest magnitude of integers in computed answers; sums and differences of two of them
   /// fit.
   ///
-  /// In nanoseconds, it is 146 years; as Unix time, the year 2116.
+  /// In nanoseconds it is 146 years; as Unix time, the year 2116.
   package static let largestRead: Int64 = 1 << 62 - 1
 }
 

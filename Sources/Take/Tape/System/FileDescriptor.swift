@@ -4,12 +4,12 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A file descriptor that is closed with its last reference.
+/// A file descriptor that is closed when its last reference is released.
 package final class FileDescriptor: Sendable {
   private let descriptor: Mutex<Int32>
   private let isOwned: Bool
 
-  /// - Parameter isOwned: whether to close it on deinitialization.
+  /// - Parameter isOwned: whether releasing the last reference closes the descriptor.
   package init(_ number: Int32, isOwned: Bool = true) {
     descriptor = Mutex(number)
     self.isOwned = isOwned
@@ -17,10 +17,10 @@ package final class FileDescriptor: Sendable {
 
   deinit { if isOwned { close() } }
 
-  /// The descriptor; -1 once closed.
+  /// The number of the descriptor; -1 after it was closed.
   package var number: Int32 { descriptor.withLock { $0 } }
 
-  /// Closes the descriptor; further calls do nothing.
+  /// Closes the descriptor unless it is already closed.
   package func close() {
     descriptor.withLock { number in
       if number >= 0 { Glibc.close(number) }
@@ -36,7 +36,7 @@ package final class FileDescriptor: Sendable {
 
   /// Waits for data and reads up to `maximum` bytes; empty at the end and after an error.
   ///
-  /// - Parameter offset: where to read in a file; nil continues at the current position.
+  /// - Parameter offset: where in a file to read; nil reads on from the current position.
   package func read(atMost maximum: Int, from offset: UInt64? = nil) -> [UInt8] {
     let number = number
     return [UInt8](unsafeUninitializedCapacity: maximum) { target, count in
@@ -51,7 +51,7 @@ package final class FileDescriptor: Sendable {
     }
   }
 
-  /// Writes all bytes, waiting as needed; returns false on an error such as a closed pipe.
+  /// Writes all bytes, waiting if necessary; returns false after an error, such as a closed pipe.
   package func write(_ bytes: [UInt8]) -> Bool {
     let number = number
     return bytes.withUnsafeBytes { buffer in
@@ -70,17 +70,17 @@ package final class FileDescriptor: Sendable {
 
 // MARK: - FileBytes
 
-/// Reads and examines files whose names need not be UTF-8.
+/// Reads files and their properties; their names need not be UTF-8.
 package enum FileBytes {
-  /// Opens a file for reading.
+  /// Opens a file for reading; programs that this process executes do not inherit the descriptor.
   package static func open(_ path: String) -> Result<Int32, SystemCode> {
     let descriptor = Glibc.open(path.systemPath, O_RDONLY | O_CLOEXEC)
     return descriptor < 0 ? .failure(SystemCode(errno)) : .success(descriptor)
   }
 
-  /// Reads a file from its start.
+  /// Reads a file from its beginning.
   ///
-  /// - Parameter limit: the maximum number of bytes.
+  /// - Parameter limit: the maximum number of bytes to read.
   package static func read(_ path: String, atMost limit: Int = .max)
     -> Result<[UInt8], SystemCode>
   {
@@ -109,14 +109,14 @@ package enum FileBytes {
 
   private static let pieceBytes = 256 << 10
 
-  /// A file's kind, following links.
+  /// The kind of a file; for a link, that of its target.
   package enum Kind: Hashable, Sendable {
     case file, folder
     /// A device, a pipe or a socket.
     case other
   }
 
-  /// Returns the kind of file at a path; nil if there is none.
+  /// Returns the kind of the file at a path; nil if there is no file.
   package static func kind(of path: String) -> Kind? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0 else { return nil }
@@ -133,12 +133,13 @@ package enum FileBytes {
     return stat(path.systemPath, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Removes a file if it exists.
+  /// Removes a file, ignoring errors.
   package static func remove(_ path: String) { unlink(path.systemPath) }
 
-  /// Returns the names of all files and folders below a folder, sorted.
+  /// Returns the paths of all files in a folder and its subfolders, relative to the folder and
+  /// sorted.
   ///
-  /// Links to folders are not followed.
+  /// Links to folders are listed, but not followed.
   package static func names(below folder: String) -> [String] {
     var found: [String] = []
     var waiting = [""]
@@ -157,28 +158,28 @@ package enum FileBytes {
     return found.sorted()
   }
 
-  /// Returns a path's last component.
+  /// Returns the last component of a path; empty for `/` and the empty path.
   package static func name(of path: String) -> String {
     String(path.split(separator: "/").last ?? "")
   }
 
-  /// Returns a path's last component without its extension.
+  /// Returns the last component of a path without its extension.
   package static func stem(of path: String) -> String {
     let name = name(of: path)
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }
     return String(name[..<dot])
   }
 
-  /// Returns a path's folder as written, without a trailing slash; empty if there is none.
+  /// Returns the folder part of a path, without a slash at its end; empty if there is none.
   package static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }
 
-/// Starts a detached thread with signals blocked, which ends when the body returns.
+/// Starts a detached thread with all signals blocked; it ends when the body returns.
 ///
-/// The name, at most 15 bytes long, shows in debuggers and `top -H`.
+/// Debuggers and `top -H` show the first 15 bytes of the name.
 package func startThread(
   named name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) {
@@ -199,9 +200,9 @@ package func startThread(
   }
 }
 
-/// Starts a thread like `startThread`, for work that must run.
+/// Runs work on a thread of its own, or else on libdispatch's pool.
 ///
-/// If the system cannot create a thread, the work runs on libdispatch's pool.
+/// The pool is used if the system cannot create a thread, so the work always runs.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {
   do throws(SystemError) {
     try startThread(named: name, body)
@@ -210,24 +211,55 @@ package func startWorker(named name: String, _ body: @escaping @Sendable () -> V
   }
 }
 
-/// An operating system error.
+/// Work that another thread does, and its result.
+package final class ConcurrentWork<Value: Sendable, Failure: Error>: Sendable {
+  private let result = Mutex<Result<Value, Failure>?>(nil)
+  private let isDone = DispatchSemaphore(value: 0)
+
+  /// Starts the work.
+  ///
+  /// Debuggers and `top -H` show the first 15 bytes of the name.
+  package init(named name: String, _ work: @escaping @Sendable () throws(Failure) -> Value) {
+    startWorker(named: name) { [self] in
+      let done: Result<Value, Failure>
+      do throws(Failure) {
+        done = .success(try work())
+      } catch {
+        done = .failure(error)
+      }
+      result.withLock { $0 = done }
+      isDone.signal()
+    }
+  }
+
+  /// Waits for the work to end; returns its result, or throws its error.
+  package func value() throws(Failure) -> Value {
+    while true {
+      isDone.wait()
+      isDone.signal()
+      if let result = result.withLock({ $0 }) { return try result.get() }
+    }
+  }
+}
+
+/// An error of the operating system.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The operation that failed, as in `open a UDP socket`.
+  /// What failed, as in `open a UDP socket`.
   public var operation: String
-  /// The positive errno value.
+  /// The errno value, which is positive.
   public var code: Int32
 
-  /// Creates an error from an errno value of either sign, as C shims return it.
+  /// Creates an error from an errno value, which C shims return as a negative number.
   public init(operation: String, code: Int32) {
     self.operation = operation
     self.code = code == .min ? .max : abs(code)
   }
 
-  /// A sentence such as `cannot open a UDP socket: Too many open files`.
+  /// The error as a sentence, such as `cannot open a UDP socket: Too many open files`.
   public var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Returns a C shim's result (a descriptor or count), or throws its negative errno.
+/// Returns the result of a C shim, or throws an error if it is a negative errno value.
 @discardableResult
 package func checked(_ operation: String, _ result: Int32) throws(SystemError) -> Int32 {
   guard result >= 0 else { throw SystemError(operation: operation, code: result) }

@@ -1,6 +1,6 @@
-/// Frames with their packets.
+/// Finds the packets that carried each of a take's frames.
 struct CarriedFrames {
-  /// The properties that the frames of one format share.
+  /// The properties that all frames of a format share.
   struct Format {
     var peer: Int64
     var isOut: Bool
@@ -8,9 +8,9 @@ struct CarriedFrames {
     var isVideo: Bool
     var ssrc: UInt32
     var key: Int64
-    fileprivate var isEncoded: Bool
-    /// The index in `sources` of the packets that carry the frames; nil if the take has none of
-    /// that end.
+    fileprivate var isMedia: Bool
+    /// The index in `sources` of the packets that carry the frames; nil if the take lacks that
+    /// end's packets.
     fileprivate var source: Int?
   }
 
@@ -18,32 +18,32 @@ struct CarriedFrames {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The RTP time on the wire, which includes the sender's offset.
+    /// The RTP time on the wire; for a sent frame, it differs from the row's by the sender's
+    /// offset.
     var rtpTime: UInt32
-    /// The index of the frame's format.
+    /// The index of the frame's format in `formats`.
     var format: Int32
   }
 
-  /// A packet of a frame.
   struct Packet {
     var row: Int64
     var at: Int64
     var size: Int64
     var sequence: UInt16
-    /// nil for a repair packet.
+    /// The marker bit; nil for a retransmission.
     var marker: UInt8?
 
     var isRepair: Bool { marker == nil }
   }
 
-  /// The packets of one stream.
+  /// The packets with one SSRC at one end.
   private struct Source {
-    /// The packets' indexes, by RTP time.
+    /// The indexes of the packets, by RTP time.
     var places = OrderedTable<Int32>()
     var repairs = OrderedTable<Packet>()
-    /// The RTP time of the first packet.
+    /// The RTP time of the first packet; nil if there is none.
     var firstTime: UInt32?
-    /// The offset that a sender adds to the RTP times of its frames, once it is known.
+    /// The offset between RTP times in rows and in packets; nil until it is known.
     var shift: UInt32?
   }
 
@@ -52,15 +52,19 @@ struct CarriedFrames {
     var ssrc: UInt32
   }
 
+  /// The condition for sent frames that show the offset between RTP times in packets and in rows:
+  /// all but telephone events, which are passed on as audio.
+  private static let isMedia =
+    "(format.outcome = 'encoded' OR format.outcome = 'passed on' AND format.kind = 'video')"
   private static let formatColumns =
     "format.peer, format.direction = 'out', format.track, format.kind = 'video', format.ssrc, "
-    + "format.key, format.outcome = 'encoded'"
+    + "format.key, \(isMedia)"
   private static let isCarried =
     "format.outcome NOT IN ('concealed', 'recovered') AND format.kind IN ('audio', 'video')"
 
   private let packets: PacketFacts
   private(set) var formats: [Format] = []
-  /// The formats' indexes by their numbers.
+  /// The indexes in `formats`, by the number of the format.
   private var formatPlaces = PlaceTable()
   private var sources: [Source] = []
   private var sourcePlaces: [SourceName: Int] = [:]
@@ -79,17 +83,17 @@ struct CarriedFrames {
     try readRepairs(facts)
   }
 
-  /// The maximum number of packets that the frames can have.
+  /// The number of packets that frames can have, over all sources.
   var packetCount: Int { sources.reduce(0) { $0 + $1.places.keys.count + $1.repairs.keys.count } }
 
   private static func format(_ row: borrowing SQLiteStatement) -> Format {
     Format(
       peer: row.integer(0), isOut: row.integer(1) == 1, track: row.integer(2),
       isVideo: row.integer(3) == 1, ssrc: UInt32(truncatingIfNeeded: row.integer(4)),
-      key: row.integer(5), isEncoded: row.integer(6) == 1)
+      key: row.integer(5), isMedia: row.integer(6) == 1)
   }
 
-  /// Finds the packets with an SSRC at an end.
+  /// Returns the index of the source with an SSRC at an end, collecting its packets if it is new.
   private mutating func source(_ end: Int, _ ssrc: UInt32) -> Int {
     let name = SourceName(end: end, ssrc: ssrc)
     if let known = sourcePlaces[name] { return known }
@@ -129,7 +133,7 @@ struct CarriedFrames {
     for place in sources.indices { sources[place].repairs.sort() }
   }
 
-  /// Calls a closure with each packet of all frames, frame by frame.
+  /// Calls a closure for each packet of each frame, frame by frame.
   mutating func forEach(
     _ facts: ViewFacts, _ body: (Frame, Format, Packet) -> Void
   ) throws(SQLiteError) {
@@ -143,7 +147,7 @@ struct CarriedFrames {
         rtpTime: UInt32(truncatingIfNeeded: row.integer(3)),
         format: Int32(truncatingIfNeeded: place))
       if format.isOut {
-        if format.isEncoded, sources[source].shift == nil, let first = sources[source].firstTime {
+        if format.isMedia, sources[source].shift == nil, let first = sources[source].firstTime {
           sources[source].shift = first &- frame.rtpTime
         }
         frame.rtpTime = frame.rtpTime &+ (sources[source].shift ?? 0)
@@ -177,14 +181,16 @@ struct CarriedFrames {
 
   // MARK: One frame
 
-  /// The maximum time in nanoseconds between a packet and the decoding or encoding of its frame.
+  /// How long before a received frame, or after a sent one, to search for its packets, in
+  /// nanoseconds.
   private static let span: Int64 = 15_000_000_000
 
   private static let query =
     "SELECT \(formatColumns), frame_store.row, frame_store.at_ns, frame_store.rtp_time, "
     + "frame_store.size FROM frame_store JOIN format USING (format) WHERE \(isCarried)"
 
-  /// Finds one frame and its packets without going through all frames; nil if no packets carry it.
+  /// Finds one frame and its packets without going through all frames; nil if it is not a frame
+  /// that packets carry.
   static func frame(
     _ row: Int64, _ facts: ViewFacts
   ) throws(SQLiteError) -> (frame: Frame, format: Format, packets: [Packet])? {
@@ -237,11 +243,11 @@ struct CarriedFrames {
     return (frame, format, packets)
   }
 
-  /// Returns the RTP time offset of a format's stream, from its first frame and first packet.
+  /// Computes the offset between RTP times in packets and in rows, from the first packet and frame.
   private static func shift(of format: Format, _ facts: ViewFacts) throws(SQLiteError) -> UInt32 {
     let frames = try facts.prepare(
       query + " AND format.peer = \(format.peer) AND format.direction = 'out'"
-        + " AND format.outcome = 'encoded' AND format.ssrc = \(format.ssrc)"
+        + " AND \(isMedia) AND format.ssrc = \(format.ssrc)"
         + " ORDER BY frame_store.row LIMIT 1")
     let packets = try facts.prepare(
       """
@@ -255,8 +261,8 @@ struct CarriedFrames {
       &- UInt32(truncatingIfNeeded: frames.integer(9))
   }
 
-  /// Returns the first step of the last `tape` row that begins at or before an instant; 0 if there
-  /// is none.
+  /// Returns the first step in the last row of `tape` that begins at or before an instant; 0 if
+  /// there is none.
   private static func step(at instant: Int64, _ facts: ViewFacts) throws(SQLiteError) -> Int64 {
     let steps = try facts.prepare(
       "SELECT first_step FROM tape WHERE at_ns <= \(instant) ORDER BY first_step DESC LIMIT 1")

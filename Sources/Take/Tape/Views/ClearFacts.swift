@@ -3,14 +3,15 @@ import RTP
 import Secure
 import Wire
 
-/// Reads what is encrypted in a take's packets and has no rows: feedback and retransmissions.
+/// Reads what packets contain in encrypted form and rows do not have: arrival times and
+/// retransmissions.
 ///
-/// They are decrypted with the take's keys.
+/// The packets are decrypted with the take's keys.
 struct ClearFacts {
-  /// Feedback, with its row in `rtcp`.
+  /// A transport-wide feedback packet, and the row in `rtcp` that describes it.
   struct Feedback {
     var row: Int64
-    /// The index of the end that sent or received it.
+    /// The index of the end at which it was sent or received.
     var end: Int
     var at: Int64
     var contents: TransportFeedback
@@ -18,15 +19,15 @@ struct ClearFacts {
 
   /// The packets that retransmissions repeat.
   struct Retransmissions {
-    /// The original sequence numbers, by the places of the packets.
+    /// The sequence number of the original packet, by the index of the retransmission.
     var originals: [Int: UInt16] = [:]
-    /// Whether at least one retransmission could be decrypted; then those that cannot are not
-    /// retransmissions.
+    /// Whether any retransmission could be decrypted; if so, a packet that cannot be decrypted is
+    /// not one.
     var hasKeys = false
   }
 
   private var log = NSSKeyLog()
-  /// Each peer's keys, for what it sends and what it receives.
+  /// The keys of each peer, first for what it sends and then for what it receives.
   private var receivers: [Int64: [[SRTPReceiver]]] = [:]
   private var given: [SRTPKey] = []
 
@@ -67,7 +68,8 @@ struct ClearFacts {
     }
   }
 
-  /// The maximum number of supplied keys to try.
+  /// The maximum number of supplied keys, and of derived keys per peer and direction, that are
+  /// tried.
   private static let keyMaximum = 64
 
   private struct KeyLogText: Decodable {
@@ -75,8 +77,10 @@ struct ClearFacts {
     var masterSecret: String
   }
 
-  /// Derives SRTP keys from the recorded handshakes, per peer and per path, because calls without
-  /// bundling have several handshakes at once.
+  /// Derives SRTP keys from recorded handshakes, for each peer as a whole and for each of its
+  /// paths.
+  ///
+  /// Calls without bundling have several handshakes at the same time.
   private mutating func followHandshakes(_ facts: ViewFacts) throws(SQLiteError) {
     guard log.count > 0 else { return }
     let packets = try facts.packets()
@@ -84,8 +88,7 @@ struct ClearFacts {
     let wire = try WireReader(facts)
     var followers: [String: DTLSFollower] = [:]
     for packet in packets.others where packet.ssrc == nil && packet.size > 0 {
-      // The first byte identifies DTLS (RFC 7983); application data (23) is not part of a
-      // handshake.
+      // The first byte shows whether it is DTLS (RFC 7983); application data (23) is not needed.
       guard let first = try wire.byte(at: packet.position), (0x14..<0x40).contains(first),
         first != 23
       else { continue }
@@ -108,7 +111,7 @@ struct ClearFacts {
     var end: ViewFacts.End
   }
 
-  /// Returns the addresses of the paths, as each end has them.
+  /// Returns the addresses of paths, as text, for each of their ends.
   private func pathNames(_ facts: ViewFacts) throws(SQLiteError) -> [PathOfEnd: String] {
     var names: [PathOfEnd: String] = [:]
     let rows = try facts.prepare(
@@ -131,20 +134,22 @@ struct ClearFacts {
     }
   }
 
-  /// Strips a TURN channel header (RFC 8656 section 12.4).
+  /// Removes the header of a TURN channel, if there is one (RFC 8656 section 12.4).
   private static func unwrapped(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count > 4, (0x40..<0x50).contains(bytes[0]) else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])
     return Array(bytes[4..<min(bytes.count, 4 + length)])
   }
 
-  /// Decrypts a packet; returns nil if no key fits.
+  /// Decrypts a packet; nil if no key fits.
+  ///
+  /// If there is no key at all, unencrypted RTCP is returned as it is.
   private mutating func opened(
     _ bytes: [UInt8], peer: Int64, isOut: Bool, isRTCP: Bool
   ) -> [UInt8]? {
     let end = isOut ? 0 : 1
     if receivers[peer] == nil {
-      // Supplied keys are tried on every peer.
+      // It is unknown which peer a supplied key belongs to, so each key is tried for all peers.
       receivers[peer] = [[], []]
       for key in given {
         for suite in key.suites {
@@ -163,14 +168,14 @@ struct ClearFacts {
     for (place, receiver) in known.enumerated() {
       var copy = bytes
       guard (try? receiver.open(&copy, isRTCP: isRTCP)) != nil else { continue }
-      // Moves the key to the front, since it most likely fits the next packet too.
+      // The next packet probably needs the same key, so it moves to the front.
       if place > 0 { receivers[peer]?[end].swapAt(0, place) }
       return copy
     }
     return nil
   }
 
-  /// Returns whether an RTCP packet parses to its end, and so is not encrypted.
+  /// Returns whether the bytes parse as RTCP packets to the end, so that they are not encrypted.
   private static func isClear(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -182,11 +187,11 @@ struct ClearFacts {
 
   // MARK: Feedback
 
-  /// Reads the feedback on arrivals that has rows in `rtcp`, in the order of its packets.
+  /// Reads the feedback that is listed in `rtcp`, in the order of its packets.
   mutating func feedback(_ facts: ViewFacts) throws(SQLiteError) -> [Feedback] {
     let packets = try facts.packets()
-    // Indexes by step and by a key of end, first number and feedback count, because a step may have
-    // several.
+    // A step may have several feedback packets, so the key also has the end, first number and
+    // counter.
     var places = PlaceTable()
     var told: [(row: Int64, at: Int64)] = []
     let rows = try facts.prepare(
@@ -237,7 +242,7 @@ struct ClearFacts {
     UInt64(end) << 24 | UInt64(base) << 8 | UInt64(number)
   }
 
-  /// Reads which packets retransmissions repeat.
+  /// Decrypts retransmissions, and reads which packets they repeat.
   mutating func retransmissions(_ facts: ViewFacts) throws(SQLiteError) -> Retransmissions {
     var found = Retransmissions()
     guard !receivers.isEmpty || !given.isEmpty else { return found }

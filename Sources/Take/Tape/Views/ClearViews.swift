@@ -1,6 +1,6 @@
 import RTP
 
-/// Views of contents that are encrypted on the wire.
+/// Views of what packets contain in encrypted form.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -17,9 +17,9 @@ enum ClearViews {
     let told = try facts.feedback().sorted { $0.row < $1.row }
     let texts = packets.ends.map { rows.stored($0.direction) }
     rows.reserve(told.reduce(0) { $0 + Int($1.contents.count) })
-    // The last packet with each transport-wide number at each end, before the feedback.
+    // For each end, the last packet with each transport-wide number before the current feedback.
     var newest = [NewestPackets](repeating: NewestPackets(), count: packets.ends.count)
-    // Received feedback is about sent packets.
+    // Received feedback is about sent packets, and sent feedback about received ones.
     let subjects = packets.ends.map { end in
       packets.paths.place(
         of: ViewFacts.End(peer: end.peer, direction: end.direction == "in" ? "out" : "in"))
@@ -60,8 +60,9 @@ enum ClearViews {
     return rows
   }
 
-  /// The newest packet with each transport-wide number at one end, in groups of 256 numbers, each
-  /// allocated once one of them is used.
+  /// The last packet with each transport-wide number at an end.
+  ///
+  /// Memory is allocated for 256 numbers at a time, when one of them is used.
   private struct NewestPackets {
     private var groups = [[Int32]](repeating: [], count: 256)
 
@@ -113,7 +114,7 @@ enum ClearViews {
     return rows
   }
 
-  /// Returns the view's rows that can be inferred without keys.
+  /// Returns the rows of `repair` that can be inferred without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }
@@ -135,8 +136,10 @@ enum ClearViews {
     var sequence: UInt16
   }
 
-  /// Finds each retransmission stream's media stream: the stream that most of its packets match, by
-  /// RTP time and number or by NACKs.
+  /// Finds the media stream that each retransmission stream repairs.
+  ///
+  /// A packet counts for each stream that has the original, by RTP time and number, or whose NACKs
+  /// request it. The stream with the most wins.
   private static func originals(
     _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts.Retransmissions,
     _ facts: ViewFacts
@@ -150,7 +153,7 @@ enum ClearViews {
       asked[sequence] = []
     }
     guard !wanted.isEmpty else { return [:] }
-    // Most packets were never retransmitted, and a bitmap rules them out fast.
+    // Most packets were never retransmitted; a bitmap excludes them fast.
     var isWanted = [Bool](repeating: false, count: 1 << 16)
     for sequence in asked.keys { isWanted[Int(sequence)] = true }
     var votes: [UInt32: [UInt32: Int]] = [:]

@@ -1,10 +1,11 @@
-/// A schema view computed in one pass over the packets, which SQL would have to sort.
+/// A view of the schema whose rows are computed in one pass over the packets.
 ///
-/// Its rows equal the SQL view's, value by value.
+/// In SQL, the packets would have to be sorted first. The rows equal those of the SQL view, value
+/// by value.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
-  /// The column with fast look-ups; nil if all rows are computed at once.
+  /// The column that can be looked up without computing all rows; nil if there is none.
   var key: String?
   let rows: @Sendable (ViewFacts, _ key: Int64?) throws(SQLiteError) -> ComputedRows
 
@@ -18,13 +19,13 @@ struct ComputedView: Sendable {
     }
   }
 
-  /// Returns an empty list with the view's columns.
+  /// Returns a list without rows that has the view's columns.
   func empty() -> ComputedRows { ComputedRows(columns.map(\.kind)) }
 
   static let all: [ComputedView] =
     StreamViews.all + PacketViews.all + FrameViews.all + ClearViews.all
 
-  /// Parses a list of columns, as in `row step peer direction:t ssrc gap_ms:r`.
+  /// Parses the names and types of columns, as in `row step peer direction:t ssrc gap_ms:r`.
   static func columns(_ text: String) -> [Column] {
     text.split(separator: " ").map { word in
       let parts = word.split(separator: ":")
@@ -34,10 +35,11 @@ struct ComputedView: Sendable {
   }
 }
 
-/// Data that a connection's computed views share, so that each pass over the packets happens once,
-/// and again only after the take has grown.
+/// Data that the computed views of a connection share.
+///
+/// Each pass over the packets is made once, and again after the take has grown.
 final class ViewFacts {
-  /// The connection, which outlives its virtual tables.
+  /// The connection's handle, which stays open longer than its virtual tables.
   let handle: OpaquePointer
   private let statements: StatementStore?
   private var rowFunction: RowFunction?
@@ -58,7 +60,7 @@ final class ViewFacts {
     try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
-  /// Passes the rows of a table to a closure, in their order, while it returns true.
+  /// Calls a closure for each row of a table, in order; throws if it returns false.
   func forEachRow(
     of table: String, _ columns: String, _ body: (RowValues) -> Bool
   ) throws(SQLiteError) {
@@ -72,7 +74,7 @@ final class ViewFacts {
     try function.forEachRow(of: table, columns, statements, body)
   }
 
-  /// Identifies a take and how much of it was written: computed rows are valid while neither
+  /// Identifies a take and the last row of its `tape`; computed rows are valid until either
   /// changes.
   struct Stamp: Equatable {
     var content: Int
@@ -101,7 +103,7 @@ final class ViewFacts {
     return facts
   }
 
-  /// Returns the loss of each stream, in their order.
+  /// Returns the loss of each stream, in the order of `streams()`.
   func losses() throws(SQLiteError) -> [StreamLoss] {
     try refresh()
     if let streamLosses { return streamLosses }
@@ -143,27 +145,27 @@ final class ViewFacts {
     return facts
   }
 
-  // MARK: Whose packets are whose
+  // MARK: Path ends
 
-  /// A peer and a direction.
+  /// A peer, and whether its packets are sent or received.
   struct End: Hashable {
     var peer: Int64
     var direction: String
   }
 
-  /// The ends of paths, as in the `path_end` view: two for observed calls.
+  /// The ends of each path, as in the view `path_end`; a path of an observed call has two.
   struct PathEnds {
     private(set) var ends: [End] = []
     private var endPlaces: [End: Int] = [:]
     private var places = PlaceTable()
     private var lists: [[Int]] = []
 
-    /// The indexes of a path's ends.
+    /// The indexes of the ends of a path.
     subscript(path: Int64) -> [Int] {
       places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
     }
 
-    /// Returns the index of an end; nil if no path has it.
+    /// Returns the index of an end; nil if no path has such an end.
     func place(of end: End) -> Int? { endPlaces[end] }
 
     fileprivate mutating func add(_ one: End, to path: Int64) {
@@ -189,9 +191,10 @@ final class ViewFacts {
   }
 }
 
-/// A view's computed rows, stored as numbers: a ten-minute call has hundreds of thousands.
+/// The rows of a computed view, stored as numbers: ten minutes of a call have hundreds of
+/// thousands.
 struct ComputedRows {
-  /// A column's type.
+  /// The type of a column.
   enum Kind {
     case integer
     case real
@@ -206,7 +209,6 @@ struct ComputedRows {
     }
   }
 
-  /// A value in a row.
   enum Cell {
     case null
     case integer(Int64)
@@ -221,38 +223,38 @@ struct ComputedRows {
 
   private static let fewTexts = 8
 
-  /// Represents NULL; counts and times never reach this value.
+  /// Stands for NULL, since no count or time is that low.
   private static let null = Int64.min
 
   init(_ kinds: [Kind]) { self.kinds = kinds }
 
   var count: Int { numbers.count / max(1, kinds.count) }
 
-  /// Reserves capacity for a number of rows.
+  /// Reserves memory for a number of rows.
   mutating func reserve(_ count: Int) { numbers.reserveCapacity(count * kinds.count) }
 
   mutating func add(_ number: Int64?) { numbers.append(number ?? Self.null) }
 
-  /// Appends a real; nil is NULL.
+  /// Adds a real number, or NULL for nil.
   mutating func add(real: Double?) {
-    // Negative zero has the same bits as the mark for NULL.
+    // The bits of negative zero are the number that stands for NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
-  /// Appends a text, which is stored once.
+  /// Adds a text; equal texts are stored once.
   mutating func add(text: String) { add(text: stored(text)) }
 
-  /// Appends a text that is stored already.
+  /// Adds a text that was stored with `stored`.
   mutating func add(text: StoredText) { numbers.append(text.place) }
 
-  /// A stored text, by its index.
+  /// The index of a text that is already stored.
   struct StoredText {
     fileprivate var place: Int64
   }
 
-  /// Stores a text, for many rows that have it.
+  /// Stores a text so that it can be added to many rows; equal texts are stored once.
   mutating func stored(_ text: String) -> StoredText {
-    // Most columns have two or three texts, which are faster to compare than to hash.
+    // Most columns have only two or three texts; comparing them is faster than hashing.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
       return StoredText(place: Int64(place))
     }
@@ -276,8 +278,9 @@ struct ComputedRows {
     }
   }
 
-  /// Returns the rows sorted by integer and text columns, NULL first: the order of a view that
-  /// groups by them.
+  /// Returns the rows sorted by integer and text columns, with NULL first.
+  ///
+  /// SQLite returns views that group by these columns in the same order.
   func sorted(by columns: [Int]) -> ComputedRows {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       for column in columns {
@@ -300,7 +303,7 @@ struct ComputedRows {
     return copy
   }
 
-  /// Returns row indexes by an integer column's values.
+  /// Returns the indexes of rows by their values in an integer column.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]
     for row in 0..<count {
@@ -315,8 +318,8 @@ struct ComputedRows {
 
 /// A hash table from two numbers to an index in a list.
 ///
-/// Views look up hundreds of thousands of packets; with a `Dictionary`, this would take most of
-/// their time. Nothing is ever removed, so an empty slot ends each search.
+/// Views look up hundreds of thousands of packets; with a `Dictionary`, that would take most of
+/// their time. Keys are never removed, so every search can stop at an empty slot.
 struct PlaceTable {
   private struct Key: Hashable {
     var first: UInt64
@@ -325,26 +328,26 @@ struct PlaceTable {
 
   private struct Slot {
     var key = Key(first: 0, second: 0)
-    /// The index; negative if the slot is empty.
+    /// The index in the list; negative if the slot is empty.
     var place: Int32 = -1
   }
 
   private var slots: [Slot]
   private var count = 0
-  /// Keys without a free slot: a file can be crafted so that many collide.
+  /// Keys for which there was no free slot; a file can be crafted so that many keys collide.
   private var crowded: [Key: Int32] = [:]
 
-  /// The number of slots to search.
+  /// The number of slots to search for a key.
   private static let searched = 32
 
-  /// - Parameter capacity: the number of keys, if known.
+  /// - Parameter capacity: the number of keys, if it is known.
   init(capacity: Int = 0) {
     var size = 64
     while size < capacity * 2 { size *= 2 }
     slots = [Slot](repeating: Slot(), count: size)
   }
 
-  /// A key's index; nil if it has none.
+  /// The index of a key; nil if the table does not have the key.
   subscript(first: UInt64, second: UInt64) -> Int? {
     let key = Key(first: first, second: second)
     let found = search(key)
@@ -355,9 +358,9 @@ struct PlaceTable {
     return crowded[key].map { Int($0) }
   }
 
-  /// Sets a key's index.
+  /// Sets the index of a key.
   ///
-  /// - Returns: the previous index.
+  /// - Returns: the index that the key had before; nil if it had none.
   @discardableResult
   mutating func update(_ first: UInt64, _ second: UInt64, to place: Int) -> Int? {
     let key = Key(first: first, second: second)
@@ -373,8 +376,7 @@ struct PlaceTable {
     return nil
   }
 
-  /// Returns a key's slot, or the empty one that it would get; -1 if other keys occupy all
-  /// `searched` slots.
+  /// Returns a key's slot, or an empty one for it; -1 if other keys occupy all `searched` slots.
   private func search(_ key: Key) -> Int {
     let product = (key.first ^ 0x9e37_79b9_7f4a_7c15)
       .multipliedFullWidth(by: key.second ^ 0xd6e8_feb8_6659_fd93)

@@ -65,10 +65,10 @@ enum FrameViews {
 
   // MARK: Journeys
 
-  /// Totals over a frame's packets.
+  /// The totals of a frame's packets.
   private struct Load {
     var frame: CarriedFrames.Frame
-    /// The number of distinct sequence numbers.
+    /// The number of packets, not counting copies with the same sequence number.
     var packets: Int32 = 0
     var repairs: Int32 = 0
     var first = Int64.max
@@ -106,7 +106,7 @@ enum FrameViews {
       for place in times.indices { times[place].sort { $0 = min($0, $1) } }
     }
 
-    /// Returns the index of a format's track; nil if nothing of it was captured.
+    /// Returns the index of a format's track; nil if nothing was captured for it.
     func place(of format: CarriedFrames.Format) -> Int? {
       places[Track(peer: format.peer, track: format.track)]
     }
@@ -116,7 +116,7 @@ enum FrameViews {
     }
   }
 
-  /// The received frames with one SSRC, by RTP time.
+  /// Received frames by SSRC and RTP time.
   private struct Arrivals {
     private var places: [UInt32: Int] = [:]
     private var tables: [OrderedTable<Int32>] = []
@@ -139,8 +139,8 @@ enum FrameViews {
       for place in tables.indices { tables[place].sort() }
     }
 
-    /// Calls a closure with the index of each received frame that a sent frame became, in their
-    /// order.
+    /// Calls a closure with the index of each received frame that has the same RTP time as a sent
+    /// one, in order.
     mutating func forEach(_ frame: CarriedFrames.Frame, _ ssrc: UInt32, _ body: (Int) -> Void) {
       guard let table = places[ssrc] else { return }
       let key = UInt64(frame.rtpTime)
@@ -192,7 +192,7 @@ enum FrameViews {
     _ frames: inout CarriedFrames, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Load] {
     var loads: [Load] = []
-    // The frame that last had each sequence number, counted from 1.
+    // The frame that last had a packet with each sequence number; frames are counted from 1.
     var met = [Int](repeating: 0, count: 1 << 16)
     var row: Int64?
     try frames.forEach(facts) { frame, _, packet in

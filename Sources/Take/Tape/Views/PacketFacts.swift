@@ -1,45 +1,48 @@
-/// The packets of a take in memory, read in one pass over its rows: those of RTP by stream, and of
-/// all others the position of their bytes.
+import Wire
+
+/// The packets of a take in memory, read in one pass over their rows.
+///
+/// RTP packets are grouped by stream. Other packets have the position of their bytes.
 struct PacketFacts {
   struct Packet {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of the packet's bytes in `wire`.
+    /// The position of the packet's bytes in `wire`.
     var position: Int64
     var end: Int32
     /// The index of the packet's stream in `streams`.
     var stream: Int32
     var ssrc: UInt32
     var rtpTime: UInt32
-    /// The transport-wide sequence number; 65,536 or more if there is none.
+    /// The transport-wide sequence number; 65,536 if there is none.
     var transportSequence: UInt32
     var sequence: UInt16
     var payloadType: UInt8
     var marker: UInt8
 
-    /// RTP time and sequence number as one number, which grows within a stream.
+    /// RTP time and sequence number as a single number, which mostly increases within a stream.
     var moment: UInt64 { PacketFacts.moment(rtpTime, sequence) }
   }
 
-  /// The packets with one SSRC at one end.
+  /// The packets that have one SSRC at one end.
   struct Stream {
     var end: Int
     var ssrc: UInt32
     fileprivate(set) var count = 0
-    /// The index in `order` of the stream's first packet.
+    /// The index in `order` at which the stream's packets begin.
     fileprivate var start = 0
   }
 
-  /// A packet of another protocol, at each end of its path.
+  /// A packet that is not RTP; its path may have two ends.
   struct Other {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of the packet's bytes in `wire`.
+    /// The position of the packet's bytes in `wire`.
     var position: Int64
     var path: Int64
-    /// The sender of an RTCP compound; nil for other protocols.
+    /// The sender of an RTCP packet; nil for other protocols.
     var ssrc: UInt32?
   }
 
@@ -49,9 +52,9 @@ struct PacketFacts {
   private(set) var streams: [Stream] = []
   private(set) var others: [Other] = []
   private var streamPlaces = PlaceTable()
-  /// The indexes of all packets, stream by stream.
+  /// The indexes of all packets, grouped by stream.
   private var order: [Int32] = []
-  /// Whether each of the 128 payload types of an end carries media.
+  /// For each end, whether each of the 128 payload types carries media.
   private var mediaTypes: [Bool]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
@@ -65,8 +68,8 @@ struct PacketFacts {
       let type = UInt8(truncatingIfNeeded: tracks.integer(2))
       if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
-    // Reserves room for the most packets that there can be: unused memory costs nothing, whereas a
-    // growing array is copied.
+    // Reserves memory for as many packets as there can be. Unused memory costs nothing, but a
+    // growing array would be copied.
     let rows = Int(try TakeSchema.rowBytes(facts.handle, nil) / Self.rowBytes)
     packets.reserveCapacity(min(rows, Self.maximum))
     try facts.forEachRow(
@@ -81,14 +84,14 @@ struct PacketFacts {
     sort()
   }
 
-  /// The bytes that a row of a packet usually takes.
+  /// The usual size of a packet's row, in bytes.
   private static let rowBytes: Int64 = 44
 
-  /// The maximum number of packets that are held in memory: ten times those of a typical call of an
-  /// hour.
+  /// The maximum number of packets in memory: ten times what an hour of a typical call has.
   static let maximum = 6_000_000
-  /// The number of entries at which reading stops: each packet has one per end, at most two, and
-  /// the take may grow meanwhile.
+  /// The number of entries at which reading stops.
+  ///
+  /// A packet has an entry at each end, at most two, and the take may grow during reading.
   static let limit = 4 * maximum
 
   private mutating func add(_ row: RowValues) {
@@ -127,7 +130,7 @@ struct PacketFacts {
     return streams.count - 1
   }
 
-  /// Fills `order` with the indexes of all packets, stream by stream.
+  /// Fills `order` with the indexes of all packets, grouped by stream.
   private mutating func sort() {
     var next: [Int] = []
     var start = 0
@@ -144,12 +147,12 @@ struct PacketFacts {
     }
   }
 
-  /// Returns the indexes of a stream's packets, in the order of their rows.
+  /// Returns the indexes of the packets in a stream, in the order of their rows.
   func places(ofStream stream: Int) -> ArraySlice<Int32> {
     order[streams[stream].start..<streams[stream].start + streams[stream].count]
   }
 
-  /// Returns the index of the stream with an SSRC at an end; nil if the take has no packet of it.
+  /// Returns the index of the stream with an SSRC at an end; nil if there is none.
   func stream(_ end: Int, _ ssrc: UInt32) -> Int? { streamPlaces[UInt64(end), UInt64(ssrc)] }
 
   func isMedia(_ packet: Packet) -> Bool {
@@ -163,20 +166,18 @@ struct PacketFacts {
 
 // MARK: - OrderedTable
 
-/// A table of values by numbers that are mostly stored, and looked up, in ascending order: frames
-/// and packets by their times.
+/// A table of values by numbers that mostly come in ascending order, such as times.
 ///
-/// In that order, each value is found next to the previous one, whereas a hash table of hundreds of
-/// thousands would read memory at random.
+/// Each value is then found next to the previous one. A hash table of this size would access memory
+/// at random.
 struct OrderedTable<Value> {
   private(set) var keys: [UInt64] = []
   private(set) var values: [Value] = []
   private var isSorted = true
-  /// The index at which the last look-up ended.
+  /// The index that the last look-up found.
   private var cursor = 0
 
-  /// The maximum distance over which a key is moved into its place at once, because packets
-  /// overtake few others.
+  /// The maximum distance over which `append` moves a key to its place; `sort` moves the others.
   private static var nearby: Int { 64 }
 
   init() {}
@@ -204,7 +205,7 @@ struct OrderedTable<Value> {
     values.insert(value, at: place)
   }
 
-  /// Sorts the values by key once all are added; those with the same key keep their order.
+  /// Sorts the values by key, once all are added; values with the same key keep their order.
   mutating func sort() {
     guard !isSorted else { return }
     let order = keys.indices.sorted { (keys[$0], $0) < (keys[$1], $1) }
@@ -213,7 +214,7 @@ struct OrderedTable<Value> {
     isSorted = true
   }
 
-  /// Sorts, and joins the values with the same key.
+  /// Sorts the values, and combines those with the same key.
   mutating func sort(joining join: (inout Value, Value) -> Void) {
     sort()
     guard zip(keys, keys.dropFirst()).contains(where: { $0 == $1 }) else { return }
@@ -235,7 +236,8 @@ struct OrderedTable<Value> {
     return place < keys.count && keys[place] == key ? values[place] : nil
   }
 
-  /// Returns the index of the first key that is not below one, searching from the previous result.
+  /// Returns the index of the first key that is at least `key`; the search begins at the last
+  /// result.
   mutating func firstPlace(notBelow key: UInt64) -> Int {
     var low = 0
     var high = keys.count
@@ -264,28 +266,32 @@ struct OrderedTable<Value> {
   }
 }
 
-/// Reads the bytes of datagrams from `wire`; neighbours are mostly in the same piece.
-final class WireReader {
+/// Reads the bytes of datagrams from `wire`, where neighbours are mostly in the same piece.
+package final class WireReader {
   private let pieces: SQLiteStatement
-  /// The piece that the statement is at.
+  /// The number of the piece that is loaded.
   private var piece: Int64 = -1
   private var isThere = false
 
   private static let pieceLength = Int64(WirePiece.length)
-  /// The maximum size of a datagram in bytes.
+  /// The maximum size in bytes of a datagram.
   private static let longest: Int64 = 65_535
 
-  init(_ facts: ViewFacts) throws(SQLiteError) {
-    pieces = try facts.prepare("SELECT bytes FROM wire WHERE piece = ?1")
+  private static let query = "SELECT bytes FROM wire WHERE piece = ?1"
+
+  init(_ facts: ViewFacts) throws(SQLiteError) { pieces = try facts.prepare(Self.query) }
+
+  package init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    pieces = try connection.prepare(Self.query)
   }
 
-  /// Returns the bytes at an offset; fewer if the take lacks some.
-  func bytes(at position: Int64, count: Int64) throws(SQLiteError) -> [UInt8] {
+  /// Returns the bytes at a position, or fewer if the take lacks some of them.
+  package func bytes(at position: Int64, count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, (1...Self.longest).contains(count) else { return [] }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Int(count))
     var offset = Int(position % Self.pieceLength)
-    let last = (position + count - 1) / Self.pieceLength
+    let last = (position +| (count - 1)) / Self.pieceLength
     for number in position / Self.pieceLength...last {
       guard try move(to: number) else { return bytes }
       let piece = pieces.lentBytes(0).dropFirst(offset)
@@ -295,7 +301,7 @@ final class WireReader {
     return bytes
   }
 
-  /// Returns the byte at an offset; nil if the take lacks it.
+  /// Returns the byte at a position; nil if the take lacks it.
   func byte(at position: Int64) throws(SQLiteError) -> UInt8? {
     guard position >= 0, try move(to: position / Self.pieceLength) else { return nil }
     return pieces.lentBytes(0).dropFirst(Int(position % Self.pieceLength)).first
@@ -303,7 +309,7 @@ final class WireReader {
 
   private func move(to number: Int64) throws(SQLiteError) -> Bool {
     guard number != piece else { return isThere }
-    // No piece is known to be loaded if the statement fails.
+    // If the statement fails, no piece is loaded.
     piece = -1
     pieces.reset()
     pieces.bind(number, at: 1)

@@ -1,10 +1,9 @@
-/// Views that follow single packets.
+/// Views that follow packets from one end to the other.
 enum PacketViews {
   static let all = [oneWayDelay, packetLife]
 
   // MARK: One-way delay
 
-  /// A sent packet.
   private struct Sent {
     var row: Int64
     var at: Int64
@@ -12,11 +11,11 @@ enum PacketViews {
     var marks: Marks
   }
 
-  /// The properties by which a packet is recognized at both ends, as two numbers.
+  /// What identifies a packet at both ends, in two numbers.
   private struct Marks {
-    /// SSRC and RTP time.
+    /// The SSRC and the RTP time.
     var stream: UInt64
-    /// Size, marker with payload type, and sequence number.
+    /// The size, the marker with the payload type, and the sequence number.
     var packet: UInt64
 
     init(_ row: RowValues) {
@@ -42,7 +41,8 @@ enum PacketViews {
       peers.append((paths.integer(1), paths.text(2) == "out"))
     }
     var sent: [Sent] = []
-    // Linked lists of arrivals per packet: the last arrival, and the one before each.
+    // The arrivals of a packet form a linked list: `came` has the last, and each refers to the one
+    // before.
     var came = PlaceTable()
     var arrivals: [(peer: Int64, at: Int64, before: Int32)] = []
     try facts.forEachRow(
@@ -78,7 +78,7 @@ enum PacketViews {
     return rows
   }
 
-  /// Adds a sent packet with its arrival at the other end; `end` is nil if it was lost.
+  /// Adds a row for a packet and one of its arrivals; `end` is nil if it never arrived.
   private static func add(
     _ sent: Sent, _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
   ) {
@@ -107,16 +107,16 @@ enum PacketViews {
 
 // MARK: - PacketLives
 
-/// The life of each media packet: the rows of `packet_life`.
+/// Computes what happened to each media packet: the rows of `packet_life`.
 struct PacketLives {
   private struct Arrival {
-    /// The index of the first copy.
+    /// The index of the copy that arrived first.
     var packet: Int32
     var copies: Int32
     var at: Int64
   }
 
-  /// The first row with given numbers, and its time.
+  /// The first row about the same packet, and its time.
   private struct Sight {
     var row: Int64
     var at: Int64
@@ -127,20 +127,20 @@ struct PacketLives {
     }
   }
 
-  /// A stream of media at its receiver.
+  /// A media stream that a peer receives.
   private struct Reception {
     var source: Source
-    /// The number of the source.
+    /// The number of the source in `numbers`.
     var number: Int
     /// The arrivals by RTP time and sequence number.
     var arrivals = OrderedTable<Arrival>()
-    /// When the last packet arrived.
+    /// When the last packet arrived, in nanoseconds.
     var newest = Int64.min
-    /// The decoded frames by RTP time.
+    /// The frames that were decoded, by RTP time.
     var shown = OrderedTable<Sight>()
   }
 
-  /// A peer and a stream.
+  /// A stream, identified by its SSRC and one of the peers that send or receive it.
   private struct Source: Hashable {
     var peer: Int64
     var ssrc: UInt32
@@ -149,14 +149,14 @@ struct PacketLives {
   private let packets: PacketFacts
   private var receptions: [Reception] = []
   private var places: [Source: Int] = [:]
-  /// The number of each source, used as a key in tables.
+  /// The number of each source, which is part of table keys.
   private var numbers: [Source: Int] = [:]
-  /// The number of each stream's source.
+  /// For each stream, the number of its source.
   private var streamNumbers: [Int] = []
-  /// The peers that send and receive each SSRC.
+  /// The peers that send each SSRC, and those that receive it.
   private var senders: [UInt32: Set<Int64>] = [:]
   private var receivers: [UInt32: Set<Int64>] = [:]
-  // The requests by source and sequence number, and the retransmissions by source and moment.
+  // NACKs by source and sequence number; retransmissions by source, RTP time and sequence number.
   private var requestPlaces = PlaceTable()
   private var requests: [[Int64]] = []
   private var repairPlaces = PlaceTable()
@@ -180,7 +180,7 @@ struct PacketLives {
     return numbers.count - 1
   }
 
-  /// Returns a table key for a source and a direction.
+  /// Returns the part of a table key that identifies a source and a direction.
   private static func key(_ number: Int, isOut: Bool) -> UInt64 {
     UInt64(number) << 1 | (isOut ? 1 : 0)
   }
@@ -280,11 +280,11 @@ struct PacketLives {
 
   // MARK: Rows
 
-  /// One transmission of a packet.
+  /// A packet on its way from one peer to another.
   private struct Way {
-    /// The sender's stream; nil if the take lacks the sender.
+    /// The index of the sender's stream; nil if the take lacks the sender.
     var stream: Int?
-    /// The stream at the receiver; nil if the take lacks the receiver.
+    /// The index of the reception; nil if the take lacks the receiver.
     var reception: Int?
     var ssrc: UInt32
     var sequence: UInt16
@@ -318,7 +318,7 @@ struct PacketLives {
     return rows
   }
 
-  /// Adds packets that arrived and whose sender is not in the take, in their order.
+  /// Adds rows for packets that arrived from a sender that the take lacks, in order of arrival.
   private mutating func addArrived(to rows: inout ComputedRows) {
     var arrived: [(packet: Int32, reception: Int)] = []
     for (place, reception) in receptions.enumerated()
@@ -335,7 +335,7 @@ struct PacketLives {
     }
   }
 
-  /// Returns the receptions of a stream's packets; nil stands for a receiver that the take lacks.
+  /// Returns where a stream is received; nil stands for a receiver that the take lacks.
   private func destinations(of stream: PacketFacts.Stream) -> [Int?] {
     let sender = packets.ends[stream.end].peer
     let others = (receivers[stream.ssrc] ?? []).filter { $0 != sender }.sorted()
@@ -346,11 +346,11 @@ struct PacketLives {
     senders[ssrc]?.contains { $0 != peer } ?? false
   }
 
-  /// Adds lost packets whose sender is not in the take.
+  /// Adds rows for lost packets whose sender the take lacks.
   private mutating func addLost(
     to rows: inout ComputedRows, _ facts: ViewFacts
   ) throws(SQLiteError) {
-    // Where both ends of all streams are in the take, nothing has to be concluded.
+    // If the take has the senders of all streams, no loss needs to be inferred.
     guard
       receptions.contains(where: { !hasSender($0.source.ssrc, but: $0.source.peer) })
     else { return }
@@ -388,7 +388,7 @@ struct PacketLives {
       repaired = repair(of: way, at: receptions[place].number, isOut: false)
     }
     let again = way.stream.flatMap { repair(of: way, at: streamNumbers[$0], isOut: true) }
-    // Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
+    // A sequence number is used again after 65,536 packets, so a NACK counts only within 10 s.
     let moment = way.sentAt ?? arrival?.at ?? way.noticedAt ?? 0
     let asked = requests(of: way, around: moment)
     let last = way.reception.map { receptions[$0].newest } ?? Int64.min
@@ -415,7 +415,8 @@ struct PacketLives {
     rows.add(frame?.at)
   }
 
-  /// Returns the first retransmission of a packet at one of its ends; nil if there is none.
+  /// Returns the first retransmission of a packet, as its sender or its receiver saw it; nil if
+  /// there is none.
   private func repair(of way: Way, at number: Int, isOut: Bool) -> Sight? {
     guard !repairs.isEmpty, let time = way.rtpTime,
       let place = repairPlaces[
@@ -424,8 +425,8 @@ struct PacketLives {
     return repairs[place]
   }
 
-  /// Returns the times at which a packet was requested, at its receiver, or at its sender if the
-  /// take lacks the receiver.
+  /// Returns when a packet's receiver sent NACKs for it or, if the take lacks the receiver, when
+  /// they arrived.
   private func requests(of way: Way, around moment: Int64) -> [Int64] {
     let receiver = way.reception.map { receptions[$0].number }
     guard !requests.isEmpty, let number = receiver ?? way.stream.map({ streamNumbers[$0] }),

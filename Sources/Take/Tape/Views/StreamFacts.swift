@@ -1,10 +1,10 @@
 import RTP
 
-/// Computes each RTP stream's bit rate, loss, jitter and gaps in one pass over the packets.
+/// Computes the bit rate, loss, jitter and gaps of each RTP stream in one pass over the packets.
 ///
-/// The rules are as in the views `loss`, `jitter` and `gap`.
+/// The rules are those of the views `loss`, `jitter` and `gap`.
 struct StreamFacts {
-  /// The packets and bytes of one kind in a second.
+  /// The packets and bytes of one payload type in a second, and the sum of their jitter.
   struct Weight {
     var packets: Int64 = 0
     var bytes: Int64 = 0
@@ -12,15 +12,15 @@ struct StreamFacts {
     var jitterPackets: Int64 = 0
   }
 
-  /// A packet's position in its stream, which starts a new part whenever the numbers restart.
+  /// The position of a packet in its stream, which begins a new part when its numbers restart.
   struct Place {
     var part: Int32
-    /// The packet, by its place among all.
+    /// The index of the packet in `PacketFacts.packets`.
     var packet: Int32
     var place: Int64
   }
 
-  /// A stream's pause that may be a gap.
+  /// A time without packets on a stream, which may be a gap.
   struct Pause {
     var row: Int64
     var from: Int64
@@ -28,7 +28,7 @@ struct StreamFacts {
     var stepSize: Int64
   }
 
-  /// The known facts about one of a stream's payload types.
+  /// What a stream's packets with one payload type have in common.
   struct Share {
     var payloadType: Int64
     var packets: Int64 = 0
@@ -36,9 +36,10 @@ struct StreamFacts {
     var first = Int64.max
     var last = Int64.min
     var isRetransmission: Bool
-    /// Ticks per second; 0 if unknown or not received.
+    /// The RTP clock rate in ticks per second; 0 if it is unknown or the stream was sent.
     var clockRate: Int64
-    /// The second of the last packet, and that second's weight so far.
+    /// The second of the last packet, and the totals of that second so far; nil before the first
+    /// packet.
     fileprivate var second: Int64?
     fileprivate var weight = Weight()
   }
@@ -54,7 +55,7 @@ struct StreamFacts {
     var last = Int64.min
   }
 
-  /// A weight's key: a second in one of a stream's payload types.
+  /// Identifies the packets of a stream with one payload type in one second.
   struct Moment: Hashable {
     var stream: Int
     var share: Int
@@ -84,7 +85,7 @@ struct StreamFacts {
     }
   }
 
-  /// Returns the clock rates of each end's payload types that belong to tracks.
+  /// Returns the clock rates of the payload types in tracks, for each end.
   private static func clockRates(
     _ packets: PacketFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Int: [UInt8: Int64]] {
@@ -96,7 +97,7 @@ struct StreamFacts {
       guard let place = packets.paths.place(of: end), let type = UInt8(exactly: rows.integer(2))
       else { continue }
       let rate = rows.integer(3)
-      // Inferred streams may be revised: the last known clock rate counts.
+      // An observer may correct a track that it inferred; the last known clock rate counts.
       rates[place, default: [:]][type] = rate > 0 ? rate : rates[place]?[type] ?? 0
     }
     return rates
@@ -105,9 +106,9 @@ struct StreamFacts {
 
 // MARK: - StreamReader
 
-/// Follows the packets of one stream, in the order of their rows.
+/// Reads the packets of one stream in the order of their rows.
 private struct StreamReader {
-  /// A second of one payload type.
+  /// Identifies the packets with one payload type in one second.
   struct Moment: Hashable {
     var share: Int
     var second: Int64
@@ -117,7 +118,7 @@ private struct StreamReader {
   private(set) var weights: [Moment: StreamFacts.Weight] = [:]
   private let isReceived: Bool
   private let rates: [UInt8: Int64]
-  // The previous packet in row order.
+  // The values of the previous packet.
   private var beganAt: Int64 = 0
   private var at: Int64 = 0
   private var sequence: Int64 = 0
@@ -125,10 +126,10 @@ private struct StreamReader {
   private var part: Int32 = 0
   private var place: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// The step to the previous packet's sequence number, if the numbers may restart with that
-  /// packet.
+  /// The step in sequence numbers to the previous packet, if the numbers may have restarted there;
+  /// otherwise nil.
   private var doubtfulStep: Int?
-  // The previous packet whose clock rate is known.
+  // The values of the previous packet whose clock rate is known.
   private var clockedAt: Int64?
   private var clockedTime: Int64 = 0
 
@@ -164,11 +165,12 @@ private struct StreamReader {
     stream.places.append(StreamFacts.Place(part: part, packet: number, place: place))
   }
 
-  /// Stores the weights that are still open after the last packet.
+  /// Stores the totals that are still open after the last packet.
   mutating func finish() { for share in stream.shares.indices { storeWeight(share) } }
 
-  /// Stores a share's weight in the current second once the second is over, because a look-up for
-  /// each packet would take most of the time.
+  /// Stores a payload type's totals for its current second.
+  ///
+  /// This happens once per second, because a look-up for each packet would take most of the time.
   private mutating func storeWeight(_ share: Int) {
     guard let second = stream.shares[share].second else { return }
     weights[Moment(share: share, second: second)] = stream.shares[share].weight
@@ -198,7 +200,7 @@ private struct StreamReader {
     return stream.shares.count - 1
   }
 
-  /// Determines a packet's position and whether the stream paused before it.
+  /// Computes the position of a packet, and records a pause before it.
   private mutating func advance(_ packet: PacketFacts.Packet) {
     findNearRestart(packet)
     let stepSize = Int64(Int16(truncatingIfNeeded: Int64(packet.sequence) - sequence))
@@ -219,8 +221,7 @@ private struct StreamReader {
     }
   }
 
-  /// Begins a part with the previous packet if this one confirms that the numbers restarted with
-  /// it.
+  /// Moves the previous packet to a new part if this packet shows that the numbers restarted there.
   private mutating func findNearRestart(_ packet: PacketFacts.Packet) {
     let mayBegin = nearRestarts.mayBegin(packet.sequence, packet.rtpTime)
     let step = Int(Int16(truncatingIfNeeded: Int64(packet.sequence) - sequence))
@@ -234,8 +235,9 @@ private struct StreamReader {
     doubtfulStep = mayBegin ? step : nil
   }
 
-  /// Returns whether a jump in the sequence numbers means that the sender restarted them, rather
-  /// than that it sent unseen packets during the pause.
+  /// Returns whether a jump in the sequence numbers is a restart.
+  ///
+  /// It is not one if the sender may have sent that many packets unseen during the pause.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double
   ) -> Bool {

@@ -1,4 +1,4 @@
-/// Views of streams that come from one pass over the packets.
+/// Views of streams, computed in one pass over the packets.
 enum StreamViews {
   static let all = [stream, bitrate, loss, jitter, retransmission, lossBurst, gap]
 
@@ -75,7 +75,7 @@ enum StreamViews {
     return rows.sorted(by: [0, 1, 2, 3, 4])
   }
 
-  /// Protocols by the first byte of a datagram (RFC 7983).
+  /// A protocol, by the first byte of a datagram (RFC 7983).
   private enum Kind: String {
     case stun
     case dtls
@@ -93,7 +93,8 @@ enum StreamViews {
     }
   }
 
-  /// Packets outside of streams: by end, protocol, sender and second.
+  /// Identifies packets other than RTP whose totals belong together: by end, protocol, sender and
+  /// second.
   private struct Other: Hashable {
     var end: Int
     var kind: Kind
@@ -146,7 +147,7 @@ enum StreamViews {
     return rows.sorted(by: [0, 1, 2])
   }
 
-  /// A packet at its position in its stream.
+  /// A packet at its position in a stream, without copies.
   fileprivate struct Distinct {
     var part: Int32
     var place: Int64
@@ -155,8 +156,7 @@ enum StreamViews {
     var sequence: Int64
   }
 
-  /// Calls a closure with a stream's packets by position, without duplicates: the first occurrence
-  /// stays.
+  /// Calls a closure for each packet of a stream, ordered by position and without later copies.
   fileprivate static func forEachDistinct(
     of stream: StreamFacts.Stream, _ packets: PacketFacts, _ body: (Distinct) -> Void
   ) {
@@ -274,14 +274,15 @@ enum StreamViews {
 
 // MARK: - StreamLoss
 
-/// A stream's loss: on the wire, refused by its receiver, and reported by it.
+/// The loss of a stream: missing packets, packets that SRTP refused, and loss that the receiver
+/// reported.
 struct StreamLoss {
   private(set) var expected: Int64 = 0
   private(set) var received: Int64 = 0
   var lost: Int64 { expected &- received }
-  /// The packets that came and that SRTP refused; nil for a sent stream.
+  /// The number of received packets that SRTP refused; nil for a sent stream.
   private(set) var refused: Int64?
-  /// The packets of a sent stream before its receiver's last report, and those that the reports
+  /// The number of packets sent before the receiver's last report, and how many of them the reports
   /// count as lost; nil without a report.
   private(set) var reportedExpected: Int64?
   private(set) var reportedLost: Int64?
@@ -335,7 +336,7 @@ struct StreamLoss {
     reportedExpected = max(Int64(sent), max(0, report.lost))
   }
 
-  /// Returns the last sample of each received stream at peers where SRTP refused packets.
+  /// Returns the last stats sample of each received stream at peers where SRTP refused packets.
   private static func samples(
     _ facts: ViewFacts
   ) throws(SQLiteError) -> [Source: (row: Int64, lost: Int64)] {
@@ -357,7 +358,8 @@ struct StreamLoss {
     return samples
   }
 
-  /// Returns the time of the last report on each sent stream, and the loss by all of them.
+  /// Returns the time of the last report about each sent stream, and the loss that all its reports
+  /// add up to.
   private static func reports(
     _ facts: ViewFacts
   ) throws(SQLiteError) -> [Source: (at: Int64, lost: Int64)] {
@@ -369,7 +371,7 @@ struct StreamLoss {
       let source = Source(peer: rows.integer(0), ssrc: rows.integer(1))
       let (at, lost) = (rows.integer(2), rows.integer(3))
       let before = former[source] ?? 0
-      // A restarted stream restarts the count; a late packet decreases it by one.
+      // The count restarts with the stream, and a late packet reduces it by one.
       let more = lost < 0 || before &- lost > 1000 ? 0 : lost &- before
       former[source] = max(0, lost)
       let sum = reports[source]

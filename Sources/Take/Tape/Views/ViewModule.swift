@@ -1,7 +1,8 @@
 import CSQLite
 
-/// Provides computed views as SQLite virtual tables: `CREATE VIRTUAL TABLE temp.loss USING retake
-/// (loss)`.
+/// Provides computed views to SQLite as virtual tables.
+///
+/// For example, `CREATE VIRTUAL TABLE temp.loss USING retake (loss)` replaces the view `loss`.
 enum ViewModule {
   static let name = "retake"
 
@@ -37,13 +38,13 @@ enum ViewModule {
 
   // MARK: Tables
 
-  /// A virtual table: its view, the shared data, and its rows once computed.
+  /// A virtual table; it computes the rows of its view when they are first read.
   private final class Owner {
     let view: ComputedView
     let facts: ViewFacts
     private var made: ComputedRows?
     private var stamp: ViewFacts.Stamp?
-    /// Row indexes by column and value.
+    /// The indexes of rows by value, for each column that was looked up.
     private var indexes: [Int: [Int64: [Int]]] = [:]
 
     init(view: ComputedView, facts: ViewFacts) {
@@ -59,7 +60,7 @@ enum ViewModule {
       return rows
     }
 
-    /// Returns the rows whose column has a value.
+    /// Returns the rows that have a value in a column.
     func rows(where column: Int, is value: Int64) throws(SQLiteError) -> Reading {
       if view.columns[column].name == view.key {
         return Reading(try view.rows(facts, value), nil)
@@ -72,7 +73,7 @@ enum ViewModule {
     }
   }
 
-  /// The rows that a cursor visits: all, or those in a list of indexes.
+  /// The rows that a cursor visits: all, or those at certain indexes.
   private final class Reading {
     let rows: ComputedRows
     let places: [Int]?
@@ -127,9 +128,9 @@ enum ViewModule {
     return SQLITE_OK
   }
 
-  /// Reports to SQLite which equality look-ups are fast.
+  /// Reports to SQLite which columns can be looked up fast (xBestIndex).
   ///
-  /// The view's own key column comes first, then the columns with the most distinct values.
+  /// The view's key column is preferred, and then a column with many distinct values.
   private static func choose(
     _ table: UnsafeMutablePointer<sqlite3_vtab>?,
     _ info: UnsafeMutablePointer<sqlite3_index_info>?
@@ -202,7 +203,7 @@ enum ViewModule {
       if index > 0, let value = values?[0], sqlite3_value_numeric_type(value) == SQLITE_INTEGER {
         reading = try owner.rows(where: Int(index) - 1, is: sqlite3_value_int64(value))
       } else {
-        // SQLite checks the constraint itself as well.
+        // SQLite drops rows that do not match.
         reading = Reading(try owner.rows(), nil)
       }
       made.pointee.count = Int64(reading.count)

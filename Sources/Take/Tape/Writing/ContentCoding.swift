@@ -2,26 +2,27 @@ import CCharLS
 import Media
 import Wire
 
-/// Lossless compression of captured video frames.
+/// Lossless compression of captured video frames in the file.
 ///
-/// It does not show in rows: digests and comparisons always use the captured samples. Each frame is
-/// compressed independently, so that takes can be cut, joined and read anywhere.
+/// Digests and comparisons always use the uncompressed samples. Each frame is compressed
+/// independently, so that takes can be cut, joined and read from anywhere.
 enum ContentCoding: String {
-  /// JPEG-LS (ISO/IEC 14495-1) of the Y plane, and of the U plane stacked on the V plane.
+  /// JPEG-LS (ISO/IEC 14495-1): one image of the Y plane, and one of the U plane stacked on the V
+  /// plane.
   case jpegLS = "jpeg-ls"
 
-  /// The maximum number of pixels to compress, because a damaged size must not cost gigabytes;
-  /// larger frames are stored uncompressed.
+  /// The maximum number of pixels to compress; larger frames are stored uncompressed.
+  ///
+  /// Without a maximum, a damaged size could cost gigabytes when the frame is read.
   private static let pixelMaximum = 4_096 * 4_096
-  /// The size of the header before the two images, in bytes.
+  /// The size in bytes of the header before the two images.
   private static let headerLength = 16
 
   // MARK: Writing
 
-  /// Compresses a `content` row if it is a video frame and compression pays off; returns nil
-  /// otherwise.
+  /// Compresses a `content` row; nil if it is not a video frame or would not become smaller.
   ///
-  /// - Parameter range: the step's rows; the one that refers to the content has the frame's size.
+  /// - Parameter range: the rows of the step; the row after this one has the frame's size.
   static func coded(_ rows: borrowing RowList, _ row: Int, in range: Range<Int>)
     -> (ContentCoding, bytes: [UInt8])?
   {
@@ -34,12 +35,12 @@ enum ContentCoding: String {
     return (.jpegLS, bytes)
   }
 
-  /// Compresses I420 samples into two images; returns nil if they are too large or do not match the
-  /// size.
+  /// Compresses I420 samples as two images; nil if the frame is too large, its size does not match
+  /// the samples, or the library fails.
   static func encoded(_ samples: [UInt8], width: Int, height: Int) -> [UInt8]? {
     guard let planes = Planes(width: width, height: height), planes.byteCount == samples.count
     else { return nil }
-    // Noise compresses to slightly more than its samples.
+    // Noise becomes slightly larger when it is compressed.
     let room = samples.count + samples.count / 8 + 4_096
     var lengths = (luma: 0, chroma: 0)
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: headerLength + room) { target, count in
@@ -65,7 +66,7 @@ enum ContentCoding: String {
     return bytes.isEmpty ? nil : bytes
   }
 
-  /// Compresses an image; returns its length, or 0 if the library fails.
+  /// Compresses an image; returns the number of bytes, or 0 if the library fails.
   private static func image(
     _ pixels: UnsafePointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>, room: Int
@@ -89,7 +90,7 @@ enum ContentCoding: String {
 
   // MARK: Reading
 
-  /// Decompresses the samples; returns nil if they are damaged.
+  /// Decompresses a frame; nil if its bytes are damaged.
   func decoded(_ bytes: [UInt8]) -> [UInt8]? {
     var reader = ByteReader(bytes.span.bytes)
     guard let width = try? reader.uint32(), let height = try? reader.uint32(),
@@ -116,7 +117,7 @@ enum ContentCoding: String {
     return isGood ? samples : nil
   }
 
-  /// Decompresses an image of a known size; returns false if it is damaged or has another size.
+  /// Decompresses an image; returns false if it is damaged or its size is not the expected one.
   private static func pixels(
     _ image: UnsafeBufferPointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>
@@ -137,13 +138,13 @@ enum ContentCoding: String {
       == CHARLS_JPEGLS_ERRC_SUCCESS
   }
 
-  /// An I420 frame's planes as two images: Y, and U stacked on V.
+  /// The two images of an I420 frame: the Y plane, and the U plane stacked on the V plane.
   private struct Planes {
     var luma: (width: Int, height: Int, count: Int)
     var chroma: (width: Int, height: Int)
     let byteCount: Int
 
-    /// Creates the planes; fails for sizes that are not compressed.
+    /// Computes the sizes of the images; fails if a frame of this size is not compressed.
     init?(width: Int, height: Int) {
       let sides = 1...65_535
       guard sides.contains(width), sides.contains(height),
@@ -158,17 +159,22 @@ enum ContentCoding: String {
 
 // MARK: - WireStore
 
-/// The `wire` and `media` tables: the bytes of all datagrams and of all frames, each as a stream in
-/// page-sized pieces.
+/// The tables `wire` and `media`: the bytes of all datagrams and of all frames, each as a stream in
+/// pieces of a page.
 ///
-/// Rows with a kilobyte of payload would leave up to a tenth of their pages unused, larger rows up
-/// to a quarter; a stream does not.
+/// Rows with a kilobyte of payload would leave up to a tenth of their pages unused, and larger rows
+/// up to a quarter. A stream leaves nothing unused.
 enum WirePiece {
-  /// A full piece's size: with 8 KiB pages, the largest row without an overflow page.
+  /// The size of a full piece in bytes: with pages of 8 KiB, the largest row without an overflow
+  /// page.
   static let length = 8_152
+  /// The maximum number of bytes that a row may share with an earlier row.
+  ///
+  /// Packets on usual paths are shorter. Without a maximum, a small file could claim gigabytes.
+  static let repeatedMaximum = 2_048
 }
 
-/// Appends to one of a take's byte streams.
+/// Appends bytes to the `wire` or `media` stream of a take.
 final class WireStore {
   private let insert: SQLiteStatement
   private var piece: Int64 = 0
@@ -177,12 +183,12 @@ final class WireStore {
 
   init(_ insert: consuming SQLiteStatement) { self.insert = insert }
 
-  /// The next byte's position.
+  /// The position of the next byte that is appended.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Appends the bytes in a row's column.
+  /// Appends the bytes in a column of a row.
   ///
-  /// - Returns: their number; nil if the column has none.
+  /// - Returns: the number of bytes; nil if the column has none.
   func append(_ rows: borrowing RowList, _ row: Int, _ column: Int) throws(SQLiteError) -> Int? {
     guard let place = rows.place(row, column), case .blob = rows.bytes.form(at: place) else {
       return nil
@@ -193,7 +199,7 @@ final class WireStore {
     }
   }
 
-  /// Appends bytes; full pieces are written at once.
+  /// Appends bytes, and writes every piece that is full.
   private func append(_ bytes: UnsafeRawBufferPointer) throws(SQLiteError) {
     isFlushed = isFlushed && bytes.isEmpty
     var start = 0
@@ -208,7 +214,7 @@ final class WireStore {
     }
   }
 
-  /// Writes the incomplete last piece, which is replaced when more bytes follow.
+  /// Writes the incomplete last piece; it is replaced when more bytes follow.
   func flush() throws(SQLiteError) {
     guard !isFlushed else { return }
     isFlushed = true
@@ -223,30 +229,44 @@ final class WireStore {
   }
 }
 
-/// Reads one of a take's byte streams from its start.
-package final class WireCursor {
+/// Reads the `wire` or `media` stream of a take from its beginning.
+final class WireCursor {
   private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
-  /// The unread bytes of the current piece, borrowed from the statement until its next step.
+  /// The unread bytes of the current piece, borrowed from the statement until it is stepped.
   private var piece = UnsafeRawBufferPointer(start: nil, count: 0)
   private var isFull = true
-  /// The next byte's position.
+  /// The position of the next byte.
   private(set) var position: Int64 = 0
+  /// Reads bytes that several rows share; nil if each row has its own.
+  private let repeated: WireReader?
 
-  /// Starts at the first byte of `wire` or `media`.
-  package init(_ connection: borrowing SQLiteConnection, table: StaticString) throws(SQLiteError) {
-    statement = try connection.prepare("SELECT piece, bytes FROM \(table) ORDER BY piece")
+  /// Begins with the first byte of `wire` or `media`.
+  ///
+  /// - Parameter format: the take's format.
+  init(
+    _ connection: borrowing SQLiteConnection, _ stream: ByteStream, format: Int64
+  ) throws(SQLiteError) {
+    statement = try connection.prepare("SELECT piece, bytes FROM \(stream.rawValue) ORDER BY piece")
+    let repeats = stream == .wire && format >= RelayedRow.since
+    repeated = try repeats ? WireReader(connection) : nil
   }
 
-  /// Returns the next bytes; nil if the stream is too short or damaged.
-  package func read(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
-    var taken: [UInt8] = []
-    let isWhole = try read(count) { taken.append(contentsOf: $0) }
-    return isWhole ? taken : nil
+  /// Appends bytes that an earlier row has; returns false if a row may not share them.
+  func read(
+    _ count: Int64, again position: Int64, into values: inout ValueBytes
+  ) throws(SQLiteError) -> Bool {
+    guard let repeated, position >= 0, (1...Int64(WirePiece.repeatedMaximum)).contains(count),
+      position <= self.position - count
+    else { return false }
+    let bytes = try repeated.bytes(at: position, count: count)
+    values.append(blob: bytes)
+    return bytes.count == Int(count)
   }
 
-  /// Appends the next bytes as a value; returns false, with undefined content, if the stream is too
-  /// short or damaged.
+  /// Appends the next bytes as a blob.
+  ///
+  /// - Returns: false if the stream is too short or damaged; the blob is then incomplete.
   func read(_ count: Int64, into values: inout ValueBytes) throws(SQLiteError) -> Bool {
     // The count comes from the file and may be anything.
     guard count >= 0, let length = Int(exactly: count) else { return false }
@@ -254,7 +274,7 @@ package final class WireCursor {
     return try read(count) { values.append($0) }
   }
 
-  /// Passes on the next bytes piece by piece; returns false if there are fewer.
+  /// Passes the next bytes to a closure, piece by piece; returns false if there are fewer.
   private func read(
     _ count: Int64, _ body: (UnsafeRawBufferPointer) -> Void
   ) throws(SQLiteError) -> Bool {
@@ -273,7 +293,7 @@ package final class WireCursor {
     return true
   }
 
-  /// Returns whether all bytes have been read.
+  /// Returns whether all bytes of the stream were read.
   func isAtEnd() throws(SQLiteError) -> Bool {
     guard piece.isEmpty else { return false }
     return try !statement.step()

@@ -1,11 +1,11 @@
 package import Wire
 
-/// Joins two takes on the first one's clock: a call's two ends become a take with two peers.
+/// Joins the takes of a call's two ends into one take with two peers and a common clock.
 ///
-/// Each peer keeps its own time to the nanosecond, or else it would not replay identically; the
-/// rows store the added offset, and a replay subtracts it.
+/// Each peer's own times must not change, or the peer would not replay identically. The rows
+/// therefore state the added offset, and a replay subtracts it.
 package struct JointTake {
-  /// One end: a take, or only one of its peers, and the offset from its times to the common clock.
+  /// A take or one of its peers, and the offset from its times to the common clock.
   package struct End: Sendable {
     package var path: String
     package var peer: UInt32?
@@ -18,13 +18,13 @@ package struct JointTake {
     }
   }
 
-  /// The joint take's size, and what limits its replay.
+  /// The size of the joint take, and what limits its replay.
   package struct Summary: Sendable, Codable {
     package var path: String
     package var steps: Int
     package var peers: Int
-    /// The libraries in which the recordings differ: the second end replays exactly only with its
-    /// own.
+    /// The libraries that differ between the recordings; the second end replays exactly only with
+    /// its own.
     package var toolchainDifferences: [String]
   }
 
@@ -34,19 +34,19 @@ package struct JointTake {
   private var actors: [Key: UInt32] = [:]
   private var peers: [Key: UInt32] = [:]
 
-  /// Identifies an actor or peer in a source take.
+  /// Identifies an actor or peer by its number and the index of its source.
   private struct Key: Hashable {
     var source: Int
     var number: UInt32
   }
 
-  /// Joins the ends into a file, which must not exist.
+  /// Joins the ends into a new file, which must not exist.
   package static func write(_ ends: [End], to path: String) throws(TapeError) -> Summary {
     var joint = try JointTake(ends, path)
     return try joint.run(path)
   }
 
-  /// Refuses takes that cannot be joined, stating what to do instead.
+  /// Throws an error, which says what to do instead, if takes cannot be joined.
   package static func check(_ paths: [String]) throws(TapeError) {
     var headers: [(path: String, header: TakeHeader)] = []
     for path in paths { headers.append((path, try TapeReader(path: path).header)) }
@@ -80,14 +80,14 @@ package struct JointTake {
       guard header.keepsMedia == first.header.keepsMedia else {
         throw refusal(
           path,
-          "one of the two takes keeps its media and the other does not; record both alike to "
-            + "join them")
+          "only one of the two takes has its media; record both with or both without media to join "
+            + "them")
       }
     }
   }
 
   private init(_ ends: [End], _ path: String) throws(TapeError) {
-    // The take begins at its earliest event.
+    // The joint take begins at the earlier end's beginning.
     let earliest = ends.map(\.added).min() ?? .zero
     var sources: [Source] = []
     for end in ends {
@@ -119,7 +119,7 @@ package struct JointTake {
       toolchainDifferences: differences.map(\.part))
   }
 
-  /// Returns the take with the earliest next step; nil if all are at their end.
+  /// Returns the index of the source with the earliest next step; nil if all are at their end.
   private func nextSource() throws(TapeError) -> Int? {
     var first: (index: Int, at: Instant)?
     for (index, source) in sources.enumerated() {
@@ -174,12 +174,12 @@ package struct JointTake {
   }
 }
 
-/// One end's steps, in order.
+/// The steps of an end, in order.
 private final class Source {
   let reader: TapeReader
   let added: Interval
   private let peer: UInt32?
-  /// The selected peer's actor, known after its genesis; the numbers differ in takes with rooms.
+  /// The selected peer's actor, whose number may differ from the peer's; nil before its genesis.
   private var actor: UInt32?
   private var chunk = TapeChunk()
   private var position = 0
@@ -190,7 +190,7 @@ private final class Source {
     self.added = added
   }
 
-  /// Returns the next step's time on the common clock; nil at the end.
+  /// Returns the time of the next step on the common clock; nil at the end.
   func next() throws(TapeError) -> Instant? {
     while true {
       while position < chunk.steps.count {
@@ -204,13 +204,13 @@ private final class Source {
     }
   }
 
-  /// Returns whether a step is the selected peer's genesis.
+  /// Returns whether a step is the genesis of the selected peer.
   private func begins(_ step: TapeChunk.Step) -> Bool {
     step.head.kind == .genesis
       && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }
   }
 
-  /// Returns the next step, which must exist, and advances.
+  /// Returns the next step and advances; nil if no step is loaded.
   func dequeue() -> (step: TapeChunk.Step, rows: RowList)? {
     guard position < chunk.steps.count else { return nil }
     defer { position += 1 }

@@ -1,9 +1,8 @@
 import Wire
 
-/// Writes a take from recorded steps: a part of a take, or a changed take.
+/// Writes a take from recorded steps, such as a part of a take or changed steps.
 ///
-/// Steps are renumbered from 1 and the digest chain is recomputed, so that the copy is an ordinary
-/// take.
+/// Steps are numbered from 1 and the digests are recomputed, so the copy is a take like any other.
 package final class TakeCopy {
   private let path: String
   private let connection: SQLiteConnection
@@ -14,20 +13,20 @@ package final class TakeCopy {
   private var bodyStart = 1
   private var lastAt = Instant.zero
 
-  /// The number of steps added so far.
+  /// The number of steps that were added so far.
   package private(set) var steps = 0
 
-  /// The number of steps per row of `tape`.
+  /// The number of steps in a row of `tape`.
   private static let bodySteps = 1_024
 
-  /// Creates the file, mode 0600, with the given `take` row; the file must not exist.
+  /// Creates the file with mode 0600 and the given `take` row; it must not exist.
   package init(path: String, header: TakeHeader) throws(TapeError) {
     self.path = path
     let header = header.sealed
     try TapeStore.createFile(path, TakeCopy.emptyTake(path))
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // A copy has no readers before it is complete, so journaling and syncing are off.
+      // No one reads the copy before it is complete, so it needs neither a journal nor syncing.
       try connection.execute(
         """
         PRAGMA journal_mode = OFF;
@@ -53,7 +52,7 @@ package final class TakeCopy {
     }
   }
 
-  /// Adds a step with its rows; the head's number, row count and check are recomputed.
+  /// Adds a step; its head's number, row count and check are recomputed.
   package func append(_ head: StepHead, _ rows: RowList, _ range: Range<Int>) throws(TapeError) {
     var head = head
     head.number = steps + 1
@@ -82,8 +81,9 @@ package final class TakeCopy {
     body = TapeBody(start: 0)
   }
 
-  /// Completes the file; if `isComplete` is false, it has no `ending` row, as if the recorder had
-  /// been killed.
+  /// Completes the file.
+  ///
+  /// - Parameter isComplete: false omits the `ending` row, as if the recorder had been killed.
   package func finish(isComplete: Bool = true) throws(TapeError) {
     do throws(SQLiteError) {
       try endBody()
@@ -102,15 +102,18 @@ package final class TakeCopy {
 
 // MARK: - RowInserts
 
-/// Inserts steps' rows into a take's tables, and streamed bytes into their streams.
+/// Inserts the rows of steps into a take's tables, and streamed bytes into their streams.
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
+  /// Finds bytes that are already stored; nil in formats that store each row's bytes.
+  private let relayed: RelayedPlaces?
   /// Whether video frames are compressed; a writer that is behind turns this off.
   var compresses = true
 
-  /// Prepares an insert for every table with a format's columns.
+  /// Prepares an INSERT for each table, with the columns that the format has.
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
+    relayed = format >= RelayedRow.since ? RelayedPlaces() : nil
     var stores: [ByteStream: WireStore] = [:]
     for stream in ByteStream.allCases {
       let store = WireStore(
@@ -120,7 +123,7 @@ final class RowInserts {
     }
     for table in Table.allCases {
       let definition = table.definition
-      // Tables that the format lacks get no rows, so their columns do not matter.
+      // A table that the format lacks gets no rows, so its columns do not matter.
       let format = max(format, table.since)
       inserts.append(
         try TableInsert(
@@ -128,7 +131,7 @@ final class RowInserts {
     }
   }
 
-  /// Inserts a step's rows; returns the number of datagrams among them.
+  /// Inserts the rows of a step; returns the number of datagrams among them.
   func insert(_ rows: borrowing RowList, _ range: Range<Int>, step: Int) throws(SQLiteError) -> Int
   {
     guard range.count <= RowNumber.perStep else {
@@ -140,16 +143,17 @@ final class RowInserts {
       let table = rows.table(row)
       if table == .packet { packets += 1 }
       let insert = inserts[Int(table.rawValue) - 1]
+      relayed?.learn(rows, row)
       if compresses, let coded = ContentCoding.coded(rows, row, in: range) {
         try insert.insert(rows, row, coded: coded, number: first + Int64(row))
       } else {
-        try insert.insert(rows, row, number: first + Int64(row))
+        try insert.insert(rows, row, number: first + Int64(row), relayed)
       }
     }
     return packets
   }
 
-  /// Writes incomplete pieces before a transaction ends.
+  /// Writes incomplete pieces, as required at the end of a transaction.
   func flush() throws(SQLiteError) {
     for stream in streams { try stream.flush() }
   }
@@ -157,17 +161,18 @@ final class RowInserts {
 
 final class TableInsert {
   private let statement: SQLiteStatement
-  /// The stream for a column's bytes; nil if they stay in the row.
+  /// The stream for the bytes of one column; nil if all values stay in the row.
   private let stream: WireStore?
-  /// The index of the column with the bytes, and how many columns replace it (size, position).
+  /// The index of that column, and the number of columns that replace it: position and possibly
+  /// size.
   private let column: Int
   private let places: Int
-  /// Whether the last column names the encoding of the column before it, and that column's
+  /// Whether the last column names the compression of the one before it, and that column's
   /// parameter.
   private let isCoded: Bool
   private let codingParameter: Int32
 
-  /// Prepares the insert with a format's columns.
+  /// Prepares the INSERT with the columns that the format has.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ stream: WireStore?
@@ -184,32 +189,39 @@ final class TableInsert {
     codingParameter = Int32(1 + names.count)
   }
 
-  /// Inserts a row with its last value compressed, if the format supports it.
+  /// Inserts a row with its last value compressed, or uncompressed if the format has no
+  /// compression.
   func insert(
     _ rows: borrowing RowList, _ row: Int, coded: (ContentCoding, bytes: [UInt8]), number: Int64
   ) throws(SQLiteError) {
-    guard isCoded else { return try insert(rows, row, number: number) }
+    guard isCoded else { return try insert(rows, row, number: number, nil) }
     let values = ValueBytes(
       rows.row(row).dropLast() + [.blob(coded.bytes), .text(coded.0.rawValue)])
     try statement.insert(row: number, values, 0..<values.count)
   }
 
   /// Inserts a row uncompressed.
-  func insert(_ rows: borrowing RowList, _ row: Int, number: Int64) throws(SQLiteError) {
+  ///
+  /// - Parameter relayed: finds bytes that are already stored; nil stores them again.
+  func insert(
+    _ rows: borrowing RowList, _ row: Int, number: Int64, _ relayed: RelayedPlaces?
+  ) throws(SQLiteError) {
     let range = rows.range(row)
     guard let stream else {
-      // Clears the encoding that a previous row may have bound.
+      // Clears the binding that a compressed row may have left.
       if isCoded { statement.bindNull(at: codingParameter) }
       return try statement.insert(row: number, rows.bytes, range)
     }
-    // The first parameter for the column; parameters are counted from 1, and the row number is the
-    // first.
+    // The first parameter for the streamed column; parameter 1 is the row number.
     let parameter = Int32(2 + column)
     let last = parameter + Int32(places) - 1
     let position = stream.position
-    if let length = try stream.append(rows, row, column) {
+    let earlier = relayed?.find(rows, row, next: position)
+    let length: Int? =
+      if let earlier { earlier.length } else { try stream.append(rows, row, column) }
+    if let length {
       if places > 1 { statement.bind(Int64(length), at: parameter) }
-      statement.bind(position, at: last)
+      statement.bind(earlier?.position ?? position, at: last)
     } else {
       for place in parameter...last { statement.bindNull(at: place) }
     }
@@ -217,7 +229,7 @@ final class TableInsert {
   }
 }
 
-/// A prepared insert in a class, so that it can be stored in an array.
+/// A prepared INSERT in a class, because an array cannot contain noncopyable structures.
 final class InsertStatement {
   private let statement: SQLiteStatement
 
@@ -228,10 +240,11 @@ final class InsertStatement {
 
 // MARK: - RowNumbering
 
-/// Renumbers paths, formats and contents in a copy that omits some of them or merges several takes.
+/// Renumbers paths, formats and captured media for a copy that leaves some out or joins several
+/// takes.
 ///
-/// They are numbered in order of first use over all of a take's peers, so omitting a peer changes
-/// the others' numbers, and values that two takes share are stored once.
+/// Numbers are assigned at the first use by any peer. Leaving out a peer therefore changes the
+/// numbers of the others. Values that several takes have in common are stored once.
 package struct RowNumbering {
   private var numbers: [Key: Int64] = [:]
   private var known: [Table: Numbering<[Value]>] = [:]
@@ -244,9 +257,9 @@ package struct RowNumbering {
 
   package init() {}
 
-  /// Returns a step's rows with consecutive numbers.
+  /// Returns the rows of a step, renumbered and without rows that the copy already has.
   ///
-  /// - Parameter source: the rows' take, if there are several.
+  /// - Parameter source: the index of the rows' take, if there are several.
   package mutating func renumbered(_ rows: RowList, _ range: Range<Int>, source: Int = 0)
     -> RowList
   {
@@ -257,7 +270,8 @@ package struct RowNumbering {
       if let own = table.columns.firstIndex(where: { $0.name == table.definition.key }),
         case .integer(let number) = values[own]
       {
-        // Rows are equal if all other columns are; for contents, the digest suffices.
+        // Rows are equal if they differ only in the number; for captured media, the digest
+        // suffices.
         let what = ContentRow(rows, row).map { [.blob($0.digest)] } ?? Array(values.dropFirst())
         let (next, isNew) = known[table, default: Numbering()].number(of: what)
         numbers[Key(source: source, table: table, number: number)] = next
@@ -274,7 +288,7 @@ package struct RowNumbering {
     return copy
   }
 
-  /// Returns the table's column that refers to a numbered row in another table.
+  /// Returns the column that refers to rows of another table; nil if there is none.
   private static func reference(in table: Table) -> (column: Int, table: Table)? {
     for (index, column) in table.columns.enumerated() {
       if case .reference(let named) = column.kind { return (index, named) }

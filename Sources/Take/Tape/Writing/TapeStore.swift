@@ -6,7 +6,7 @@ import Wire
 
 /// A take's file while it is being written, with the state that continues from step to step.
 ///
-/// It is used by one thread at a time: the one that creates it, then the writer's.
+/// Only one thread at a time uses it: first the one that creates it, then the one that writes.
 final class TapeStore {
   private let path: String
   private let connection: SQLiteConnection
@@ -18,7 +18,7 @@ final class TapeStore {
   private(set) var summary = TapeWriter.Summary()
   private var lastAt = Instant.zero
 
-  /// A transaction's limits, in steps and in approximate bytes of memory.
+  /// The maximum size of a transaction, in steps and in approximate bytes of memory.
   static let batchSteps = 4_096
   static let batchBytes = 16 << 20
 
@@ -29,9 +29,9 @@ final class TapeStore {
     self.path = path
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // A killed recorder leaves everything that it passed to the system, which is all that a
-      // running recording promises; only `merge` waits for the disk. The log is short, so that its
-      // pages are reused while they are cached.
+      // If the recorder is killed, the file has everything that was passed to the system, and more
+      // is not promised. Only `merge` waits for the disk. The log is short, so that its pages are
+      // reused while they are cached.
       try connection.execute(
         """
         PRAGMA page_size = \(TakeSchema.pageSize);
@@ -72,18 +72,18 @@ final class TapeStore {
     throw TapeError(path: path, place: "", reason: reason, kind: .failed)
   }
 
-  /// Sets the words that describe an actor, before its genesis.
+  /// Sets the description of an actor, before its genesis.
   func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
-  /// Whether the writer is behind, so that video frames are stored uncompressed.
+  /// Whether the writer is behind; video frames are then not compressed.
   var isHurried = false {
     didSet { inserts.compresses = !isHurried }
   }
 
-  /// Discards the state of an actor without further steps.
+  /// Discards the state of an actor that has no more steps.
   func forget(actor: UInt32) { transcript.forget(actor: actor) }
 
-  /// Writes steps in one transaction; after a failure nothing more may be written.
+  /// Writes steps in one transaction; after an error no further steps may be written.
   func write(_ steps: ArraySlice<StepRecord>) throws(TapeError) {
     guard let first = steps.first else { return }
     let before = summary
@@ -121,7 +121,7 @@ final class TapeStore {
     return head
   }
 
-  /// Writes the `ending` row and leaves a single file, without a write-ahead log or shared memory.
+  /// Writes the `ending` row and merges the write-ahead log, so that a single file remains.
   func end() throws(TapeError) {
     do throws(SQLiteError) {
       let insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
@@ -133,17 +133,16 @@ final class TapeStore {
     try merge()
   }
 
-  /// Merges the write-ahead log into the file; a take that lost steps gets no `ending` row.
+  /// Merges the write-ahead log into the file; without `end`, the take has no `ending` row.
   func merge() throws(TapeError) {
     do throws(SQLiteError) {
       try connection.execute("PRAGMA synchronous = NORMAL")
       _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
       do throws(SQLiteError) {
-        // Unfinished statements keep the log alive; a reader then merges it instead.
+        // The log stays while statements are unfinished; a reader then merges it.
         _ = try connection.integer("PRAGMA journal_mode = DELETE")
       } catch {
-        // Another process that has the take open also keeps the log alive; the take is complete
-        // anyway.
+        // The log also stays while another process has the take open, but the take is complete.
         guard error.code.primary == .busy else { throw error }
       }
       summary.bytes = Int(try connection.byteCount())
@@ -155,11 +154,11 @@ final class TapeStore {
 
 // MARK: - WriterThread
 
-/// One of the threads that write takes: one per processor, however many takes are being written.
+/// A thread that writes takes; all takes share one such thread per processor.
 final class WriterThread: Sendable {
   private struct State {
     var writers: [TapeWriter] = []
-    /// Writers that requested to be written before their turn.
+    /// Writers that asked to be written before their turn.
     var asking: [TapeWriter] = []
     var isRunning = false
   }
@@ -167,7 +166,7 @@ final class WriterThread: Sendable {
   private let state = Mutex(State())
   private let signal = DispatchSemaphore(value: 0)
 
-  /// The time for which a transaction stays open for further steps.
+  /// How often the queued steps of a take are written.
   private static let interval = DispatchTimeInterval.milliseconds(100)
 
   private static let all = (0..<max(1, ProcessInfo.processInfo.activeProcessorCount)).map { _ in
@@ -175,13 +174,13 @@ final class WriterThread: Sendable {
   }
   private static let turn = Atomic<Int>(0)
 
-  /// Returns the thread for another take, round-robin.
+  /// Returns the thread for a new take; takes are distributed round-robin.
   static func next() -> WriterThread {
     let turn = turn.add(1, ordering: .relaxed).oldValue
     return all[Int(UInt(bitPattern: turn) % UInt(all.count))]
   }
 
-  /// Starts writing a take, until it is finished.
+  /// Adds a take, whose queued steps are written regularly until it is finished.
   func add(_ writer: TapeWriter) {
     let starts = state.withLock { state in
       state.writers.append(writer)
@@ -195,7 +194,7 @@ final class WriterThread: Sendable {
     startWorker(named: "takes") { [self] in run() }
   }
 
-  /// Writes a take soon, without waiting for the interval.
+  /// Makes the thread write a take without waiting for the interval.
   func wake(for writer: TapeWriter) {
     state.withLock { $0.asking.append(writer) }
     signal.signal()

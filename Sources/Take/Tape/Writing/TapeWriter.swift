@@ -2,63 +2,65 @@ import Dispatch
 import Synchronization
 import Wire
 
-/// Writes a take on another thread; `record` only queues a step.
+/// Records a take; `record` only queues a step, and another thread writes it.
 package final class TapeWriter: Sendable {
-  /// A recording's settings.
+  /// The settings of a recording.
   package struct Options: Sendable {
-    /// Free text for the `take` row.
+    /// Any text that describes the take, for the `take` row.
     package var label = ""
-    /// Facts about the take by key, for the `tag` view.
+    /// What the application states about the take, by key, for the `tag` view.
     package var tags: [String: String] = [:]
-    /// Whether encoded frames' bytes are stored.
+    /// Whether the bytes of encoded frames are stored.
     package var keepsMedia = true
-    /// The UTC time at the take's zero instant, in nanoseconds since 1970.
+    /// The Unix time at the take's instant zero, in nanoseconds.
     package var startUnixNanoseconds: Int64 = 0
-    /// Retake's version, for the `take` row.
+    /// The version of Retake, for the `take` row.
     package var toolVersion = ""
-    /// The toolchain that bit-exact replay depends on, for the `take` row.
+    /// The libraries and the CPU that exact replays depend on, for the `take` row.
     package var toolchain = Toolchain()
-    /// Whether `record` blocks when the queue is full, for drivers in virtual time.
+    /// Whether `record` waits when the queue is full, as drivers in virtual time need.
     package var waitsForDisk = false
-    /// The queue limit in bytes, beyond which steps are lost or `record` blocks.
+    /// The maximum size of the queue in bytes; beyond it, the recording fails or `record` waits.
     package var queueLimit = 256 << 20
-    /// Whether the file stays if the recording fails; the error then says what it contains.
+    /// Whether the file is kept if the recording fails; the error then says what it contains.
     package var staysIncomplete = true
-    /// The file's size limit in pages of 8 KiB.
+    /// The maximum size of the file in pages of 8 KiB.
     package var pageLimit: Int64 = 0xffff_fffe
     package init() {}
   }
 
-  /// A finished take's totals.
+  /// The size of a finished take.
   package struct Summary: Hashable, Sendable {
     package var steps = 0
     package var packets = 0
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     package var bytes = 0
     package init() {}
   }
 
-  /// The steps queued for the writer's thread, and the recording's state.
+  /// The steps that are waiting to be written, and the state of the recording.
   private struct Queue {
     var steps: [StepRecord] = []
     var names: [(actor: UInt32, words: ActorWords)] = []
-    /// Actors whose last step is written or queued.
+    /// The actors that have no steps after the queued ones.
     var ended: [UInt32] = []
     var bytes = 0
     var actors: UInt32 = 0
     var peers: UInt32 = 0
-    /// The number of `record` callers waiting for room.
+    /// The number of `record` calls that are waiting for room.
     var waiting = 0
     var isFinishing = false
     var error: TapeError?
     var result: Result<Summary, TapeError>?
-    /// `finish`'s completion handlers.
+    /// The closures to call when the take is finished.
     var listeners: [@Sendable (Result<Summary, TapeError>) -> Void] = []
   }
 
   private let queue = Mutex(Queue())
-  /// The file and a spare queue, used by one thread at a time: the one that creates the file, then
-  /// the one that writes.
+  /// The file and a spare queue.
+  ///
+  /// Only one thread at a time uses them: first the one that creates the file, then the one that
+  /// writes.
   private let desk: Mutex<Desk>
   private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
@@ -68,16 +70,17 @@ package final class TapeWriter: Sendable {
   private struct Desk {
     let store: TapeStore
     var spare: [StepRecord] = []
-    /// After a failure no later step may be written: the take would have a gap.
+    /// Whether writing failed; after that no step may be written, since the take would have a gap.
     var isBroken = false
     var isFinished = false
   }
 
-  /// The number of queued bytes that trigger an early write: bytes that wait longer have left the
-  /// processor's caches.
+  /// The number of queued bytes that causes an early write.
+  ///
+  /// Bytes that wait longer are no longer in the processor's caches.
   private static let hurry = 4 << 20
 
-  /// Creates the file, mode 0600; it must not exist.
+  /// Creates the file with mode 0600; it must not exist.
   package init(path: String, options: Options) throws(TapeError) {
     self.path = path
     self.options = options
@@ -86,8 +89,9 @@ package final class TapeWriter: Sendable {
     thread.add(self)
   }
 
-  /// Adds an endpoint before its first step; returns its actor and peer numbers, which are equal in
-  /// takes with only endpoints.
+  /// Adds an endpoint before its first step; returns its numbers as an actor and as a peer.
+  ///
+  /// If all actors are endpoints, the two numbers are equal.
   package func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32) {
     queue.withLock { queue in
       queue.actors += 1
@@ -99,7 +103,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Adds a machine of another kind before its first step; returns its actor number.
+  /// Adds a machine that is not an endpoint before its first step; returns its actor number.
   package func addActor(_ kind: MachineKind, label: String) -> UInt32 {
     queue.withLock { queue in
       queue.actors += 1
@@ -110,7 +114,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Queues a step; never waits for the disk unless the options say so.
+  /// Queues a step, without waiting for the disk unless the options require it.
   package func record(_ step: consuming StepRecord) {
     var step = step
     step.outputs.digest()
@@ -141,15 +145,15 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Ends an actor: its state is discarded once its queued steps are written.
+  /// Declares that an actor has no more steps; its state is discarded after the queued ones.
   package func end(actor: UInt32) { queue.withLock { $0.ended.append(actor) } }
 
-  /// The error that stopped the recording; nil while it is running.
+  /// The error that stopped the recording; nil if there was none so far.
   package var error: TapeError? { queue.withLock { $0.error } }
 
   /// Writes all queued steps and closes the file; throws if steps were lost.
   ///
-  /// It waits for the disk. A second call returns the same result.
+  /// It waits for the disk. A later call returns the same result.
   package func finish() throws(TapeError) -> Summary {
     let done = DispatchSemaphore(value: 0)
     finish { _ in done.signal() }
@@ -157,8 +161,9 @@ package final class TapeWriter: Sendable {
     return try queue.withLock { $0.result ?? .success(Summary()) }.get()
   }
 
-  /// Finishes asynchronously; the closure runs on the writer's thread, or immediately if the take
-  /// was already finished.
+  /// Finishes without waiting.
+  ///
+  /// The closure is called on the writer's thread, or immediately if the take is already finished.
   package func finish(_ complete: @escaping @Sendable (Result<Summary, TapeError>) -> Void) {
     let result = queue.withLock { queue in
       queue.isFinishing = true
@@ -172,7 +177,8 @@ package final class TapeWriter: Sendable {
   /// Writes all queued steps on the caller's thread, so that readers of the take find them.
   package func flush() { _ = writeQueued() }
 
-  /// Writes queued steps, usually on the writer's thread; returns false once the take is finished.
+  /// Writes all queued steps, usually on the writer's thread; returns false after the take is
+  /// finished.
   func writeQueued() -> Bool {
     desk.withLock { desk in
       guard !desk.isFinished else { return false }
@@ -189,11 +195,11 @@ package final class TapeWriter: Sendable {
         return taken
       }
       for name in names { desk.store.name(actor: name.actor, name.words) }
-      // A driver that waits for the disk loses nothing, so it need not hurry.
+      // A driver that waits for the disk loses no steps, so frames can always be compressed.
       desk.store.isHurried = !options.waitsForDisk && bytes > options.queueLimit / 4
       if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
       for actor in ended { desk.store.forget(actor: actor) }
-      // The next steps reuse the queue's memory.
+      // The next steps reuse the array's memory.
       steps.removeAll(keepingCapacity: true)
       desk.spare = steps
       if isLast { finish(desk.store) }
@@ -202,7 +208,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Writes steps; returns false if the disk refused some.
+  /// Writes steps; returns false after an error, which is recorded.
   private func write(_ steps: [StepRecord], to store: TapeStore) -> Bool {
     var start = 0
     while start < steps.count {
@@ -229,7 +235,7 @@ package final class TapeWriter: Sendable {
       if var error = queue.withLock({ $0.error }) {
         try? store.merge()
         if options.staysIncomplete {
-          error.reason += "; the take holds the first \(counted(store.summary.steps, "step"))"
+          error.reason += "; the take has the first \(counted(store.summary.steps, "step"))"
         }
         throw error
       }
@@ -248,6 +254,6 @@ package final class TapeWriter: Sendable {
 }
 
 extension StepRecord {
-  /// About how many bytes of memory the step occupies while queued.
+  /// The approximate size of the step in the queue, in bytes of memory.
   fileprivate var approximateByteCount: Int { 200 + input.byteCount + outputs.byteCount }
 }

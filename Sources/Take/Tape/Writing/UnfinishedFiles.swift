@@ -2,25 +2,28 @@ import Glibc
 import Synchronization
 import Wire
 
-/// Tracks this process's unfinished files, and those that killed processes left behind.
+/// Tracks this process's unfinished files, and removes those that killed processes left behind.
 ///
-/// Each has an unpredictable name, `.retake-` with 32 digits and `.part`, and is locked (flock) as
-/// long as its process uses it. A killed process loses its lock, so the next process that writes
-/// into the same folder removes its files.
+/// A file's name is `.retake-`, 32 random digits and `.part`. It is locked (flock) while its
+/// process uses it. A killed process loses the lock, so the next process that writes into the
+/// folder recognizes the leftover and removes it.
 package enum UnfinishedFiles {
-  /// The paths with the descriptors that hold their locks; -1 if there is none.
+  /// The paths of unfinished files, with the descriptors that hold the locks; -1 if a file is not
+  /// locked.
   private static let held = Mutex<[String: Int32]>([:])
-  /// The folders already swept.
+  /// The folders that this process created for its files.
+  private static let made = Mutex<Set<String>>([])
+  /// The folders that have been searched for leftovers.
   private static let swept = Mutex<Set<String>>([])
 
   private static let (beginning, ending) = (".retake-", ".part")
   private static let digitCount = 32
-  /// The files that SQLite creates beside a take while it is being written.
+  /// The suffixes of files that SQLite creates beside a take.
   private static let companions = ["-wal", "-shm", "-journal"]
-  /// The minimum age, in seconds, of leftovers from versions without locks.
+  /// The minimum age, in seconds, at which leftovers of versions without locks are removed.
   private static let unlockedAge = 86_400
 
-  /// Returns a name for a new file in a folder, whose path ends in a slash or is empty.
+  /// Returns a name for a new file in a folder; the folder's path ends in a slash or is empty.
   package static func name(in folder: some StringProtocol) -> String {
     let folder = String(folder)
     sweep(folder)
@@ -31,10 +34,13 @@ package enum UnfinishedFiles {
     return name
   }
 
-  /// Registers a path for removal in case the process ends before the file is complete.
+  /// Registers a file for removal in case the process ends before the file is complete.
   package static func add(_ path: String) { held.withLock { $0[path] = $0[path] ?? -1 } }
 
-  /// Creates a file; if it is registered, its lock is held until `forget`.
+  /// Registers a folder for removal in case the process ends while it is empty.
+  package static func add(folder: String) { made.withLock { _ = $0.insert(folder) } }
+
+  /// Creates a file; if `add` was called for it, it stays locked until `forget`.
   static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     guard held.withLock({ $0[path] == -1 }) else { return NewFile.create(path, mode: mode) }
     var made = NewFile.create(path, mode: mode)
@@ -45,7 +51,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Between the two calls, another process took the file for a leftover and locked it briefly.
+      // Another process mistook the new file for a leftover before it was locked here.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
@@ -54,10 +60,10 @@ package enum UnfinishedFiles {
 
   private static let attempts = 100
 
-  /// Locks a new file; returns false if another process has locked or removed it.
+  /// Locks a new file; returns false if another process has locked or removed it meanwhile.
   private static func hold(_ descriptor: Int32, _ path: String) -> Bool {
     let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-    // Without free descriptors, the caller's next steps will fail by themselves.
+    // There are no free descriptors, so whatever the caller does next fails anyway.
     guard kept >= 0 else { return true }
     let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
     var status = stat()
@@ -65,7 +71,7 @@ package enum UnfinishedFiles {
       close(kept)
       return false
     }
-    // On a file system without locks, other processes cannot lock the file either.
+    // If the file system has no locks, no other process can lock the file either.
     guard code == 0, !isInTheWay(kept) else {
       close(kept)
       return true
@@ -74,23 +80,23 @@ package enum UnfinishedFiles {
     return true
   }
 
-  /// Returns whether the lock just acquired conflicts with SQLite's locks (fcntl).
+  /// Returns whether the lock just acquired (flock) conflicts with SQLite's locks (fcntl).
   ///
   /// On local file systems the two kinds are independent. On network file systems they are the
-  /// same: SQLite would find its own take locked, so nothing is locked or swept there.
+  /// same, and SQLite would find its own take locked; there, nothing is locked or removed.
   private static func isInTheWay(_ descriptor: Int32) -> Bool {
     var wanted = Glibc.flock()
     (wanted.l_type, wanted.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
     return fcntl(descriptor, F_GETLK, &wanted) != 0 || wanted.l_type != Int16(F_UNLCK)
   }
 
-  /// Forgets a path whose file is complete or gone.
+  /// Stops tracking a file that is complete or was removed.
   package static func forget(_ path: String) {
     guard let descriptor = held.withLock({ $0.removeValue(forKey: path) }) else { return }
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Removes a file and SQLite's files beside it.
+  /// Removes an unfinished file and the files that SQLite created beside it.
   package static func remove(_ path: String) {
     removeAll(path)
     forget(path)
@@ -100,16 +106,31 @@ package enum UnfinishedFiles {
     for ending in [""] + companions { Glibc.remove((path + ending).systemPath) }
   }
 
-  /// Removes all unfinished files, for a process that is about to end, and the empty folders
-  /// created for them.
+  /// Removes a folder and the folders above it that were created for files, if they are empty.
+  package static func removeIfEmpty(folder: String) {
+    let above = made.withLock { folders in
+      folders.filter { folder == $0 || folder.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }
+    }
+    removeIfEmpty(above)
+  }
+
+  private static func removeIfEmpty(_ folders: Set<String>) {
+    // In descending order, each folder comes after the folders in it.
+    for folder in folders.sorted(by: >) where rmdir(folder.systemPath) == 0 {
+      made.withLock { _ = $0.remove(folder) }
+    }
+  }
+
+  /// Removes all unfinished files before the process ends, and the empty folders that were created
+  /// for them.
   package static func removeAll() {
-    // Descending order, so that a folder comes after its files.
-    for path in held.withLock({ $0.keys.sorted(by: >) }) { remove(path) }
+    for path in held.withLock({ Array($0.keys) }) { remove(path) }
+    removeIfEmpty(made.withLock { $0 })
   }
 
   // MARK: Leftovers
 
-  /// Removes ended processes' leftovers from a folder, once during this process's life.
+  /// Removes leftovers of killed processes from a folder, once per process.
   private static func sweep(_ folder: String) {
     guard swept.withLock({ $0.insert(folder).inserted }) else { return }
     for name in FolderListing.names(in: folder.isEmpty ? "." : folder) {
@@ -128,7 +149,8 @@ package enum UnfinishedFiles {
       && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Returns the process id in an earlier version's name, `.retake-4711-1.part`.
+  /// Returns the process in a name of an earlier version, as in `.retake-4711-1.part`; nil for
+  /// other names.
   private static func earlierProcess(_ name: String) -> Int32? {
     guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
     let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")
@@ -139,7 +161,7 @@ package enum UnfinishedFiles {
   }
 
   private static func removeUnlocked(_ path: String, isOld: Bool) {
-    // Opening and closing a local file again would release SQLite's locks.
+    // If this process uses the file itself, closing it here would release SQLite's locks.
     guard held.withLock({ $0[path] == nil }) else { return }
     let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
@@ -154,10 +176,9 @@ package enum UnfinishedFiles {
   }
 }
 
-/// Lists folders whose names may be any bytes.
+/// Lists the contents of folders; names may be any bytes.
 package enum FolderListing {
-  /// Returns the names in no particular order, without `.` and `..`; empty if the folder is
-  /// unreadable.
+  /// Returns the names in a folder in any order, without `.` and `..`; empty if it cannot be read.
   package static func names(in folder: String) -> [String] {
     guard let stream = opendir(folder.systemPath) else { return [] }
     defer { closedir(stream) }

@@ -2,14 +2,13 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A file that appears under its name only once it is complete.
+/// A file that appears under its name only when it is complete.
 ///
-/// It is written under another name in the same folder. Abandoning it, or ending the process after
-/// `UnfinishedFiles.removeAll`, leaves nothing behind that blocks the next attempt;
-/// `UnfinishedFiles` removes the leftovers of killed processes. Devices and pipes are written in
-/// place.
+/// Until then, it has another name in the same folder. An abandoned file is removed, by
+/// `UnfinishedFiles.removeAll` if the process ends. After a crash, the next process removes it.
+/// Devices and pipes are written in place.
 package final class WholeFile {
-  /// The reason that a file cannot be written, as one sentence.
+  /// Why a file cannot be written.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package var path: String
     /// The errno value.
@@ -21,22 +20,24 @@ package final class WholeFile {
     }
 
     package var description: String {
-      code == EEXIST
-        ? "\(path) exists already: choose another name or remove the file"
-        : "\(path): it cannot be written: \(SystemCode(code))"
+      switch code {
+      case EEXIST: "\(path) exists already: choose another name or remove the file"
+      case ENODEV: "\(path): a take can only be written to a file, and this is none"
+      default: "\(path): it cannot be written: \(SystemCode(code))"
+      }
     }
   }
 
-  /// The policy for a file that exists.
+  /// What to do if the file exists.
   package enum Present: Sendable {
-    /// Leave it unchanged and write nothing.
+    /// Leave it unchanged and throw an error.
     case kept
     case replaced
   }
 
-  /// The complete file's path.
+  /// The path of the file once it is complete.
   package let path: String
-  /// The path to write to.
+  /// The path to write to until the file is complete.
   package let temporary: String
   private let present: Present
   private let isTake: Bool
@@ -44,9 +45,9 @@ package final class WholeFile {
   private let target: String
   private var isFinished = false
 
-  /// Chooses the temporary name without creating the file.
+  /// Chooses the temporary name, but creates no file.
   ///
-  /// - Parameter isTake: whether only a regular file is acceptable.
+  /// - Parameter isTake: whether SQLite writes the file, so that it cannot be a device or pipe.
   package init(_ path: String, _ present: Present, isTake: Bool = false) throws(Failure) {
     self.path = path
     self.present = present
@@ -54,12 +55,14 @@ package final class WholeFile {
     var status = stat()
     let exists = stat(path.systemPath, &status) == 0
     if exists, status.st_mode & S_IFMT == S_IFDIR { throw Failure(path: path, code: EISDIR) }
-    if exists, status.st_mode & S_IFMT != S_IFREG, !isTake {
+    if exists, status.st_mode & S_IFMT != S_IFREG {
+      // Renaming a take over a device would replace the device.
+      guard !isTake else { throw Failure(path: path, code: ENODEV) }
       (target, temporary) = (path, path)
       return
     }
     guard !exists || present == .replaced else { throw Failure(path: path, code: EEXIST) }
-    // If the path is a link, such as /dev/stdout, its target is written.
+    // For a link such as /dev/stdout, the target is written.
     let resolved = exists ? realpath(path.systemPath, nil) : nil
     let final = resolved.map { WholeFile.name(at: $0) } ?? path
     free(resolved)
@@ -76,13 +79,13 @@ package final class WholeFile {
     UnfinishedFiles.remove(temporary)
   }
 
-  /// Opens the file for writing; the caller closes it.
+  /// Opens the file for writing; the caller must close it.
   ///
-  /// - Parameter mode: the file's mode, unless it is written in place.
+  /// - Parameter mode: the mode of a new file; an existing device or pipe keeps its own.
   package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
     guard temporary != target else {
-      // The path was not a regular file and is written in place. It is not truncated, even if it
-      // has become a regular file since.
+      // The path was not a regular file, so it is written in place. If it is one by now, it is not
+      // truncated.
       let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
       return descriptor
@@ -99,16 +102,16 @@ package final class WholeFile {
     let (from, to) = (temporary.systemPath, target.systemPath)
     switch present {
     case .replaced:
-      // A log beside it belongs to the old file, and SQLite would apply it to the new one.
+      // SQLite would apply the old file's log to the new file.
       if isTake { for ending in ["-wal", "-shm"] { unlink((target + ending).systemPath) } }
       guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
-      // If another process has created the file meanwhile, leave that file unchanged.
+      // If another process has created the file meanwhile, its file is kept.
       let code = link(from, to) == 0 ? 0 : errno
       if code == 0 {
         unlink(from)
       } else if [EPERM, ENOTSUP, ENOSYS].contains(code), access(to, F_OK) != 0 {
-        // Some file systems have no hard links.
+        // This file system has no hard links.
         guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
       } else {
         throw Failure(path: path, code: code)
@@ -118,14 +121,14 @@ package final class WholeFile {
     UnfinishedFiles.forget(temporary)
   }
 
-  /// Writes a complete file, by default readable only by its owner.
+  /// Writes a complete file or none; by default only its owner can read it.
   package static func write(
     _ bytes: some Sequence<UInt8>, to path: String, _ present: Present, mode: UInt32 = 0o600
   ) throws(Failure) {
     let file = try WholeFile(path, present)
     let descriptor = try file.open(mode: mode)
     let written = write(Array(bytes), into: descriptor)
-    // Some disk errors are reported only by `close`.
+    // Some errors of the disk are reported only by `close`.
     let closed = close(descriptor) == 0 ? 0 : errno
     guard written == 0, closed == 0 else {
       throw Failure(path: path, code: written == 0 ? closed : written)
@@ -133,7 +136,7 @@ package final class WholeFile {
     try file.finish()
   }
 
-  /// Writes all bytes; returns 0 or an errno value.
+  /// Writes all bytes; returns 0, or an errno value after an error.
   package static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -149,30 +152,33 @@ package final class WholeFile {
     }
   }
 
-  /// Creates a folder and its missing parents; if this process ends before its files are complete,
-  /// the empty ones are removed.
-  package static func makeFolder(_ path: String) -> Result<Bool, SystemCode> {
-    let result = NewFile.makeFolder(path)
-    if case .success(true) = result { UnfinishedFiles.add(path) }
-    return result
+  /// Creates a folder for output and the folders above it.
+  ///
+  /// They are removed again if nothing is written into them, because the command fails or a signal
+  /// ends it.
+  package static func makeFolder(
+    _ path: String, mode: UInt32 = 0o700
+  ) -> Result<Bool, SystemCode> {
+    NewFile.makeFolder(path, mode: mode) { UnfinishedFiles.add(folder: $0) }
   }
 }
 
 // MARK: - NewFile
 
-/// Creates files and folders for keys and conversations: private to their owner, and never through
-/// a link that another user planted.
+/// Creates files and folders for keys and conversations.
+///
+/// They are private to their owner, and links that another user planted are not followed.
 package enum NewFile {
-  /// Creates a file, which must not exist, not even as a link.
+  /// Creates a file; neither a file nor a link may exist at the path.
   ///
-  /// - Parameter mode: the exact mode, whatever the umask; 0600 for everything that contains parts
-  ///   of a call.
-  /// - Returns: the descriptor, open for reading and writing, or the system's error.
+  /// - Parameter mode: the exact mode, whatever the umask; 0600 for all that contains parts of a
+  ///   call.
+  /// - Returns: a descriptor for reading and writing, or the system's error.
   package static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     let descriptor = open(
       path.systemPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0o600)
     guard descriptor >= 0 else { return .failure(SystemCode(errno)) }
-    // The umask narrows the mode passed to `open`; this sets it exactly.
+    // `open` reduces the mode by the umask; this sets it exactly.
     guard fchmod(descriptor, mode) == 0 else {
       let code = SystemCode(errno)
       close(descriptor)
@@ -181,16 +187,22 @@ package enum NewFile {
     return .success(descriptor)
   }
 
-  /// Creates a folder and its missing parents, private to their owner.
+  /// Creates a folder and the folders above it, by default accessible only to their owner.
   ///
-  /// An existing folder is left unchanged.
+  /// A folder that exists is left unchanged.
   ///
-  /// - Parameter mode: the folders' mode, less the umask; 0700 for everything that contains takes.
-  /// - Returns: whether it was created, or the system's error.
-  package static func makeFolder(_ path: String, mode: UInt32 = 0o700)
-    -> Result<Bool, SystemCode>
-  {
-    if mkdir(path.systemPath, mode) == 0 { return .success(true) }
+  /// - Parameters:
+  ///   - mode: the mode of new folders, to which the umask applies; 0700 for all that contain
+  ///     takes.
+  ///   - didMake: called with each folder that was created, beginning with the outermost.
+  /// - Returns: whether the folder was created, or the system's error.
+  package static func makeFolder(
+    _ path: String, mode: UInt32 = 0o700, _ didMake: (String) -> Void = { _ in }
+  ) -> Result<Bool, SystemCode> {
+    if mkdir(path.systemPath, mode) == 0 {
+      didMake(path)
+      return .success(true)
+    }
     let code = SystemCode(errno)
     var status = stat()
     if stat(path.systemPath, &status) == 0 {
@@ -201,19 +213,26 @@ package enum NewFile {
     guard code.number == ENOENT, let slash = above.utf8.lastIndex(of: UInt8(ascii: "/")),
       slash > above.startIndex
     else { return .failure(code) }
-    if case .failure(let code) = makeFolder(String(above[..<slash]), mode: mode) {
+    if case .failure(let code) = makeFolder(String(above[..<slash]), mode: mode, didMake) {
       return .failure(code)
     }
-    return mkdir(path.systemPath, mode) == 0 ? .success(true) : .failure(SystemCode(errno))
+    if mkdir(path.systemPath, mode) == 0 {
+      didMake(path)
+      return .success(true)
+    }
+    // Another process may have created it meanwhile.
+    let last = SystemCode(errno)
+    let isFolder = stat(path.systemPath, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    return isFolder ? .success(false) : .failure(last)
   }
 }
 
-/// An errno value, captured while it was current.
+/// An errno value, read before another call could replace it.
 package struct SystemCode: Error, Hashable, Sendable, CustomStringConvertible {
   package var number: Int32
 
   package init(_ number: Int32) { self.number = number }
 
-  /// The system's message.
+  /// The system's message for the value.
   package var description: String { String(cString: strerror(number)) }
 }

@@ -59,7 +59,7 @@ struct HTTPDesk: SignalingDesk {
     }
   }
 
-  /// Returns the requests that timed out.
+  /// Removes the requests that timed out; returns their failures.
   mutating func expire() -> [News] {
     let now = now
     let late = waiting.filter { $0.due <= now }
@@ -72,12 +72,13 @@ struct HTTPDesk: SignalingDesk {
 
 // MARK: - HTTPSession
 
-/// A session on a server, after `201 Created`: candidates, one request at a time, and ICE restarts.
+/// A session that the server created (`201 Created`): sends candidates, one request at a time, and
+/// restarts ICE.
 struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The local and remote descriptions as of the last restart.
+  /// The local and remote descriptions of the opening, or of the last restart.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true

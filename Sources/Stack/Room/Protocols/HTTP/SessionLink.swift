@@ -65,7 +65,7 @@ struct SessionLink: Sendable {
     if session == nil { candidates.append(candidate) } else { session?.add(candidate, &desk) }
   }
 
-  /// Returns the requests not answered in time.
+  /// Removes the requests that timed out; returns their failures.
   mutating func expire() -> [HTTPDesk.News] { desk.expire() }
 
   /// Repeats the offer if that is due.
@@ -77,7 +77,8 @@ struct SessionLink: Sendable {
 
   // MARK: Responses
 
-  /// Returns whether the server is busy and will be asked again.
+  /// Schedules another request if the server is busy and says when to retry; returns whether one
+  /// was scheduled.
   mutating func isPutOff(by response: SessionResponse) -> Bool {
     guard let seconds = response.retrySeconds, retryCount < SessionLink.retriesMaximum,
       (0...SessionLink.retrySecondsMaximum).contains(seconds)
@@ -143,8 +144,7 @@ extension SignalingFailure {
 
 // MARK: - SessionMachine
 
-/// A WHIP or WHEP client: both step alike, and differ in what they do with intents, reports and
-/// responses.
+/// A WHIP or WHEP client; the two differ only in how they handle intents, reports and responses.
 protocol SessionMachine: SignalingMachine {
   var link: SessionLink { get set }
   var isOver: Bool { get }
@@ -153,6 +153,8 @@ protocol SessionMachine: SignalingMachine {
   mutating func handle(_ intent: RoomIntent)
   mutating func handle(_ report: ConnectionReport)
   mutating func handle(_ response: SessionResponse, _ purpose: HTTPDesk.Purpose)
+  /// Handles the failure of a request.
+  ///
   /// - Parameter status: the response's status; nil if there was no response.
   mutating func fail(_ purpose: HTTPDesk.Purpose, _ reason: String, _ status: Int?)
 }

@@ -3,7 +3,7 @@ import Wire
 
 /// One request by a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), including redirects.
 package struct SessionRequest: Hashable, Sendable {
-  /// The step that follows a response.
+  /// How a request continues after a response.
   package enum Step: Hashable, Sendable {
     /// Repeat the request at another URL.
     case again(SessionRequest)
@@ -65,7 +65,7 @@ package struct SessionRequest: Hashable, Sendable {
 /// A session's endpoint and token.
 package struct SessionAccess: Hashable, Sendable {
   package var endpoint: String
-  /// The bearer token for the endpoint's server (RFC 6750).
+  /// The bearer token for the endpoint's server (RFC 6750); nil if there is none.
   package var token: String?
 
   package init(endpoint: String, token: String? = nil) {
@@ -92,15 +92,15 @@ package struct SessionAccess: Hashable, Sendable {
       body: answer)
   }
 
-  /// Creates a request with candidates, for the ICE session with an entity tag, or with an ICE
-  /// restart if `match` is `*`.
+  /// Creates a request with candidates for the ICE session whose entity tag is `match`, or with an
+  /// ICE restart if `match` is `*`.
   package func patch(_ fragment: String, session: String, match: String?) -> SessionRequest {
     var fields = [HTTPField("Content-Type", SessionRequest.fragmentType)]
     if let match { fields.append(HTTPField("If-Match", match)) }
     return SessionRequest("PATCH", session, self, fields: fields, body: fragment)
   }
 
-  /// Creates a request that ends a session.
+  /// Creates the DELETE request that ends a session.
   package func close(session: String) -> SessionRequest {
     SessionRequest("DELETE", session, self)
   }
@@ -113,7 +113,7 @@ package struct SessionResponse: Hashable, Sendable {
   package var status: Int
   package var fields: [HTTPField]
   package var body: [UInt8]
-  /// The URL that responded.
+  /// The URL that responded, after any redirects; `Location` is relative to it.
   package var url: String
 
   package init(status: Int, fields: [HTTPField], body: [UInt8], url: String) {
@@ -123,9 +123,9 @@ package struct SessionResponse: Hashable, Sendable {
     self.url = url
   }
 
-  /// A session the server created.
+  /// A session that the server created, with its description.
   package struct Opening: Hashable, Sendable {
-    /// The session's URL.
+    /// The URL for further requests about the session.
     package var session: String
     /// The ICE session's entity tag, including quotes; nil if the server does not support
     /// fragments.
@@ -156,7 +156,7 @@ package struct SessionResponse: Hashable, Sendable {
     status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
   }
 
-  /// Returns a field's value; several are joined as a list.
+  /// Returns a field's value, or nil if the field is absent; several values are joined as a list.
   package func field(_ name: String) -> String? {
     let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -190,7 +190,7 @@ package struct SessionResponse: Hashable, Sendable {
     return text
   }
 
-  /// Returns the reason for a refused request, as a sentence.
+  /// Returns the error for a refused request, with the reason as a sentence.
   package func refusal(hasToken: Bool) -> SessionRefusal {
     let hint =
       switch status {

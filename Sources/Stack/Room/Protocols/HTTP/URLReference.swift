@@ -102,7 +102,8 @@ package struct URLReference: Hashable, Sendable {
 }
 
 extension String {
-  /// Returns the text up to and including the last such character; empty if there is none.
+  /// Returns the text up to and including the last occurrence of a character; empty if there is
+  /// none.
   fileprivate func prefix(through character: Character) -> Substring {
     lastIndex(of: character).map { self[...$0] } ?? ""
   }
@@ -131,7 +132,7 @@ package enum LinkField {
   }
 }
 
-/// Parses `Link` fields.
+/// Reads the links of a `Link` field one after the other.
 private struct FieldReader {
   private let bytes: [UInt8]
   private var index = 0

@@ -249,7 +249,8 @@ struct JanusMix: Sendable {
     publication.requestOffer(&desk) { $0.connect($0.join.role == .down ? .down : .both) }
   }
 
-  /// Handles a report from the connection; returns an offer for the plugin to send.
+  /// Handles a report from the connection; returns the offer that the plugin should send, or nil if
+  /// there is none.
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) -> SessionDescription? {

@@ -172,7 +172,7 @@ package struct JanusMachine: SignalingMachine {
     }
   }
 
-  /// Returns how the room ended, from fields that all plugins share; nil if it did not.
+  /// Returns why the room ended, from fields that all plugins share; nil if it has not ended.
   private func ending(_ data: JSONValue) -> RoomEnding? {
     if data["leaving"]?.text == "ok" || data["left"] != nil, data["reason"]?.text == "kicked" {
       return RoomEnding(.kicked, message: "kicked")

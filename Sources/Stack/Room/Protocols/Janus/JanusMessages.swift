@@ -14,11 +14,11 @@ enum JanusRole: String, Hashable, Sendable {
 /// The purpose of a message to a plugin, which determines how its reply is handled.
 enum JanusAsk: Hashable, Sendable {
   case join
-  /// A local offer.
+  /// An offer that publishes local media.
   case publish
   case unpublish
   case configure(ActionID?, JanusSetting)
-  /// A change of subscriptions.
+  /// A request to subscribe, to unsubscribe, or to restart ICE.
   case subscription
   /// The local answer to a subscriber's offer.
   case start
@@ -26,19 +26,19 @@ enum JanusAsk: Hashable, Sendable {
   case acknowledge
 }
 
-/// The subject of a configuration, which determines the error code.
+/// What a `configure` message changes, which determines the error code if the server refuses it.
 enum JanusSetting: Hashable, Sendable {
   case localMedia, profile, pause, restart
 }
 
-/// The purpose of a session's request.
+/// The purpose of a request, which determines how its reply is handled.
 enum JanusPurpose: Hashable, Sendable {
   case create, claim, keepalive, destroy, trickle, detach
   case attach(JanusRole)
   case message(JanusRole, JanusAsk)
 }
 
-/// An answer to a message to a plugin.
+/// A plugin's answer to a message.
 enum JanusReply: Hashable, Sendable {
   /// The plugin's data, and its description if there is one.
   case data(JSONValue, SessionDescription?)
@@ -63,9 +63,9 @@ struct JanusMessage {
   var session: Int64?
   var transaction: String?
   var sender: Int64?
-  /// `data.id` in a response.
+  /// The id of a new session or handle: `data.id` in a response; nil in other messages.
   var id: Int64?
-  /// `plugindata.data`.
+  /// The plugin's part of the message: `plugindata.data`; nil in other messages.
   var data: JSONValue?
   var description: SessionDescription?
   var error: (code: Int?, reason: String)?
@@ -121,7 +121,7 @@ extension JSONValue {
 
 /// A stream's description in a videoroom: the extra value, and a mark if the stream is inactive.
 ///
-/// Other participants learn nothing else about it.
+/// It is the only text about a stream that the server passes on to other participants.
 struct JanusDescription: Hashable, Sendable {
   private static let mark = "(off)"
 
@@ -176,7 +176,7 @@ struct JanusDesk: PublishingDesk {
     }
   }
 
-  // MARK: The session
+  // MARK: Session
 
   mutating func attach(_ plugin: String, as role: JanusRole) {
     session.attach(plugin, as: role, at: now, into: &step.outputs)
@@ -225,7 +225,7 @@ struct JanusDesk: PublishingDesk {
     openConnection(role, ICEServers())
   }
 
-  // MARK: Entering
+  // MARK: Joining
 
   /// Records that the room was joined, or rejoined after the session was lost.
   mutating func entered(_ id: String, session name: String?) {
@@ -256,7 +256,7 @@ protocol JanusPlugin: Sendable {
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
   /// Repeats pending requests after the session was resumed on another transport.
   mutating func resume(_ desk: inout JanusDesk)
-  /// Drops the connections after the session was lost; what the room wants is kept.
+  /// Drops the connections after the session was lost; wanted media and subscriptions are kept.
   mutating func reset(_ desk: inout JanusDesk)
   /// Fails all actions because the room has ended.
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)

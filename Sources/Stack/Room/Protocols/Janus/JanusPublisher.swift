@@ -91,7 +91,7 @@ struct JanusPublisher: Publisher {
     let known = publication.publishedPlaces
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
     for place in publication.publishedPlaces where !known.contains(place) {
-      // Published media is sent until the server is asked to stop.
+      // The server forwards published media until it is asked to stop.
       guard let media = publication.info(of: place.media), !media.isActive else { continue }
       configure(media, switches: true, describes: false, &desk)
     }

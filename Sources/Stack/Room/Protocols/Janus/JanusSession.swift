@@ -12,7 +12,7 @@ struct JanusSession: Sendable {
     case event(JanusRole, JanusEvent)
     /// The transport was lost, or the server is unavailable.
     case lost(String)
-    /// The server does not know the session, or refuses to create one.
+    /// The server no longer knows the session or a handle, or refuses to create a session.
     case refused(code: Int?, reason: String)
     /// The session has ended and the transport is closed.
     case closed
@@ -46,7 +46,7 @@ struct JanusSession: Sendable {
     earliest(earliest(link.deadline, requests.deadline), keepaliveDue)
   }
 
-  /// Whether there was a session that can be claimed.
+  /// Whether there is a session that another transport can claim.
   var hasSession: Bool { id != nil }
   var waitingCount: Int { requests.waitingCount }
 

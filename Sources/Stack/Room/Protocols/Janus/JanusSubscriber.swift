@@ -4,7 +4,8 @@ import Wire
 
 /// Media from other participants in a videoroom: its connection and subscriptions.
 ///
-/// Only one request is in progress at a time, until its local answer has been sent.
+/// Only one subscription, unsubscription or ICE restart is in progress at a time, until the server
+/// has accepted the local answer.
 struct JanusSubscriber: Sendable {
   private enum Job: Sendable {
     case subscribe(ActionID?, [MediaID])
@@ -252,7 +253,8 @@ struct JanusSubscriber: Sendable {
     desk.request(connection, .setRemote(offer))
   }
 
-  /// Assigns media to sections.
+  /// Assigns media to sections as in the server's list of streams, and unassigns media that left
+  /// the list.
   private mutating func assign(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let list = data["streams"], let connection = connection else { return }
     var now: [Stream] = []

@@ -80,7 +80,7 @@ struct JanusVideoRoom: JanusPlugin {
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On first joining, `joined` reports all participants at once.
+    // On first joining, `joined` reports all participants together.
     if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)
@@ -102,7 +102,7 @@ struct JanusVideoRoom: JanusPlugin {
 
   mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk) {
     switch (role, event) {
-    // An unsolicited description is a late answer and ignored.
+    // A description here is a late answer, which is ignored.
     case (.main, .data(let data, _)): handle(data, &desk)
     case (.main, .candidate(let candidate)): publisher.handle(candidate, &desk)
     case (.main, .hangup(let reason)): publisher.hangUp(reason, &desk)

@@ -3,7 +3,8 @@ package import Wire
 
 /// A client of Retake's own room protocol.
 ///
-/// Option: `voices`, the number of voices that the server should send at once; all by default.
+/// Option: `voices`, the number of voices that the server should send at the same time; by default
+/// all.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 

@@ -4,13 +4,13 @@ package import Wire
 
 /// Identifies one of a participant's two connections.
 package enum RoomConnection: String, Hashable, Sendable {
-  /// For the participant's media; the participant makes offers.
+  /// The connection for the participant's own media; the participant makes offers.
   case up
-  /// For other participants' media; the server makes offers.
+  /// The connection for other participants' media; the server makes offers.
   case down
 }
 
-/// Media as described in messages, with the server's number.
+/// Media as described in messages, identified by the server's number.
 package struct RoomMedia: Hashable, Sendable {
   package var number: UInt32
   package var kind: MediaKind
@@ -48,7 +48,7 @@ package struct RoomMedia: Hashable, Sendable {
   }
 }
 
-/// Local media in a section of an offer, with the participant's number.
+/// Local media in a section of an offer, identified by the participant's own number.
 package struct RoomLocalMedia: Hashable, Sendable {
   package var mid: String
   package var local: UInt32
@@ -132,7 +132,7 @@ package struct RoomPlace: Hashable, Sendable {
 package struct RoomMember: Hashable, Sendable {
   package var id: String
   package var displayName: String
-  /// The metadata as JSON, or nil.
+  /// The participant's metadata as JSON, if any.
   package var metadata: String?
   package var media: [RoomMedia]
 
@@ -159,7 +159,7 @@ package struct RoomMember: Hashable, Sendable {
   }
 }
 
-/// An error as described in messages.
+/// An error as described in messages, with a room's error code.
 package struct RoomFault: Hashable, Sendable {
   package var code: RoomErrorCode
   package var message: String

@@ -6,7 +6,7 @@ package import Wire
 /// Messages are JSON objects with a `type`, on a WebSocket with the subprotocol `retake-room`. A
 /// message with a number as `request` is answered by a `result` with the same number.
 package enum RoomRequest: Hashable, Sendable {
-  /// The WebSocket subprotocol.
+  /// The WebSocket subprotocol that both sides name in the handshake.
   package static let subprotocol = "retake-room"
 
   /// The first message, answered by `joined` or a critical `error`.

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// The sending side in one of Retake's own rooms.
+/// The connection that sends local media in one of Retake's own rooms.
 struct RoomUplink: Publisher {
   var publication = Publication()
   var isPublished = false
@@ -91,7 +91,8 @@ extension RoomLocalMedia {
 
 // MARK: - RoomDownlink
 
-/// The receiving side in one of Retake's own rooms: the server makes an offer after every change.
+/// The connection that receives media in one of Retake's own rooms: the server makes an offer after
+/// every change.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
     var media: MediaID
@@ -121,7 +122,8 @@ struct RoomDownlink: Sendable {
 
   mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     wanted.removeAll { media.contains($0) }
-    // Media that is no longer published is not received either.
+    // No request is needed for media that is no longer published: the server has stopped sending
+    // it.
     let numbers = media.compactMap { self.numbers([$0], desk)?.first }
     guard !numbers.isEmpty else { return desk.emit(action) }
     desk.ask(.action(action, .unsubscribeFailed, media.first)) {

@@ -2,8 +2,8 @@ import Peer
 import SDP
 import Wire
 
-/// Local media on a connection with local offers, one at a time: what is wanted, what the server
-/// has, and which actions wait for which offer.
+/// Local media on a connection that makes one offer at a time: the media that is wanted, the media
+/// that the server has, and the actions that wait for an offer.
 struct Publication: Sendable {
   enum Phase: String, Sendable {
     case idle
@@ -24,7 +24,8 @@ struct Publication: Sendable {
   /// The sections of local media in the current offer.
   private(set) var places: [LocalMediaPlace] = []
   private var published: [Published] = []
-  /// The actions that the current offer answers, and those waiting for the next offer.
+  /// The actions to complete when the server accepts or rejects the current offer; `waiting` holds
+  /// those for the next offer.
   private var answering: [ActionID] = []
   private var waiting: [ActionID] = []
   private var isStale = false
@@ -62,7 +63,8 @@ struct Publication: Sendable {
     waiting.append(action)
   }
 
-  /// Replaces the description of local media; returns the previous one, or nil if it is not wanted.
+  /// Replaces the description of local media; returns the previous one, or nil if the media is not
+  /// wanted.
   mutating func update(_ media: LocalMediaInfo) -> LocalMediaInfo? {
     guard let index = wanted.firstIndex(where: { $0.id == media.id }) else { return nil }
     defer { wanted[index] = media }
@@ -96,8 +98,8 @@ struct Publication: Sendable {
     return true
   }
 
-  /// Records that the server accepted the offer; returns events for media that is now published and
-  /// media that no longer is.
+  /// Records that the server accepted the offer; returns events for media that is now published,
+  /// media that no longer is, and the actions that are complete.
   /// - Parameter number: returns the id for new media.
   mutating func settle(_ number: (LocalMediaPlace) -> MediaID) -> [SignalingEvent] {
     guard phase == .offered else { return [] }
@@ -127,13 +129,13 @@ struct Publication: Sendable {
   /// Whether another offer should follow.
   var isDue: Bool { phase == .idle && (isStale || !waiting.isEmpty || restartsICE) }
 
-  /// Answers all waiting actions without an offer.
+  /// Answers all actions: those of the current offer and those waiting for the next one.
   mutating func finish(_ failure: SignalingFailure?) -> [SignalingEvent] {
     defer { (answering, waiting) = ([], []) }
     return (answering + waiting).map { .result($0, failure) }
   }
 
-  // MARK: The connection
+  // MARK: Connection
 
   /// Requests an offer, on a new connection if there is none.
   /// - Parameter connect: opens a connection.
@@ -249,7 +251,8 @@ extension Publisher {
     if publication.isDue { offer(&desk) }
   }
 
-  /// Handles the end of the publication; nil if the server agreed, or had nothing.
+  /// Handles the end of the publication; the failure is nil if the server agreed or had no local
+  /// media.
   mutating func stopped(_ failure: SignalingFailure?, _ desk: inout Desk) {
     desk.emit(publication.finish(failure))
     close(&desk)

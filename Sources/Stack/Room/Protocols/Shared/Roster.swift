@@ -37,7 +37,7 @@ struct Roster: Sendable {
 
   func contains(_ id: String) -> Bool { members.contains { $0.info.id == id } }
 
-  /// Finds media by id; also returns the server's name for it.
+  /// Returns media and the server's name for it; nil if no media has the id.
   func media(_ id: MediaID) -> (media: PublishedMedia, key: String)? {
     for member in members {
       if let index = member.info.media.firstIndex(where: { $0.id == id }) {
@@ -47,7 +47,8 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Finds media by the server's name, for servers whose names are unique in the room.
+  /// Finds media by the server's name, for servers whose names are unique in the room; nil if there
+  /// is none.
   func media(key: String) -> MediaID? {
     for member in members {
       if let index = member.keys.firstIndex(of: key) { return member.info.media[index].id }
@@ -55,7 +56,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Finds media by owner and the server's name.
+  /// Finds media by owner and the server's name; nil if there is none.
   func media(owner: String, key: String) -> PublishedMedia? {
     guard let member = members.first(where: { $0.info.id == owner }),
       let index = member.keys.firstIndex(of: key)
@@ -63,7 +64,8 @@ struct Roster: Sendable {
     return member.info.media[index]
   }
 
-  /// Records that a participant is present.
+  /// Adds a participant; returns the event, or nothing if the participant is known or there are too
+  /// many.
   mutating func enter(_ id: String, displayName: String, metadata: String? = nil)
     -> [SignalingEvent]
   {
@@ -73,7 +75,7 @@ struct Roster: Sendable {
     return [.participantEntered(info)]
   }
 
-  /// Records that a participant left.
+  /// Removes a participant; returns the events for the participant's media and departure.
   mutating func leave(_ id: String, _ cause: LeaveCause) -> [SignalingEvent] {
     guard let index = members.firstIndex(where: { $0.info.id == id }) else { return [] }
     let events = set([], of: id)
@@ -81,7 +83,7 @@ struct Roster: Sendable {
     return events + [.participantLeft(id, cause)]
   }
 
-  /// Replaces everything a participant publishes.
+  /// Replaces everything a participant publishes; returns the events for the differences.
   mutating func set(_ offers: [Offer], of owner: String) -> [SignalingEvent] {
     guard let index = members.firstIndex(where: { $0.info.id == owner }) else { return [] }
     let before = members[index]
@@ -91,7 +93,7 @@ struct Roster: Sendable {
     var changed: [SignalingEvent] = []
     for offer in offers.prefix(Roster.mediaMaximum) where !after.keys.contains(offer.key) {
       let known = before.keys.firstIndex(of: offer.key).map { before.info.media[$0] }
-      // Another kind under the same name is different media.
+      // If the kind changed under the same name, this is different media.
       let same = known.flatMap { $0.kind == offer.kind ? $0 : nil }
       let media = PublishedMedia(
         id: same?.id ?? nextMedia(), owner: owner, kind: offer.kind, isActive: offer.isActive,
@@ -135,7 +137,7 @@ struct Roster: Sendable {
     }
   }
 
-  /// Removes all participants except these, after a time without updates.
+  /// Removes all participants except these; the others left while no updates arrived.
   mutating func retain(_ ids: [String]) -> [SignalingEvent] {
     let gone = members.map(\.info.id).filter { !ids.contains($0) }
     return gone.flatMap { leave($0, .left) }

@@ -46,11 +46,11 @@ struct ServerLink: Sendable {
     if case .open = state { true } else { false }
   }
 
-  /// The URL for the next attempt.
+  /// The URL for the next attempt; nil if there are no URLs.
   var url: String? { urls.isEmpty ? nil : urls[attempt % urls.count] }
-  /// Whether every URL was tried once.
+  /// Whether every URL was tried at least once.
   var isExhausted: Bool { attempt >= urls.count }
-  /// Whether retrying is pointless.
+  /// Whether all attempts since the last success are used up.
   var isHopeless: Bool { attempt >= ServerLink.attemptsMaximum }
 
   var deadline: Instant? {
@@ -138,7 +138,7 @@ struct ServerLink: Sendable {
   /// Records success, so that attempts count from zero after the next loss.
   mutating func settle() { attempt = 0 }
 
-  /// Handles an expired deadline.
+  /// Handles an expired deadline; returns the news for the room, or nil if there is none.
   mutating func pass(at now: Instant, into outputs: inout [SignalingOutput]) -> News? {
     guard let deadline, deadline <= now else { return nil }
     switch state {
@@ -171,13 +171,15 @@ struct RequestTable<Purpose: Sendable>: Sendable {
   private var count: UInt32 = 0
   private var requests: [Request] = []
 
+  /// Creates an empty table.
+  ///
   /// - Parameter prefix: the start of the names, so that names in two sessions differ.
   init(prefix: String) { self.prefix = prefix + "-" }
 
   var deadline: Instant? { requests.map(\.due).min() }
   var waitingCount: Int { requests.count }
 
-  /// Records a request and returns its name.
+  /// Records a request and returns its transaction name.
   mutating func add(_ purpose: Purpose, due: Instant) -> String {
     prefix + String(addNumber(purpose, due: due))
   }
@@ -193,12 +195,12 @@ struct RequestTable<Purpose: Sendable>: Sendable {
     transaction.hasPrefix(prefix) ? UInt32(transaction.dropFirst(prefix.count)) : nil
   }
 
-  /// Returns what a transaction is for, if it is known.
+  /// Returns the purpose of a transaction; nil if the transaction is unknown.
   func purpose(of transaction: String) -> Purpose? {
     number(transaction).flatMap { number in requests.first { $0.number == number }?.purpose }
   }
 
-  /// Removes a transaction; returns what it was for, if it is known.
+  /// Removes a transaction and returns its purpose; nil if the transaction is unknown.
   mutating func settle(_ transaction: String) -> Purpose? {
     number(transaction).flatMap { settle(number: $0) }
   }

@@ -29,7 +29,7 @@ extension SignalingDesk {
 
   mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
 
-  /// Reports an action's result.
+  /// Reports an action's result: success if there is no failure.
   mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
     emit(.result(action, failure))
   }

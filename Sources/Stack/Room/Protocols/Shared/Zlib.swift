@@ -2,9 +2,9 @@ import CZlib
 
 /// Data in the zlib format (RFC 1950), which compressed data channels use.
 ///
-/// It is implemented here, not by a library, because the same text must compress to the same bytes
-/// in every replay. It uses only the fixed codes of RFC 1951 section 3.2.6, so the result does not
-/// depend on a library's version.
+/// Compression is implemented here, because the same text must compress to the same bytes in every
+/// replay, whatever a library's version; it uses only the fixed codes of RFC 1951 section 3.2.6.
+/// Decompression is left to zlib, because its result is always the same.
 enum Zlib {
   /// The reason that bytes cannot be expanded: they are invalid, or the result is too long.
   enum Failure: Error, Hashable { case malformed, tooLong }
@@ -31,6 +31,8 @@ enum Zlib {
   /// The number of bytes that are decompressed at a time.
   private static let pieceLength = 1 << 16
 
+  /// Returns the decompressed bytes.
+  ///
   /// - Parameter limit: the maximum length of the result.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
     // The stream contains a pointer to itself, so it must not move.

@@ -10,7 +10,8 @@ struct SoraChannels: Sendable {
   private var channels: [SoraChannel] = []
   /// Whether signaling now uses data channels.
   private(set) var hasSwitched = false
-  /// Whether the session may lose the WebSocket, and when the WebSocket is closed.
+  /// Whether the session continues if the WebSocket closes; `deadline` is when the client closes
+  /// it.
   private var ignoresSocket = false
   private(set) var deadline: Instant?
 
@@ -19,7 +20,6 @@ struct SoraChannels: Sendable {
   /// Whether the session continues without its WebSocket.
   var outlivesSocket: Bool { hasSwitched && ignoresSocket }
 
-  /// Sets the session's channels.
   mutating func begin(_ channels: [SoraChannel]) { self.channels = channels }
 
   mutating func switchOver(ignoresSocket: Bool) {
@@ -93,7 +93,6 @@ struct SoraDesk: SignalingDesk {
     channels.begin(offer.channels)
   }
 
-  /// Resets the session's state.
   mutating func reset() {
     emit(roster.retain([]))
     channels.end()
@@ -129,7 +128,6 @@ struct SoraDesk: SignalingDesk {
 /// has not returned them yet.
 struct SoraStatistics: Sendable {
   private var count: UInt32 = 0
-  /// The pending requests.
   private var asked: [(action: ActionID, isOnChannel: Bool)] = []
 
   mutating func ask(_ connection: ConnectionID, isOnChannel: Bool, _ desk: inout SoraDesk) {

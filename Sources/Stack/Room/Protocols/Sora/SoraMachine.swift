@@ -3,7 +3,7 @@ package import Wire
 
 /// A client for channels of WebRTC SFU Sora that uses its public signaling.
 ///
-/// Options are the members of `connect` (`SoraConnect.names`), as JSON or text;
+/// Options are the members of `connect` (`SoraConnect.names` and `multistream`), as JSON or text;
 /// `connection_timeout`, the time limit for joining in seconds; and `tells_signaling`, which
 /// reports every server message as a notification of type `signaling`.
 package struct SoraMachine: SignalingMachine {
@@ -15,7 +15,7 @@ package struct SoraMachine: SignalingMachine {
 
   /// The time limit for joining, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
-  /// The time for which the first offer is held back for local media.
+  /// The time to wait for local media before the first offer is answered.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
   private static let redirectsMaximum = 5
@@ -26,8 +26,8 @@ package struct SoraMachine: SignalingMachine {
   private var media = SoraMedia()
   private var join = RoomJoin(room: "")
   private var phase = Phase.idle
-  /// The time limit for an offer or for leaving, or the end of the time for which the first offer
-  /// is held.
+  /// The deadline of the current phase: for an offer, for leaving, or for local media before the
+  /// first answer.
   private var due: Instant?
   private var redirectCount = 0
   private var wasJoined = false
@@ -139,7 +139,7 @@ package struct SoraMachine: SignalingMachine {
     phase = .leaving
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
     desk.send(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
-    // The server closes what is open; without a transport, the session ends at once.
+    // The server closes what is open. If nothing is open, the session ends immediately.
     if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
@@ -204,7 +204,6 @@ package struct SoraMachine: SignalingMachine {
     desk.link.retry(at: desk.now)
   }
 
-  /// Resets the session's state.
   private mutating func reset() {
     due = nil
     media.close(&desk)

@@ -170,7 +170,7 @@ struct SoraMedia: Sendable {
     connection = nil
   }
 
-  /// Fails the actions that wait for a connection.
+  /// Fails the requests to publish media that is not in an answer yet.
   mutating func abandon(_ reason: String, _ desk: inout SoraDesk) {
     for action in waiting { desk.emit(action, SignalingFailure(.publishFailed, reason)) }
     waiting = []

@@ -5,7 +5,7 @@ import Wire
 /// The parameters for joining a channel of WebRTC SFU Sora, with the names and defaults of the
 /// service's own SDKs.
 public struct SoraConfiguration: Hashable, Sendable {
-  /// The direction of media.
+  /// Whether the client sends media, receives it, or both.
   public enum Role: String, Hashable, Sendable, CaseIterable {
     /// Send only.
     case sendonly
@@ -17,7 +17,7 @@ public struct SoraConfiguration: Hashable, Sendable {
 
   /// The participants whose media a spotlight channel sends in full quality.
   public enum Spotlight: Hashable, Sendable {
-    /// All participants.
+    /// All participants: the channel is not a spotlight.
     case disabled
     /// The last speakers; nil leaves their number to the server.
     case enabled(number: Int?)
@@ -25,9 +25,9 @@ public struct SoraConfiguration: Hashable, Sendable {
 
   /// The signaling URLs, `wss://host/signaling`, tried in order.
   public var urlCandidates: [String]
-  /// The channel to join.
+  /// The identifier of the channel to join.
   public var channelId: String
-  /// The direction of media.
+  /// Whether the client sends media, receives it, or both.
   public var role: Role
   /// Whether several participants may send in the channel; nil means yes, the servers' current
   /// default.
@@ -49,9 +49,9 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var signalingConnectMetadata: String?
   /// Metadata for other participants, as JSON, if any.
   public var signalingNotifyMetadata: String?
-  /// Whether video is used.
+  /// Whether video is sent and received, as the role permits.
   public var videoEnabled = true
-  /// Whether audio is used.
+  /// Whether audio is sent and received, as the role permits.
   public var audioEnabled = true
   /// The video codec's name in Sora (`VP8`, `VP9`, ...); nil leaves it to the server.
   public var videoCodec: String?
@@ -61,7 +61,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var simulcastEnabled = false
   /// The received layer: `r0`, `r1` or `r2`; nil leaves it to the server.
   public var simulcastRid: String?
-  /// Whether the channel is a spotlight.
+  /// Whether the channel is a spotlight, and for how many speakers.
   public var spotlightEnabled = Spotlight.disabled
   /// Whether signaling moves to data channels; nil leaves it to the server.
   public var dataChannelSignaling: Bool?
@@ -70,10 +70,10 @@ public struct SoraConfiguration: Hashable, Sendable {
   /// Labels of data channels for messages in both directions; each must start with `#`.
   public var messagingLabels: [String] = []
 
-  /// An object that an upper layer stores here: its handlers.
+  /// An object that an upper layer stores here, such as the application's handlers.
   package var attachment: SoraAttachment?
 
-  /// Creates a configuration with one URL.
+  /// Creates a configuration for a server with a single signaling URL.
   public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool? = nil) {
     self.init(
       urlCandidates: [url], channelId: channelId, role: role,
@@ -132,7 +132,7 @@ public struct SoraConfiguration: Hashable, Sendable {
     return options
   }
 
-  /// `false` or the requested parameters, as JSON; nil if there are none.
+  /// The value of `video` as JSON: `false`, or the requested parameters; nil if there are none.
   private var video: String? {
     guard videoEnabled else { return "false" }
     guard videoCodec != nil || videoBitRate != nil else { return nil }
@@ -161,7 +161,7 @@ struct SoraOffer {
   var session: String?
   var sdp: String
   var servers: ICEServers
-  /// The local video's section, to which the layers apply.
+  /// The local video's section, to which the layers apply; nil if there is none.
   var videoMid: String?
   var layers: [SendLayer]
   var channels: [SoraChannel]
@@ -232,7 +232,7 @@ struct SoraChannel: Hashable, Sendable {
 }
 
 extension SendLayer {
-  /// Parses one of an offer's encodings.
+  /// Parses one of an offer's encodings; nil if it has no rid.
   init?(sora value: JSONValue) {
     guard let rid = value["rid"]?.text else { return nil }
     self.init(

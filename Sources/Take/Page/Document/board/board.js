@@ -12,7 +12,7 @@ import { button, make, place } from "../shared/elements.js";
 import { finished } from "../take/columns.js";
 import { take } from "../take/take.js";
 
-/** Lanes made from the user's queries; they outlive the others. */
+/** Lanes made from the user's queries; they are kept when the other lanes are rebuilt. */
 const ownLanes = [];
 
 export function makeBoard() {

@@ -116,7 +116,7 @@ function pinch(drag, fingers, canvas) {
   show(around - share * length, around - share * length + length);
 }
 
-/** Selects the span at a time, else the interval between the marks around it. */
+/** Selects the span at a time, or else the interval between the marks before and after the time. */
 function selectAt(lane, time) {
   const span = lane?.spans?.find(({ from, to }) => from <= time && time < to);
   if (span) {

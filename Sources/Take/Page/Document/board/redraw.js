@@ -78,7 +78,7 @@ function lanesInSight() {
 }
 
 /**
- * Draws lanes while there is time, judged by their previous durations; at least one in any case.
+ * Draws at least one lane, and more while their previous durations fit into the remaining time.
  */
 function drawLanes(lanes, width, end) {
   let count = 0;
@@ -127,7 +127,7 @@ function drawLane(lane, width) {
 
 const asked = new WeakSet();
 
-/** Computes what a lane needs in pieces, then draws it. */
+/** Computes the data that a lane needs, in pieces, then draws the lane. */
 function prepareSoon(lane) {
   if (asked.has(lane)) return;
   asked.add(lane);

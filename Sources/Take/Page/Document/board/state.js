@@ -18,9 +18,9 @@ export const board = {
  */
 export const parts = {};
 
-/** The user's choices, which outlive the lanes. */
+/** The user's choices, which are kept when the lanes are rebuilt. */
 export const kept = {
   folded: new Set(), open: new Set(), order: [], peer: 0, words: "",
-  /** Whether all lanes are unfolded and drawn, for paper. */
+  /** Whether all lanes are unfolded and drawn, for printing. */
   isAll: false,
 };

@@ -29,7 +29,7 @@ export function makeTools({ fill, choosePeer }) {
     button("◂", () => pan(-0.5), title("Earlier (←)")),
     button("▸", () => pan(0.5), title("Later (→)")),
     button("whole take", showAll, { ...title("Show the whole take (0)"), id: "all" }),
-    button("selection", zoomToSelection, { ...title("Show what is selected (z)"),
+    button("selection", zoomToSelection, { ...title("Zoom to the selection (z)"),
       id: "zoom-selection" }),
     peers, words, otherChoice(), make("span", { class: "grow" }),
     button("time of day", toggleWall, { "aria-pressed": "false", id: "wall" }));
@@ -39,7 +39,7 @@ export function makeTools({ fill, choosePeer }) {
 function otherChoice() {
   if (!take.others?.length) return null;
   const choice = make("select", {
-    "aria-label": "Lay another take beside this one", id: "other-choice",
+    "aria-label": "Show another take beside this one", id: "other-choice",
     change: () => {
       const parts = new URLSearchParams(location.hash.slice(1));
       if (choice.value) parts.set("with", choice.value);

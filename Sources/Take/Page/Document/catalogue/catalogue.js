@@ -46,7 +46,7 @@ const numbers = ["seconds", "bytes", "loss", "concealed", "frozen", "trip"];
 /** Columns that are sorted in descending order first. */
 const fromGreatest = ["start", "worst", "loss", "concealed", "frozen", "trip"];
 
-/** Shows the catalogue in the place of a take. */
+/** Shows the catalogue instead of a take. */
 export async function showCatalogue() {
   place("call").hidden = true;
   const box = make("section", { class: "view", id: "catalogue" });

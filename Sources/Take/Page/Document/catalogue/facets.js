@@ -12,7 +12,10 @@ const banded = (value, bands) => (entry) => {
   return [(bands.find(([, below]) => found < below) ?? bands.at(-1))[0]];
 };
 
-/** Bands of shares from 0 to 1; loss and concealment use the same bounds as the cards of a take. */
+/**
+ * Bands of shares from 0 to 1, with the bounds that a take's cards use for loss and
+ * concealment.
+ */
 const shares = [["none", 1e-9], ["below 1 %", 0.01], ["1 to 5 %", 0.05], ["5 % and more", Infinity]];
 
 /**
@@ -45,7 +48,7 @@ function banding(id, name, value, bands) {
  * @param {Entry} entry
  * @param {Map<string, Set<string>>} chosen - values by the ids of facets
  * @param {string} [words]
- * @param {string} [except] - a facet that does not count
+ * @param {string} [except] - a facet to ignore
  */
 export function matches(entry, chosen, words = "", except = "") {
   const text = [entry.name, entry.label, entry.peers, entry.details?.findings.worst,

@@ -6,7 +6,7 @@ import { countsOf, facets } from "./facets.js";
 const valuesShown = 40;
 
 /**
- * Creates menus that change a choice.
+ * Creates a menu for each facet, in which its values are chosen.
  * @param {Map<string, Set<string>>} chosen
  * @param {() => void} changed
  */

@@ -45,7 +45,10 @@ export function setAddressPart(name, value) {
   writeAddress();
 }
 
-/** The start of the first view, since a recorder may have waited long for the call. */
+/**
+ * The time of the first event, where the first view starts: a recorder may have waited long
+ * before.
+ */
 function opening() {
   const first = take.timeline.find(([, , , lane]) => lane !== "peer")?.[0] ?? 0;
   return first > 0.25 * take.seconds ? first - 0.03 * (take.seconds - first) : 0;

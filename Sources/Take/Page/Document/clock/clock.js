@@ -6,11 +6,11 @@ import { take } from "../take/take.js";
 export const clock = {
   from: 0,
   to: 1,
-  /** The time under the pointer, or where it was held; null for none. */
+  /** The time at the cursor, which follows the pointer unless it is held; null for no cursor. */
   cursor: null,
   /** Whether the cursor is held. */
   isHeld: false,
-  /** `[from, to]`, or null. */
+  /** The selected interval, `[from, to]`; null if nothing is selected. */
   selection: null,
   /** Whether times are shown as time of day. */
   isWall: false,

@@ -77,7 +77,7 @@ function pairLanes(peer, hasPath) {
   });
 }
 
-/** The number of pairs that are initially unfolded in a failed connection. */
+/** The number of pairs shown without expanding the group when a connection failed. */
 const failedPairsShown = 6;
 
 /** The maximum number of pairs on lanes; the connection view has all of them. */

@@ -20,7 +20,7 @@ export function curvesOf(name, { peer, direction, ssrcs }, tone, more = {}) {
     .map((series) => ({ at: series.at, value: parted(series, series.divisor), tone, ...more }));
 }
 
-/** The values of a series divided by its divisor; the result outlives the lanes. */
+/** The values of a series divided by a divisor; the result is kept when the lanes are rebuilt. */
 export const parted = (series, divisor) => once(series.derived, `parts ${divisor}`, () =>
   series.column("value").map((value) => value / divisor));
 
@@ -36,7 +36,7 @@ export const spansOf = (name, test, tone) =>
     from, to, text, subject, tone: typeof tone === "function" ? tone(text, subject) : tone,
   }));
 
-/** Keys of the curves that were computed once. */
+/** Keys of the curves that have been computed already. */
 const prepared = new Set();
 
 let whenPrepared = () => {};

@@ -13,10 +13,10 @@ const audioLanes = {
   "audio-permission": "microphone", "audio-server": "audio server", "audio-lock": "lock",
 };
 
-/** Initially folded, unless something is wrong. */
+/** Machines whose lanes start folded, unless something is wrong. */
 const quietLanes = ["audio-permission", "audio-server", "audio-lock"];
 
-/** Shortens `headset (16000 Hz, 1 channel) and …`. */
+/** Shortens `headset (16000 Hz, 1 channel) and …` to `headset 16 kHz and …`. */
 const routeText = (text) => text.replace(/ \((\d+) Hz, (\d+) channels?\)/g,
   (_, rate, channels) => ` ${digits(rate / 1000)} kHz${channels === "1" ? "" : ` ×${channels}`}`)
   .replace(" and ", " in, ").concat(text.includes(" and ") ? " out" : "");
@@ -65,7 +65,7 @@ function blockLanes(series) {
   return lanes;
 }
 
-/** The maximum number of runs that are drawn. */
+/** Runs drawn at most; later ones are left out. */
 const runMaximum = 5000;
 
 /** Consecutive blocks of one kind as a span. */
@@ -113,7 +113,7 @@ export function silenceCard() {
   if (!blocks.length) return null;
   const filled = blocks.filter((outcome) => outcome === "filler").length;
   return {
-    title: "Silence put in", value: duration(filled / 100),
+    title: "Silence inserted", value: duration(filled / 100),
     note: `of ${duration(blocks.length / 100)} captured`,
     tone: filled > blocks.length / 100 ? "bad" : filled ? "wait" : undefined,
   };

@@ -91,7 +91,7 @@ export function tag({ context }, text) {
   context.fillText(text, 7, 9);
 }
 
-/** A round number that is at least as large. */
+/** The smallest round number that is not less than a value. */
 export function roundTop(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -166,8 +166,8 @@ function band(view, at, value, first, last, y) {
 }
 
 /**
- * Calls `draw` for each pixel that contains any of the times, which are less than a pixel to its
- * right; `shift` allows them to be earlier by a fraction of a pixel.
+ * Calls `draw` for each pixel that contains at least one of the times, with the range of their
+ * indices. `shift` moves the pixels' bounds to the left by a fraction of a pixel.
  */
 export function eachPixel({ from, time, width }, at, first, last, shift, draw) {
   let begin = lowerBound(at, from, first, last);
@@ -212,7 +212,7 @@ export function tickMarks(view, at, { height, colour, heights }) {
   }
 }
 
-/** The longest beginning of a text that fits, with an ellipsis where something is missing. */
+/** The longest beginning of a text that fits, with an ellipsis if it was shortened. */
 function fitting(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
@@ -232,7 +232,7 @@ export function spanMarks(view, spans, { top = 1, height = 15 } = {}) {
     if (end < from || begin > to) continue;
     const left = Math.max(x(begin), -4);
     const right = Math.min(x(end), width + 4);
-    // Spans shorter than a pixel are drawn once.
+    // Spans shorter than a pixel are drawn only where the pixel is still free.
     if (right - left < 1 && left < free) continue;
     const wide = Math.max(right - left - 1, 2);
     context.fillStyle = ink[`${tone}-back`];

@@ -2,10 +2,10 @@
 import { make } from "../shared/elements.js";
 import { beginning, blobOf, isAtHand, keyOf, mediaOf } from "../views/media.js";
 
-/** The thumbnails of each way; they outlive the lanes. */
+/** The thumbnails of each way; they are kept when the lanes are rebuilt. */
 const films = new Map();
 
-/** A lane of video thumbnails, created by a player of its own. */
+/** A lane of video thumbnails, created by a separate player. */
 export function filmLane(way, redrawn) {
   if (!mediaOf(way)) return null;
   const key = keyOf(way);
@@ -18,7 +18,7 @@ export function filmLane(way, redrawn) {
     draw({ context, width: all, from, to }) {
       if (way.frames.isWaiting) return;
       const { width } = film;
-      // Requests of another view are dropped.
+      // Requests made for another view are dropped.
       film.view = `${from} ${to} ${all}`;
       film.queue.length = 0;
       const step = width + 4;
@@ -29,7 +29,7 @@ export function filmLane(way, redrawn) {
         const place = Math.round(time * placesPerSecond);
         const picture = film.pictures.get(place)?.canvas
           ?? nearestPicture(film, place, (placesPerSecond * step * (to - from)) / (2 * all));
-        // Long after the last frame, its picture fades.
+        // Video that has stood still for more than two seconds is drawn pale.
         const last = way.frames.before(time);
         context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
         if (picture) context.drawImage(picture, left, 0, width, height);
@@ -66,7 +66,7 @@ function nearestPicture(film, key, most) {
   return best;
 }
 
-/** Thumbnails are stored by time in this fraction of a second. */
+/** The number of thumbnails that can be stored per second of the take. */
 const placesPerSecond = 50;
 
 const pictureMaximum = 400;
@@ -96,7 +96,7 @@ async function makePictures(film, way, height, redrawn) {
       element.addEventListener("error", () => done(false), { once: true });
       element.src = URL.createObjectURL(blob);
     });
-    // After a failure it is not tried again.
+    // A player that failed to load is not retried here.
     if (!isGood) return;
     film.player = { element, begin: beginning(way) };
   }
@@ -156,7 +156,7 @@ const seekTo = (element, at) => new Promise((done) => {
 
 /**
  * Plays a video fast across the wanted times and stores the displayed frames. If the decoder skips
- * too much, it seeks once and plays slower.
+ * too many frames, seeks once and then plays slower.
  */
 async function runOver(element, wanted, { keep, pace, near, isStale }) {
   if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);

@@ -95,7 +95,7 @@ export function waitLanes(flow, tone) {
       "control", { query: "packets" }));
   }
   if (flow.received.frames && flow.received.packets.length) {
-    // In an observed call it is a model's buffer, since packets do not show the peer's own.
+    // In an observed call, this is a modelled buffer: packets do not show the peer's real one.
     const label = flow.isSeenOnce ? "jitter buffer (model)" : "jitter buffer";
     lanes.push(lazyCurve(label, "ms", flow, () => waits(flow.received), tone,
       { query: "frames" }));

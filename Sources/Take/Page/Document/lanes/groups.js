@@ -23,7 +23,7 @@ function otherGroups(states) {
   }];
 }
 
-/** The groups of machines that are not peers, and of gaps of coverage. */
+/** The groups of machines that are not peers, and of gaps in coverage. */
 function machineGroups() {
   const states = machineStates();
   return [...roomGroups(states), ...audioGroups(states), ...otherGroups(states),
@@ -59,7 +59,7 @@ export function allGroups(redrawn) {
     ...take.peers.flatMap(dataGroup),
   ];
   const machines = machineGroups();
-  // Participants precede their media; gaps of coverage come last.
+  // Participants precede their media; gaps in coverage come last.
   const isFirst = ({ kind }) => kind === "room" || (kind === "audio" && !take.flows.length);
   groups.splice(groups.findIndex(({ kind }) => kind !== "signaling") >>> 0, 0,
     ...machines.filter(isFirst));

@@ -29,7 +29,7 @@ export const toneOf = (state) =>
   Object.keys(tones).find((tone) => tones[tone].includes(state)) ?? "off";
 
 /** Shown instead of values that are still loading. */
-export const stillToCome = "is being read";
+export const stillToCome = "is loading";
 
 /**
  * A lane of spans.
@@ -113,7 +113,7 @@ function* readHeights(list) {
  * @returns {Lane}
  */
 export function tickLane(label, lists, more = {}) {
-  // Ticks within a few pixels count as at the cursor.
+  // Ticks within a few pixels of the cursor count as being at the cursor.
   const near = () => (6 * (clock.to - clock.from)) / 1000 + 1e-9;
   return {
     label, height: 18, tone: lists[0].tone,

@@ -192,7 +192,7 @@ export function waveLane(label, series, isPicked = (_) => true) {
         const size = Math.max(tall, worst ? 3 : 0.5);
         context.fillRect(column, middle - size, wide, 2 * size);
       };
-      // A block that began before the view reaches into it.
+      // A block that began before the view may extend into it.
       if (first && at[first - 1] > view.from - length) draw(0, first - 1, first);
       eachPixel(view, at, first, last, 0, draw);
       context.globalAlpha = 1;

@@ -1,4 +1,4 @@
-// The lane of signaling: messages as arrows between two ends.
+// The signaling lane: messages as arrows between two ends.
 import { clock } from "../clock/clock.js";
 import { grid, ink, label } from "./draw.js";
 import { otherSide, peerName, take, thisSide } from "../take/take.js";

@@ -41,7 +41,10 @@ export function* waits(way) {
   return way.waits;
 }
 
-/** Unwraps numbers of a width; returns the distance from the first one. */
+/**
+ * Returns a function that unwraps numbers of `bits` bits and returns their distance from the first
+ * one.
+ */
 function unwrapper(bits) {
   const unused = 32 - bits;
   let last = null;

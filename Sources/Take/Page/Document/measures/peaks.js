@@ -1,4 +1,4 @@
-// Minima and maxima of many values.
+// Minima and maxima in ranges of many values, found by blocks.
 import { lowerBound, upperBound } from "../shared/search.js";
 import { finished } from "../take/columns.js";
 
@@ -8,7 +8,7 @@ const blockLength = 16;
 /** The number of blocks per piece of work. */
 const blocksInPiece = 2048;
 
-/** The length of a range from which on peaks are faster than a scan. */
+/** The length of a range from which peaks are faster than a scan. */
 const manyValues = 2000;
 
 /** Finds the maximum of any range of values without scanning it. */

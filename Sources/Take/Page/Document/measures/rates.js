@@ -65,5 +65,5 @@ function addRates(rates, { at, count }, time, window) {
   }
 }
 
-/** The window of a bit rate for a view of a length in seconds, with seconds per pixel. */
+/** The averaging window in seconds, for a view's length in seconds and its seconds per pixel. */
 export const rateWindow = (length, pixel) => Math.max(3 * pixel, Math.min(0.2, length / 40));

@@ -28,7 +28,6 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Creates a button. */
 export const button = (text, click, attributes = {}) =>
   make("button", { type: "button", click, ...attributes }, text);
 

@@ -15,7 +15,7 @@ export function scroller(head, count, line, height = 22) {
   }, space);
   const element = make("div", {}, head, box);
   const shown = new Map();
-  /** The height that is laid out, the scroll range of the element, and that of the lines. */
+  /** Returns the list's laid-out height, its scroll range, and the range that all lines need. */
   const measure = () => {
     const whole = count() * height;
     const laid = Math.min(whole, highest);

@@ -11,7 +11,7 @@ export const currentToken = () => token;
 /** The name of the take in the catalogue. */
 export const chosenTake = address.get("take") ?? "";
 
-/** The name of a second take that is compared with it. */
+/** The name of a second take that is compared with the chosen one. */
 export const otherTake = address.get("with") ?? "";
 
 let entering;

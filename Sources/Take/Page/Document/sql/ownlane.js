@@ -24,7 +24,7 @@ export function ownLane(sql, { columns, rows }) {
   }
   const at = place("at_ns");
   if (at < 0 || !others.length) {
-    throw new Error("a lane needs at_ns and a value, or from_ns, to_ns and a text");
+    throw new Error("a lane needs the columns at_ns and a value, or from_ns, to_ns and a text");
   }
   const sorted = rows.filter((row) => typeof row[at] === "number").sort((a, b) => a[at] - b[at]);
   const times = Float64Array.from(sorted, (row) => row[at] / 1e9);

@@ -16,7 +16,6 @@ const rowsShown = 500;
 /** The elements of the tab; null without a server. */
 let tab = null;
 
-/** The history of queries. */
 let history = createHistory(undefined);
 
 /** Counts queries, so that a late result of an earlier query is dropped. */
@@ -51,7 +50,7 @@ export function makeQuery() {
     make("div", {},
       make("p", { id: "query-keys" },
         "Ctrl+Enter runs the query, Ctrl+↑ and Ctrl+↓ go through earlier ones. Columns at_ns and "
-        + "a number make a curve, at_ns and a text events, from_ns, to_ns and a text spans."),
+        + "a number draw a curve, at_ns and a text events, from_ns, to_ns and a text spans."),
       text,
       make("div", { class: "tools" },
         button("Run", runQuery, { id: "run-query" }),
@@ -62,11 +61,11 @@ export function makeQuery() {
 
 /** The tab of a page without a server. */
 const commands = () => make("div", { class: "card" },
-  make("p", {}, "A page in a file cannot ask. These do:"),
+  make("p", {}, "A page in a file cannot run queries. These commands can:"),
   make("code", { class: "command" }, `retake open ${shellWord(take.file)}`),
   make("code", { class: "command" },
     `retake sql ${shellWord(take.file)} "SELECT * FROM state_time"`),
-  make("h3", {}, "What this page asked"),
+  make("h3", {}, "This page's queries"),
   ...Object.entries(take.queries).map(([title, sql]) =>
     make("details", {}, make("summary", {}, title), make("pre", { tabindex: 0 }, sql))));
 
@@ -104,7 +103,7 @@ function fillMenu(element, queries) {
   }, { class: "plain", title }));
   element.querySelector("ul").replaceChildren(
     ...queries.map(({ name, sql }) => item(name, () => setText(sql), sql)),
-    ...(element === tab.history ? [item("forget all of them", () => {
+    ...(element === tab.history ? [item("delete all", () => {
       history.clear();
       fillHistory();
     }, "Removes them from the browser")] : []));
@@ -167,7 +166,7 @@ async function runQuery() {
 function showAnswer({ columns, rows, isCut }) {
   const shown = rows.slice(0, rowsShown);
   tab.note.textContent = counted(rows.length, "row")
-    + (isCut ? ", the first of more" : "")
+    + (isCut ? ", and there are more" : "")
     + (rows.length > rowsShown ? `; ${rowsShown} of them are shown` : "");
   tab.result.replaceChildren(make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, columns.map((name, index) => make("th", {

@@ -21,7 +21,7 @@ export function schemaPanel(insert) {
     const found = matching(relations, text);
     list.replaceChildren(...found.map((relation) =>
       relationElement(relation, insert, Boolean(text.trim()))));
-    if (!found.length) list.replaceChildren("Nothing is called so.");
+    if (!found.length) list.replaceChildren("Nothing has this name.");
   };
   const panel = make("details", { id: "schema", open: window.innerWidth > 980 },
     make("summary", {}, "Tables and views"), words, list);

@@ -58,7 +58,7 @@ function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
   state.last = last;
 }
 
-/** Computations over more values wait for an idle browser. */
+/** The number of values above which computations wait until the browser is idle. */
 export const manyAtOnce = 20_000;
 
 /** Runs a generator to its end immediately. */

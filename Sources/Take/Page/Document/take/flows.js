@@ -27,7 +27,7 @@ function ways() {
   return [...found.values()].map(filled).filter((way) => way.packets.length || way.frames);
 }
 
-/** A way with its series. */
+/** Adds to a way its packets, losses, frames and RTCP reports. */
 function filled(way) {
   const { peer, direction, track, kind } = way;
   way.packets = seriesOf("packets", { peer, direction, protocol: "rtp", isMedia: true })
@@ -96,7 +96,7 @@ function nameByPeople(flow, way, carriers) {
   flow.to = way.direction === "in" ? local?.name ?? thisSide : "the room";
 }
 
-/** The other one of two peers, or a peer that is not in the take. */
+/** The name of the peer at the other end, or a placeholder if the take lacks that end. */
 function otherOf(peer) {
   const others = take.peers.filter((each) => each.peer !== peer);
   return take.peers.length === 2 && take.actors.some((actor) => actor.kind === "observer")
@@ -117,9 +117,9 @@ export function repairsOf(way) {
       && [flow.sent, flow.received].some(
         (each) => each && each.peer === way.peer && each.direction === way.direction)).length === 1;
   if (alone && way.kind === "video") return others;
-  // Not known yet.
+  // The timestamps are not loaded yet.
   if ([...others, ...way.packets].some((series) => series.isWaiting)) return [];
-  // A retransmission has the timestamp of what it repeats (RFC 4588 section 4).
+  // A retransmission has the timestamp of the packet that it repeats (RFC 4588 section 4).
   return others.filter((series) => {
     const time = series.column("rtpTime")[0];
     return way.packets.some((packets) => packets.column("rtpTime").includes(time));

@@ -34,7 +34,7 @@ export function carriersOf({ peer, track, direction }) {
     row.actor === person.actor && row.participant === person.participant));
 }
 
-/** Other content of a way than camera or microphone, such as a screen. */
+/** What a way carried other than camera or microphone, such as a screen. */
 export const extraOf = ({ peer, track, direction }) => take.carriage.find((row) =>
   row.peer === peer && row.track === track && row.direction === direction && row.extra)?.extra;
 

@@ -70,7 +70,7 @@ function* repairsKnown() {
   }
 }
 
-/** Overviews are replaced in this many turns, so that each turn redraws few lanes. */
+/** The number of turns in which overviews are replaced, so that each turn redraws few lanes. */
 const settlingTurns = 12;
 
 const settlingMilliseconds = 35;

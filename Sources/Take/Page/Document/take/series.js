@@ -7,7 +7,7 @@ export const binSeconds = 0.5;
 
 /**
  * Stands for a long series while its values load: totals of each non-empty bin, which are assumed
- * to grow evenly within it.
+ * to grow evenly within the bin.
  */
 class Overview {
   #columns;
@@ -21,11 +21,11 @@ class Overview {
     this.#columns = Object.fromEntries(Object.entries(places).map(([name, place]) =>
       [name, finished(numbers(bytes, place, bins))]));
     this.at = this.#columns.bin.map((bin) => bin * binSeconds);
-    /** Results computed from it, by name. */
+    /** Results computed from the overview, by name. */
     this.derived = new Map();
   }
 
-  /** The values of the bins. */
+  /** The values of a column, one per bin. */
   column(name) { return this.#columns[name]; }
 
   /** The sum of all bins. */
@@ -63,7 +63,7 @@ export class Series {
   what = "";
   /** The number of values in each column. */
   count = 0;
-  /** What identifies it among others of its kind. */
+  /** The facts that identify the series among others of its kind. */
   peer; direction; protocol; ssrc; track; kind; type; channel; codec; of; isMedia;
   /** The divisor that converts values of a curve to its unit. */
   divisor = 1;
@@ -83,9 +83,9 @@ export class Series {
       start + length <= bytes.length);
     /** Stands for the values while they load; otherwise null. */
     this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
-    /** Whether its values can be read, even while the overview is still drawn. */
+    /** Whether the values can be read, even while the overview is still drawn. */
     this.isRead = !this.isWaiting;
-    /** Results computed from its values, by name; dropped when values are added. */
+    /** Results computed from the values, by name; dropped when values are added. */
     this.derived = new Map();
     /** Whether values were added during a recording. */
     this.hasGrown = false;
@@ -124,15 +124,15 @@ export class Series {
   /** The values of a column. */
   column(name) {
     if (!this.#columns.has(name)) {
-      if (!this.isRead) throw new Error(`${name} of ${this.what} is still to come`);
+      if (!this.isRead) throw new Error(`${name} of ${this.what} is not loaded yet`);
       finished(this.#read(name));
     }
     return this.#columns.get(name);
   }
 
   /**
-   * Whether a result computed from all values is available or cheap. During a recording it is
-   * computed each time.
+   * Whether a result computed from all values is available or cheap. During a recording, the result
+   * is computed each time.
    */
   isReadyWith(name) {
     return this.count <= manyAtOnce || this.hasGrown || this.derived.has(name);

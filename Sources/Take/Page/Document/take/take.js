@@ -17,11 +17,11 @@ export const secondPeers = 1000;
 /** The take that a peer belongs to: 0, or 1 for the second one. */
 export const takeNumber = (peer) => Math.floor(peer / secondPeers);
 
-/** The name of a room's recorded participant without one. */
-export const thisSide = "this side";
+/** The name of a room's local participant without a name. */
+export const thisSide = "the local participant";
 
 /** The name of the end of a call that is not in the take. */
-export const otherSide = "the other side";
+export const otherSide = "the remote peer";
 
 /** The series of a kind whose members have the given values. */
 export const seriesOf = (what, facts = {}) =>
@@ -29,7 +29,9 @@ export const seriesOf = (what, facts = {}) =>
     (series) => series.what === what
       && Object.entries(facts).every(([name, value]) => series[name] === value));
 
-/** The name of a peer. */
+/**
+ * A peer's label or number; for a take's number 0, the label or kind of its room or other machine.
+ */
 export function peerName(number) {
   const peer = take.peers.find((each) => each.peer === number);
   if (peer) return peer.label || `peer ${number}`;
@@ -48,7 +50,7 @@ export const codecName = (codec) => codecNames[codec] ?? codec ?? "";
 export const onWire = (name) => take.peers.reduce((sum, peer) =>
   sum + (peer.role === "observed" ? 0 : peer[`${name}In`]) + peer[`${name}Out`], 0);
 
-/** The take in one line. */
+/** The take's start, duration, packets and file in one line. */
 export function takeFacts() {
   const parts = [take.start.replace("T", ", ").replace(/\.\d+Z$/, " UTC")];
   const packets = onWire("packets");

@@ -130,11 +130,11 @@ export function fillSelection() {
       make("span", {}, `${timeText(at)} ${what}`, make("br"))),
       happened.length > 6 ? `and ${happened.length - 6} more` : null),
     make("div", { class: "tools" },
-      button("show", () => showAround(from, to), { title: "Show what is selected (z)" }),
+      button("show", () => showAround(from, to), { title: "Zoom to the selection (z)" }),
       button("clear", () => {
         select(null);
         release();
-      }, { title: "Select nothing (Esc)" })));
+      }, { title: "Clear the selection (Esc)" })));
 }
 
 /** Copies a summary as Markdown. */

@@ -21,19 +21,19 @@ function reached(peer, machine, state) {
   return end ? [spans[0][2], end[2]] : null;
 }
 
-/** The figures of `retake summary`; nothing before the take was examined. */
+/** The figures of `retake summary`; empty until the take has been examined. */
 const media = () => (take.quality?.media ?? []).map(({ facts }) => facts);
 const connections = () => take.quality?.connections ?? [];
 
-/** The one with the greatest value; those without a value do not count. */
+/** The element with the greatest value; elements without a value are ignored. */
 const greatest = (list, value) => list.filter((one) => value(one) !== undefined)
   .sort((a, b) => value(b) - value(a))[0];
 
 /** The tone of a share from 0 to 1. */
 const shareTone = (share) => (share > 0.05 ? "bad" : share > 0.01 ? "wait" : undefined);
 
-/** Until the figures are there, a card says so. */
-const waiting = (title) => (take.quality ? null : { title, value: "…", note: "being examined" });
+/** A card to show until its figures have arrived. */
+const waiting = (title) => (take.quality ? null : { title, value: "…", note: "being analysed" });
 
 function setUp() {
   const slowest = greatest(connections(), ({ connected_ns: time }) => time);

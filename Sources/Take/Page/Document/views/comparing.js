@@ -55,7 +55,7 @@ export function fillComparison() {
       make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, titles.map((title) => make("tr", {},
         make("th", { scope: "row" }, title), cell(left, title), cell(right, title))),
-      make("tr", {}, make("th", { scope: "row" }, "Found there alone"),
+      make("tr", {}, make("th", { scope: "row" }, "Only found there"),
         only(left, right), only(right, left))))));
 }
 

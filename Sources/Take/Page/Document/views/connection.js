@@ -21,12 +21,12 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
       `${byteCount(bytesIn)} received, ${byteCount(bytesOut)} sent. `,
       policiesOf(peer),
       secured ? [versionName(secured.version), secured.cipherSuite, secured.profile,
-        secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not secured."),
+        secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not encrypted."),
     make("h3", {}, counted(pairs.length, "candidate pair")), gridOf(pairs),
     make("h3", {}, "Candidates"), candidatesOf(peer));
 }
 
-/** The configuration of a connection. */
+/** A sentence about a connection's ICE servers and policies. */
 function policiesOf(peer) {
   const asked = take.settings.find((row) => row.peer === peer);
   if (!asked?.transportPolicy) return "";
@@ -95,14 +95,14 @@ function candidatesOf(peer) {
     row.relatedAddress ? `${row.relatedAddress} port ${row.relatedPort}` : "",
       String(row.priority),
   ];
-  const heads = ["time", "side", "type", "which is", "over", "address", "seen from", "priority"];
+  const heads = ["time", "side", "type", "meaning", "over", "address", "seen from", "priority"];
   return make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, rows.map((row) => make("tr", {},
       cells(row).map((text) => make("td", {}, text))))));
 }
 
-/** Machines that are not peers, and gaps of coverage. */
+/** Machines that are not peers, and gaps in coverage. */
 function others() {
   const lines = [
     ...take.actors.map((actor) => `${actor.label || `actor ${actor.actor}`}: ${actor.kind}`),

@@ -24,7 +24,7 @@ function descriptionIn(value, depth = 0) {
   return null;
 }
 
-/** The description in a message: its own text, or that in JSON. */
+/** The description in a message, which is the message itself or part of its JSON. */
 export function description(row) {
   const text = row?.message ?? "";
   return text.startsWith("v=") ? text : descriptionIn(parsed(text));
@@ -86,5 +86,5 @@ export function wayOf({ kind, title, lines }) {
 }
 
 /** The types of candidates in words (RFC 8445 section 5.1.1). */
-export const candidateTypes = { host: "own address", srflx: "seen by a STUN server",
-  prflx: "seen by the peer", relay: "of a relay" };
+export const candidateTypes = { host: "local address", srflx: "seen by a STUN server",
+  prflx: "seen by the peer", relay: "on a relay" };

@@ -23,7 +23,7 @@ export function fillQuality() {
     box.replaceChildren();
     return;
   }
-  // What no stream has needs no column.
+  // A column is omitted if no stream has a value for it.
   const shown = columns.map((title, at) => ({ title, at }))
     .filter(({ at }) => media.some(({ cells }) => cells[at]));
   const kind = (at) => (at > 2 ? "number" : false);
@@ -43,7 +43,7 @@ const severityTones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
 /** A finding as a sentence, in the words of `retake findings`. */
 export const findingText = (finding) => finding.text;
 
-/** On whose side the cause of a finding lies, and how sure that is. */
+/** The side on which the cause of a finding lies, and how certain that is. */
 const causeText = ({ side, confidence }) => [side, confidence].filter(Boolean).join(", ");
 
 /** A finding as a line of a text. */
@@ -55,7 +55,7 @@ const symptomList = (finding) => finding.symptoms.map((symptom) => make("li", {}
   button(findingText(symptom), () => visitFinding(symptom), { class: "plain go" }),
   symptom.symptoms.length ? make("ul", {}, symptomList(symptom)) : null));
 
-/** Shows the place of a finding. */
+/** Shows and selects one of a finding's spans. */
 export function visitFinding(finding, index = 0) {
   const [from, to] = finding.spans[index % finding.spans.length];
   showAround(from, to);
@@ -67,7 +67,7 @@ export function fillFindings() {
   const box = place("findings");
   const unseen = coverageRow();
   if (!take.findings.length) {
-    const text = take.isExamined === false ? "Searching for faults …"
+    const text = take.isExamined === false ? "Searching for problems …"
       : unseen.length ? "Nothing seems wrong in what was observed." : "Nothing seems wrong.";
     box.replaceChildren(make("p", {
       class: take.isExamined === false ? "note" : "none", role: "status",
@@ -92,7 +92,7 @@ export function fillFindings() {
       button("query", (event) => {
         more.hidden = !more.hidden;
         event.currentTarget.setAttribute("aria-expanded", String(!more.hidden));
-      }, { "aria-expanded": "false", title: "The command that goes there, and the query" }),
+      }, { "aria-expanded": "false", title: "The command to go there, and the query" }),
       finding.symptoms.length ? make("ul", { class: "symptoms" }, symptomList(finding)) : null,
       more);
   });
@@ -106,7 +106,7 @@ export function fillFindings() {
   box.append(make("div", { class: "tools" }, all));
 }
 
-/** A row about gaps of coverage, which weaken every finding. */
+/** A row about gaps in coverage, which weaken every finding. */
 function coverageRow() {
   const lines = coverageLines();
   if (!lines.length) return [];
@@ -121,7 +121,9 @@ const spansTold = 10;
 /** The number of findings shown before all are requested. */
 const findingsShown = 5;
 
-/** The pills beside the title. */
+/**
+ * Shows beside the title whether the take is complete, has findings, and has gaps in coverage.
+ */
 export function fillPills() {
   const bad = take.findings.filter(({ severity }) => severity > 2).length;
   const pills = [];

@@ -15,7 +15,7 @@ import { togglePlaying } from "./media.js";
 
 const now = () => clock.cursor ?? clock.from;
 
-/** The next or previous of some times, from the cursor. */
+/** The first of some times after the cursor, or the last before it. */
 function neighbour(times, by) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const at = now();
@@ -35,7 +35,7 @@ function nextFinding(by) {
       && finding.peer === shownSpan.peer && from === shownSpan.from && to === shownSpan.to);
   const found = at < 0 ? spans[by > 0 ? 0 : spans.length - 1] : spans[at + by];
   if (!found) {
-    announce(spans.length ? "No further finding" : "There are no findings");
+    announce(spans.length ? "No more findings" : "There are no findings");
     return;
   }
   // Two findings can begin at the same instant.
@@ -51,7 +51,7 @@ function nextState(by) {
   const at = neighbour(changes.map(({ from }) => from), by);
   const found = changes.find(({ from }) => from === at);
   if (!found) {
-    announce("No further change of a state");
+    announce("No more state changes");
     return;
   }
   visit(at);
@@ -83,7 +83,7 @@ function nextScheme() {
   root.style.colorScheme = schemes[index];
   setAddressPart("scheme", index ? schemes[index] : "");
   recolour();
-  announce(index ? `${schemes[index]} colours` : "colours of the system");
+  announce(index ? `${schemes[index]} colours` : "system colours");
 }
 
 /** Sets the scheme that an address names. */
@@ -99,11 +99,11 @@ const help = () => /** @type {HTMLDialogElement} */ (place("help"));
 
 /** @type {[key: string, what: string, act: () => void][]} */
 const actions = [
-  ["n", "next finding, from the worst one on", () => nextFinding(1)],
-  ["p", "finding before", () => nextFinding(-1)],
-  ["s", "next change of a state", () => nextState(1)],
-  ["S", "change of a state before", () => nextState(-1)],
-  [".", "step to the next event in the marked lane, or of all", () => step(1)],
+  ["n", "next finding, beginning with the worst", () => nextFinding(1)],
+  ["p", "previous finding", () => nextFinding(-1)],
+  ["s", "next state change", () => nextState(1)],
+  ["S", "previous state change", () => nextState(-1)],
+  [".", "step to the next event in the marked lane, or in any lane", () => step(1)],
   [",", "step back", () => step(-1)],
   [" ", "play from the cursor, or pause", togglePlaying],
   ["j", "mark the lane below, and announce its value", () => nextLane(1)],
@@ -112,26 +112,26 @@ const actions = [
   ["ArrowRight", "later", () => pan(0.2)],
   ["+", "zoom in", () => zoom(0.5, now())],
   ["-", "zoom out", () => zoom(2, now())],
-  ["Home", "to the beginning", () => show(0, clock.to - clock.from)],
-  ["End", "to the end", () => show(take.seconds - (clock.to - clock.from), take.seconds)],
-  ["0", "the whole take", showAll],
-  ["[", "select from the cursor on", () => select(now(), clock.selection?.[1] ?? clock.to)],
-  ["]", "select up to the cursor", () => select(clock.selection?.[0] ?? clock.from, now())],
-  ["z", "show what is selected", zoomToSelection],
-  ["h", "hold the cursor, or let it go", () => (clock.isHeld ? release() : point(now(), true))],
-  ["Escape", "select nothing and let the cursor go", () => {
+  ["Home", "go to the beginning", () => show(0, clock.to - clock.from)],
+  ["End", "go to the end", () => show(take.seconds - (clock.to - clock.from), take.seconds)],
+  ["0", "show the whole take", showAll],
+  ["[", "begin the selection at the cursor", () => select(now(), clock.selection?.[1] ?? clock.to)],
+  ["]", "end the selection at the cursor", () => select(clock.selection?.[0] ?? clock.from, now())],
+  ["z", "zoom to the selection", zoomToSelection],
+  ["h", "hold or release the cursor", () => (clock.isHeld ? release() : point(now(), true))],
+  ["Escape", "clear the selection and release the cursor", () => {
     select(null);
     release();
   }],
   ["c", "copy a link to this place", copyLink],
   ["m", "copy a summary as Markdown", copyMarkdown],
-  ["t", "time of day, or since the beginning", toggleWall],
-  ["d", "dark, light, or as the system has it", nextScheme],
-  ["/", "look for lanes", () => {
+  ["t", "show the time of day, or the time since the beginning", toggleWall],
+  ["d", "dark, light, or system colours", nextScheme],
+  ["/", "search for lanes", () => {
     place("tab-call").click();
     place("lane-words").focus();
   }],
-  ["?", "these keys", () => toggleHelp()],
+  ["?", "show these keys", () => toggleHelp()],
 ];
 
 const shownKeys = { ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "space" };
@@ -149,8 +149,8 @@ function toggleHelp() {
         make("td", {}, what))))),
     make("h2", {}, "Pointer"),
     make("p", {},
-      "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
-      + "the cursor and mark the lane. Double click: select what lasts there. Shift and wheel: move."),
+      "Wheel or two fingers: zoom at the pointer. Drag: move. Shift and drag: select. Click: hold "
+      + "the cursor and mark the lane. Double click: select the span. Shift and wheel: move."),
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   dialog.showModal();
 }

@@ -5,7 +5,7 @@ import { ask } from "../shared/server.js";
 import { valuesThere } from "../take/reading.js";
 import { codecName, take } from "../take/take.js";
 
-/** Players by way. */
+/** Players by the key of their way. */
 const players = new Map();
 
 const media = {
@@ -16,7 +16,6 @@ const media = {
   /** When playing began, on the take's clock and on the browser's. */
   startTime: 0,
   startedAt: 0,
-  /** The running players. */
   playing: [],
   /** Redraws the lanes. */
   redraw: () => {},
@@ -76,7 +75,7 @@ function playerOf(way) {
           done(true);
         }, { once: true });
         element.addEventListener("error", () => {
-          player.error = element.error?.message || "the browser cannot play it";
+          player.error = element.error?.message || "the browser cannot play this";
           done(false);
         }, { once: true });
       });
@@ -175,12 +174,12 @@ function voice(flow) {
 export const isAtHand = (way) =>
   take.form !== "served" || Boolean(players.get(keyOf(way))?.isReady);
 
-/** Loads the videos of the section. */
+/** Loads the videos that still show a load button. */
 function loadMedia() {
   for (const { load } of media.screens) if (load.isConnected) load.click();
 }
 
-/** Shows the frames at the cursor. */
+/** While nothing plays, shows the frames at the cursor or in the middle of the visible part. */
 function follow() {
   if (media.isPlaying || !media.section) return;
   const time = clock.cursor ?? (clock.from + clock.to) / 2;
@@ -191,7 +190,7 @@ function follow() {
   }
 }
 
-/** Captions a video during a freeze. */
+/** Shows in a video's caption how long the freeze at a time lasts. */
 function describeFreeze({ flow, way, box, caption }, time) {
   const frozen = way === flow.received
     && (take.freezes ?? []).find(([peer, track, from, to]) =>
@@ -207,7 +206,7 @@ export async function togglePlaying() {
     stop();
     return;
   }
-  // A second request while media load starts no second clock.
+  // While media is loading, a second request must not start a second clock.
   if (media.isStarting) return;
   if (!media.section) {
     announce("The page has no media");
@@ -221,7 +220,7 @@ export async function togglePlaying() {
   media.isStarting = false;
   const ready = all.filter((player) => player.isReady);
   if (!ready.length) {
-    announce(all[0]?.error ?? "Nothing can be played");
+    announce(all[0]?.error ?? "There is nothing to play");
     return;
   }
   media.isPlaying = true;

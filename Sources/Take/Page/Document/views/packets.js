@@ -18,13 +18,14 @@ export function makePackets() {
   const box = place("packets");
   if (!hasPackets()) {
     box.replaceChildren(make("div", { class: "card" },
-      make("p", {}, "A page in a file has no packets. This serves the same page with all of them:"),
+      make("p", {},
+        "A page in a file has no packets. This command serves the same page with all of them:"),
       make("code", { class: "command" }, `retake open ${shellWord(take.file)}`)));
     return;
   }
   const words = make("input", {
     type: "search", id: "packet-filter", placeholder: "in rtp ssrc=… size>1000, rtcp pli, stun …",
-    "aria-label": "Show packets that meet this", size: 46,
+    "aria-label": "Show packets that match", size: 46,
     change: () => applyFilter(words.value),
   });
   packets.words = words;
@@ -32,12 +33,12 @@ export function makePackets() {
   const quick = ["stun", "dtls", "in rtp", "out rtp", "rtcp nack", "rtcp pli", "rtcp"];
   packets.list = scroller(packetHead(), () => packets.total, packetElement);
   packets.detail = make("div", { id: "packet" },
-    make("p", {}, "Choose a packet to see what is in it."));
+    make("p", {}, "Choose a packet to see its fields."));
   box.replaceChildren(make("div", { class: "card" },
     make("div", { class: "tools" }, words,
       button("all", () => applyFilter("")), quick.map((text) =>
         button(text, () => applyFilter(text))),
-      button("to the cursor", showCursor, { id: "packet-cursor" }), packets.note),
+      button("go to the cursor", showCursor, { id: "packet-cursor" }), packets.note),
     make("div", { class: "packets" }, packets.list.element, packets.detail)));
 }
 
@@ -156,14 +157,14 @@ export async function choosePacket(number) {
     })),
     make("code", { class: "command" }, `retake debug ${shellWord(take.file)} -c 'seek step:${packet.step}'`),
     ...(["rtp", "rtcp", "dtls"].includes(packet.protocol)
-      ? [button("show what is inside", (event) => showInside(packet.row, event.currentTarget),
-        { id: "inside", title: "Replays the take to take the protection away" })] : []),
+      ? [button("show decrypted contents", (event) => showInside(packet.row, event.currentTarget),
+        { id: "inside", title: "Replays the take to decrypt the packet" })] : []),
     ...parts, ...reportsOf(found.reports),
     ...lifeOf(packet, found.frames), ...linksOf(found.links), hex);
 }
 
 /**
- * Layers of fields above the bytes.
+ * A packet's fields, layer by layer, above its bytes in hexadecimal.
  * @param {string} digits
  * @param {Layer[]} layers
  */
@@ -193,7 +194,7 @@ async function showInside(row, asked) {
       const inside = contents(bytes, layers);
       return [...inside.parts, inside.hex];
     });
-    asked.replaceWith(...(parts.length ? parts : [make("p", {}, "Nothing was inside.")]));
+    asked.replaceWith(...(parts.length ? parts : [make("p", {}, "It has no decrypted contents.")]));
   } catch (error) {
     asked.textContent = error.message;
   }

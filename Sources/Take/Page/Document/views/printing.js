@@ -5,7 +5,7 @@ import { canvases } from "../lanes/draw.js";
 /** Printed pixels are smaller than those of most displays. */
 const paperRatio = 2;
 
-/** Redraws the page for printing. */
+/** Shows all lanes in light colours while the page is printed. */
 export function listenToPrinting() {
   const root = document.documentElement;
   let former = null;

@@ -32,12 +32,12 @@ export function makeSignaling() {
       exchange.against = against.value;
       fillMessage();
     },
-  }, make("option", { value: "before" }, "the one before of the same side"),
-  make("option", { value: "offer" }, "what it answers, or the latest of the remote peer"));
+  }, make("option", { value: "before" }, "the previous one from the same side"),
+  make("option", { value: "offer" }, "the one that it answers, or the remote peer's latest"));
   box.replaceChildren(make("div", { class: "card" },
     make("div", { class: "tools" },
-      make("label", { for: "sdp-against" }, "Differences to"), against,
-      make("label", {}, whole, " also what is the same")),
+      make("label", { for: "sdp-against" }, "Compare with"), against,
+      make("label", {}, whole, " show unchanged lines too")),
     make("div", { class: "exchange" }, exchange.steps, exchange.body)));
   exchange.steps.replaceChildren(...take.signaling.map((row, index) =>
     button("", () => chooseMessage(index), {
@@ -51,7 +51,7 @@ export function makeSignaling() {
   chooseMessage(0);
 }
 
-/** Shows one message. */
+/** Shows a signaling message and adds it to the page's address. */
 export function chooseMessage(index) {
   if (!take.signaling[index] || !exchange.steps) return;
   exchange.chosen = index;
@@ -81,7 +81,7 @@ function fillMessage() {
       make("b", {},
         `${peerName(row.peer)} ${row.direction === "out" ? "sent" : "received"} ${row.type}`),
       ` over ${row.transport} at ${timeText(row.at)}, step ${row.step} `,
-      button("go there", () => {
+      button("show on the clock", () => {
         place("tab-call").click();
         visit(row.at);
       }), " ",
@@ -94,7 +94,7 @@ function fillMessage() {
   const former = other ? sectionsOf(description(other)) : [];
   exchange.body.replaceChildren(head,
     make("p", { class: "why" }, other ? `Compared with the ${other.type} of ${timeText(other.at)}.`
-      : "There is none to compare with."),
+      : "There is no description to compare with."),
     ...sectionsOf(sdp).map((section, index) =>
       sectionElement(section, former, index, Boolean(other))));
 }
@@ -108,8 +108,8 @@ function readableText(message) {
 /** A message without a description; a candidate is explained. */
 function candidateText(message) {
   const found = /candidate:\S+ \d+ (\w+) \d+ (\S+) (\d+) typ (\w+)/.exec(message);
-  const what = { host: "a local address", srflx: "its address as a STUN server sees it",
-    prflx: "its address as the remote peer sees it", relay: "an address of a relay" };
+  const what = { host: "a local address", srflx: "its address as seen by a STUN server",
+    prflx: "its address as seen by the remote peer", relay: "an address on a relay" };
   return make("div", {},
     found ? make("p", { class: "why" },
       `${found[2]} port ${found[3]} over ${found[1]}: ${what[found[4]] ?? found[4]}.`) : null,
