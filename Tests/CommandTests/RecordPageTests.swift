@@ -54,7 +54,8 @@ extension LiveTests {
       func request(_ path: String, _ headers: [(name: String, value: String)] = []) async throws
         -> (status: Int, text: String)
       {
-        let response = try await HTTPClient().send("GET", address + path, headers: headers)
+        let response = try await HTTPClient(timeout: .seconds(120)).send(
+          "GET", address + path, headers: headers)
         return (response.status, response.text)
       }
     }

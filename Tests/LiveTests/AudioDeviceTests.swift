@@ -10,7 +10,7 @@ import Wire
 @testable import Live
 
 /// Audio devices, and the session that drives them.
-@Suite(.timeLimit(.minutes(1))) struct AudioDeviceTests {
+@Suite(.timeLimit(.minutes(10))) struct AudioDeviceTests {
   /// Blocks in order of arrival, and a waiter for some of them.
   private final class Blocks: Sendable {
     private let all = Mutex<[AudioBlock]>([])

@@ -250,7 +250,7 @@ struct CapturerTests {
     return folder
   }
 
-  @Test(.timeLimit(.minutes(1))) func aWholeScreenIsFittedIntoTheFormat() async throws {
+  @Test(.timeLimit(.minutes(10))) func aWholeScreenIsFittedIntoTheFormat() async throws {
     let folder = try Self.standIn()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let format = VideoFormat(width: 320, height: 240, framesPerSecond: 15)
@@ -275,7 +275,7 @@ struct CapturerTests {
 
   // TW17: the ffmpeg arguments for a camera, checked with a script that records them and outputs a
   // picture.
-  @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
+  @Test(.timeLimit(.minutes(10)), arguments: CameraPosition.allCases)
   func aCameraIsOpenedByItsDeviceSizeAndRate(position: CameraPosition) async throws {
     let folder = try Self.standIn()
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -332,7 +332,7 @@ struct CapturerTests {
   /// Runs only with a camera: a V4L2 device, including `v4l2loopback`'s.
   @Test(
     .enabled(if: hasCamera, "no /dev/video0 can be read here, so no V4L2 device was captured"),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(10)))
   func theCameraOfTheMachineIsCaptured() async throws {
     let camera = ProcessVideoCapturer.camera()
     let consumer = KeepingConsumer()
@@ -344,7 +344,7 @@ struct CapturerTests {
 
   private static let hasCamera = FileManager.default.isReadableFile(atPath: "/dev/video0")
 
-  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenOfXIsCaptured() async throws {
+  @Test(.enabled(if: hasX), .timeLimit(.minutes(10))) func aScreenOfXIsCaptured() async throws {
     // The X server picks a free display number and prints it when it is ready.
     let server = Process()
     let number = Pipe()
@@ -373,7 +373,7 @@ struct CapturerTests {
   }
 
   /// A child may ignore SIGTERM, as this one does, or inherit it blocked; SIGKILL then ends it.
-  @Test(.timeLimit(.minutes(1))) func aChildThatReceivesNoSignalEnds() throws {
+  @Test(.timeLimit(.minutes(10))) func aChildThatReceivesNoSignalEnds() throws {
     let ready = try ChildPipe()
     let child = try ChildProcess(
       "/bin/sh", ["-c", "trap '' TERM; echo ready; exec sleep 1000"],
@@ -385,7 +385,7 @@ struct CapturerTests {
     #expect(child.waitUntilExit() == .killed(signal: SIGKILL))
   }
 
-  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsReported() async {
+  @Test(.enabled(if: hasX), .timeLimit(.minutes(10))) func aScreenThatIsNotThereIsReported() async {
     let capturer = ProcessVideoCapturer.screen(display: ":9999", width: 64, height: 48)
     let consumer = KeepingConsumer()
     capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)

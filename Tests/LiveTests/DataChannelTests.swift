@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct DataChannelTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct DataChannelTests {
   /// Echoes all messages on all of a peer's channels until it is closed.
   static func echo(_ peer: PeerConnection) -> Task<Void, Never> {
     Task {
@@ -24,7 +24,7 @@ import Wire
     let refusal = await #expect(throws: PeerError.self) { try await channel.send("too early") }
     #expect(refusal?.name == "InvalidStateError")
     try await call.connect()
-    try await channel.waitUntilOpen()
+    try await channel.waitUntilOpen(timeout: .seconds(120))
     #expect(channel.id == 0 && channel.label == "chat" && channel.protocol == "lines")
     #expect(await channel.maxMessageSize == 1 << 20)
     let messages = channel.messages.makeAsyncIterator()
@@ -44,7 +44,7 @@ import Wire
     let stats = try await call.caller.getStats()
     #expect(stats.objects.contains { $0.type == "data-channel" })
     await channel.close()
-    try await channel.waitUntilClosed()
+    try await channel.waitUntilClosed(timeout: .seconds(120))
     #expect(await messages.next() == nil)
     #expect(call.caller.dataChannels.isEmpty)
     let late = await #expect(throws: PeerError.self) { try await channel.send("too late") }
@@ -57,7 +57,7 @@ import Wire
     let call = try LoopbackCall()
     let channel = try await call.caller.createDataChannel("bulk")
     try await call.connect()
-    try await channel.waitUntilOpen()
+    try await channel.waitUntilOpen(timeout: .seconds(120))
     let count = 40
     let size = 250_000
     let sending = Task {
@@ -84,7 +84,7 @@ import Wire
     let call = try LoopbackCall()
     let channel = try await call.caller.createDataChannel("chat")
     try await call.connect()
-    try await channel.waitUntilOpen()
+    try await channel.waitUntilOpen(timeout: .seconds(120))
     for number in 0..<3 { try await channel.send("\(number)") }
     var seen: [DataChannelMessage] = []
     await call.callee.firstRemoteChannel { remote in
@@ -105,7 +105,7 @@ import Wire
     let events = call.caller.events
     let channel = try await call.caller.createDataChannel("chat")
     try await call.connect()
-    try await channel.waitUntilOpen()
+    try await channel.waitUntilOpen(timeout: .seconds(120))
     try await channel.setBufferedAmountLowThreshold(10)
     #expect(channel.bufferedAmountLowThreshold == 10)
     try await channel.send([UInt8](repeating: 0, count: 500_000))

@@ -26,17 +26,17 @@ struct FactoryCall {
 
   func connect() async throws {
     try await Self.negotiate(caller, callee)
-    try await caller.waitUntilConnected()
-    try await callee.waitUntilConnected()
+    try await caller.waitUntilConnected(timeout: .seconds(120))
+    try await callee.waitUntilConnected(timeout: .seconds(120))
   }
 
   /// Exchanges an offer and its answer with all candidates.
   static func negotiate(_ offerer: PeerConnection, _ answerer: PeerConnection) async throws {
     try await offerer.setLocalDescription()
-    try await offerer.waitForGatheringComplete()
+    try await offerer.waitForGatheringComplete(timeout: .seconds(120))
     try await answerer.setRemoteDescription(try #require(try await offerer.localDescription))
     try await answerer.setLocalDescription()
-    try await answerer.waitForGatheringComplete()
+    try await answerer.waitForGatheringComplete(timeout: .seconds(120))
     try await offerer.setRemoteDescription(try #require(try await answerer.localDescription))
   }
 }

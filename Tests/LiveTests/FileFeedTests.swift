@@ -7,7 +7,7 @@ import Wire
 @testable import Live
 
 /// Files sent over a connection.
-@Suite(.timeLimit(.minutes(1))) struct FileFeedTests {
+@Suite(.timeLimit(.minutes(10))) struct FileFeedTests {
   /// Media whose file is bad from the start.
   private struct Bad: TimedMedia {
     mutating func next() throws(MediaFileError) -> (

@@ -34,13 +34,13 @@ struct LoopbackCall {
   /// Exchanges an offer and its answer with all candidates, and waits for both connections.
   func connect() async throws {
     try await caller.setLocalDescription()
-    try await caller.waitForGatheringComplete()
+    try await caller.waitForGatheringComplete(timeout: .seconds(120))
     try await callee.setRemoteDescription(try #require(try await caller.localDescription))
     try await callee.setLocalDescription()
-    try await callee.waitForGatheringComplete()
+    try await callee.waitForGatheringComplete(timeout: .seconds(120))
     try await caller.setRemoteDescription(try #require(try await callee.localDescription))
-    try await caller.waitUntilConnected()
-    try await callee.waitUntilConnected()
+    try await caller.waitUntilConnected(timeout: .seconds(120))
+    try await callee.waitUntilConnected(timeout: .seconds(120))
   }
 
   /// Waits until a peer has delivered the given numbers of video frames and blocks.
@@ -70,7 +70,7 @@ struct LoopbackCall {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct LoopbackCallTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct LoopbackCallTests {
   static let pattern = MediaSource.pattern(width: 160, height: 120, framesPerSecond: 15)
   static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 

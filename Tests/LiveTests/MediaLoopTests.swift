@@ -68,7 +68,7 @@ final class ToyEngine: PeerEngine {
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct MediaLoopTests {
+@Suite(.timeLimit(.minutes(10))) struct MediaLoopTests {
   static func session(_ bind: String) throws -> Session {
     var options = Session.Options()
     options.bind = .addresses([try #require(IPAddress(bind))])

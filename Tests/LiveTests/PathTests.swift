@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 /// Calls over TCP connections between real stacks.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct PathTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct PathTests {
   @Test(arguments: ["127.0.0.1", "::1"])
   func aCallNeedsNoDatagrams(address: String) async throws {
     var configuration = PeerConfiguration()

@@ -70,7 +70,7 @@ private final class Negotiator: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct PerfectNegotiationTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct PerfectNegotiationTests {
   @Test func twoPeersThatOfferAtOnceEndInOneCall() async throws {
     let call = try LoopbackCall()
     let polite = Negotiator(call.caller, isPolite: true)

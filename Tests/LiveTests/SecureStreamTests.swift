@@ -7,7 +7,7 @@ import Wire
 @testable import Live
 
 /// Connections to a server over TLS, as TURN uses them, over the system's own TCP.
-@Suite(.timeLimit(.minutes(2))) struct SecureStreamTests {
+@Suite(.timeLimit(.minutes(10))) struct SecureStreamTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
   /// A server with a self-signed certificate for `turn.example`.

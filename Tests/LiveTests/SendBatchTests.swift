@@ -7,7 +7,7 @@ import Wire
 
 @testable import Live
 
-@Suite(.timeLimit(.minutes(1))) struct SendBatchTests {
+@Suite(.timeLimit(.minutes(10))) struct SendBatchTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
   /// Waits for `count` datagrams on a socket.

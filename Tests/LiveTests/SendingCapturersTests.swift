@@ -11,7 +11,7 @@ import Wire
 @testable import Live
 
 /// How senders start and stop capturers, and what senders and takes record about them.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct SendingCapturersTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct SendingCapturersTests {
   private static let format = VideoFormat(width: 64, height: 48, framesPerSecond: 30)
 
   /// A capturer that records the requests it gets.
@@ -180,7 +180,7 @@ import Wire
     let source = factory.videoSource()
     try await caller.addTrack(factory.videoTrack(with: source, trackID: "v"))
     try await FactoryCall.negotiate(caller, callee)
-    try await caller.waitUntilConnected()
+    try await caller.waitUntilConnected(timeout: .seconds(120))
     // Captures frames until the encoder blocks on the first one.
     var time: Int64 = 0
     func capture() throws {

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Live
 
-@Suite(.timeLimit(.minutes(1))) struct StateStreamTests {
+@Suite(.timeLimit(.minutes(10))) struct StateStreamTests {
   @Test func aStreamThatBeginsWhileAStateChangesStillSeesTheChange() async {
     for _ in 0..<2_000 {
       let observers = PeerObservers()

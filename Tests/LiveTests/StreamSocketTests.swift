@@ -7,7 +7,7 @@ import Wire
 @testable import Live
 
 /// Connections over the system's own TCP.
-@Suite(.timeLimit(.minutes(1))) struct StreamSocketTests {
+@Suite(.timeLimit(.minutes(10))) struct StreamSocketTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
   /// Waits for descriptors.

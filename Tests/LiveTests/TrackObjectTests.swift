@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// Tracks and streams as objects, over real connections.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct TrackObjectTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct TrackObjectTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 25)
 

@@ -13,7 +13,7 @@ import Wire
 @testable import Live
 
 /// The path from a capturer through a call to a renderer.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct VideoCaptureSessionTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct VideoCaptureSessionTests {
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 

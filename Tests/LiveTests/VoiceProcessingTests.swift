@@ -7,7 +7,7 @@ import Testing
 @testable import Live
 
 /// The processing of microphone audio before the session gets it.
-@Suite(.timeLimit(.minutes(5))) struct VoiceProcessingTests {
+@Suite(.timeLimit(.minutes(10))) struct VoiceProcessingTests {
   /// Noise whose loudness varies like speech, the same each time.
   private struct Speech {
     private var state: UInt32

@@ -63,7 +63,7 @@ struct PlayingTests {
     /// Returns the client's description, with all candidates.
     func described() async throws -> SessionDescription {
       try await connection.setLocalDescription()
-      try await connection.waitForGatheringComplete()
+      try await connection.waitForGatheringComplete(timeout: .seconds(120))
       return try #require(try await connection.localDescription)
     }
 

@@ -78,11 +78,11 @@ final class RelayRig: Sendable {
   /// Posts a connection's offer to the relay, and applies the answer.
   func call(_ offerer: PeerConnection, path: String = "/offer") async throws {
     try await offerer.setLocalDescription()
-    try await offerer.waitForGatheringComplete()
+    try await offerer.waitForGatheringComplete(timeout: .seconds(120))
     let offer = try #require(try await offerer.localDescription)
     let jsep = JSONText.object([("type", .text("offer")), ("sdp", .text(offer.sdp))])
     let body = JSONText.object([("kind", .text("call")), ("jsep", jsep)]).text
-    let response = try await HTTPClient().post(proxy.url + path, json: body)
+    let response = try await HTTPClient(timeout: .seconds(120)).post(proxy.url + path, json: body)
     #expect(response.status == 200, "\(response.text)")
     let answer = try JSONValue(parsing: response.text)
     let sdp = try #require(answer["jsep"]?["sdp"]?.text)
@@ -97,7 +97,7 @@ final class RelayRig: Sendable {
       guard let sdp = offer["jsep"]?["sdp"]?.text else { return .refusal(400, "no offer") }
       try await answerer.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
       try await answerer.setLocalDescription()
-      try await answerer.waitForGatheringComplete()
+      try await answerer.waitForGatheringComplete(timeout: .seconds(120))
       let answer = try await answerer.localDescription
       return HTTPResponse(
         json: JSONText.object([

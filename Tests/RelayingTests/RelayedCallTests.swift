@@ -17,7 +17,7 @@ import Wire
 @testable import Relaying
 
 /// Calls between two connections through a relay that neither knows of.
-@Suite(.timeLimit(.minutes(2)), .serialized) struct RelayedCallTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct RelayedCallTests {
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
@@ -40,10 +40,10 @@ import Wire
       }
       let channel = try await offerer.createDataChannel("chat")
       try await rig.call(offerer)
-      try await offerer.waitUntilConnected()
+      try await offerer.waitUntilConnected(timeout: .seconds(120))
       await RelayRig.receive(videoFrames: 8, blocks: 40, of: offerer)
       await RelayRig.receive(videoFrames: 8, blocks: 40, of: rig.answerer)
-      try await channel.waitUntilOpen()
+      try await channel.waitUntilOpen(timeout: .seconds(120))
       let messages = channel.messages.makeAsyncIterator()
       try await channel.send("through both legs")
       #expect(await messages.next() == .text("through both legs"))
@@ -83,7 +83,7 @@ import Wire
       let offerer = rig.ends.makePeer(label: "offerer")
       try await addMedia([offerer, rig.answerer])
       try await rig.call(offerer)
-      try await offerer.waitUntilConnected()
+      try await offerer.waitUntilConnected(timeout: .seconds(120))
       await RelayRig.receive(videoFrames: 4, blocks: 40, of: offerer)
       await RelayRig.receive(videoFrames: 4, blocks: 40, of: rig.answerer)
       try await rig.finish()
@@ -140,7 +140,7 @@ import Wire
       let offerer = rig.ends.makePeer(label: "offerer")
       try await addMedia([offerer, rig.answerer])
       try await rig.call(offerer)
-      try await offerer.waitUntilConnected()
+      try await offerer.waitUntilConnected(timeout: .seconds(120))
       await RelayRig.receive(videoFrames: 8, blocks: 40, of: rig.answerer)
       plan.writeAll(.signal("SIGUSR1"))
       try await rig.finish()
@@ -166,8 +166,8 @@ import Wire
     let offerer = rig.ends.makePeer(label: "offerer")
     try await addMedia([offerer, rig.answerer])
     try await rig.call(offerer)
-    try await offerer.waitUntilConnected()
-    try await rig.answerer.waitUntilConnected()
+    try await offerer.waitUntilConnected(timeout: .seconds(120))
+    try await rig.answerer.waitUntilConnected(timeout: .seconds(120))
     await offerer.close()
     for await states in rig.answerer.stateChanges where states.dtls == .closed { break }
     try await rig.finish()
@@ -182,9 +182,9 @@ import Wire
     let offerer = rig.ends.makePeer(label: "offerer")
     try await addMedia([offerer])
     try await offerer.setLocalDescription()
-    try await offerer.waitForGatheringComplete()
+    try await offerer.waitForGatheringComplete(timeout: .seconds(120))
     let offer = try #require(try await offerer.localDescription)
-    var client = HTTPClient()
+    var client = HTTPClient(timeout: .seconds(120))
     client.timeout = .seconds(30)
     let response = try await client.send(
       "POST", rig.proxy.url + "/whip", body: Array(offer.sdp.utf8), type: "application/sdp")
@@ -215,7 +215,7 @@ import Wire
           let offerer = rig.ends.makePeer(label: "offerer \(number)")
           let channel = try await offerer.createDataChannel("chat")
           try await rig.call(offerer, path: "/offer?n=\(number)")
-          try await channel.waitUntilOpen()
+          try await channel.waitUntilOpen(timeout: .seconds(120))
           let messages = channel.messages.makeAsyncIterator()
           try await channel.send("\(number)")
           #expect(await messages.next() == .text("\(number) heard by \(number)"))
@@ -233,7 +233,7 @@ import Wire
     let offerer = rig.ends.makePeer(label: "offerer")
     try await offerer.addTrack(.audio, source: Self.tone)
     try await rig.call(offerer)
-    try await offerer.waitUntilConnected()
+    try await offerer.waitUntilConnected(timeout: .seconds(120))
     try await offerer.addTrack(.video, source: Self.pattern)
     try await rig.call(offerer)
     await RelayRig.receive(videoFrames: 3, blocks: 0, of: rig.answerer)
@@ -255,7 +255,7 @@ import Wire
       func pass(from side: RelaySide) async throws -> SessionDescription {
         let end = try #require(ends[side])
         try await end.setLocalDescription()
-        try await end.waitForGatheringComplete()
+        try await end.waitForGatheringComplete(timeout: .seconds(120))
         let own = try #require(try await end.localDescription)
         let passed = try await rig.relay.calls.pass(own.type, own.sdp, from: side, on: 1)
         return SessionDescription(type: own.type, sdp: passed.text)
@@ -266,7 +266,7 @@ import Wire
       try await ends[.near]?.addTrack(.audio, source: Self.tone)
       try await apply(try await pass(from: .near), at: .far)
       try await apply(try await pass(from: .far), at: .near)
-      try await ends[.near]?.waitUntilConnected()
+      try await ends[.near]?.waitUntilConnected(timeout: .seconds(120))
 
       for end in ends.values { try await end.addTrack(.video, source: Self.pattern) }
       var offers: [RelaySide: SessionDescription] = [:]
@@ -293,7 +293,7 @@ import Wire
       let offerer = rig.ends.makePeer(label: "offerer")
       try await addMedia([offerer, rig.answerer])
       try await rig.call(offerer)
-      try await offerer.waitUntilConnected()
+      try await offerer.waitUntilConnected(timeout: .seconds(120))
       await RelayRig.receive(videoFrames: 5, blocks: 40, of: offerer)
       let counters = rig.answerer.counters
       #expect(counters.videoFramesReceived == 0)

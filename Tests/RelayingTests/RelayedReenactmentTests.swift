@@ -15,7 +15,7 @@ import Wire
 @testable import Relaying
 
 /// Recorded packets in place of the server's media, for clients that know nothing of it.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct RelayedReenactmentTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct RelayedReenactmentTests {
   private static let source =
     URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
@@ -82,7 +82,7 @@ import Wire
     ) async throws {
       for (one, other, sender) in [(offerer, answerer, side), (answerer, offerer, side.other)] {
         try await one.setLocalDescription()
-        try await one.waitForGatheringComplete()
+        try await one.waitForGatheringComplete(timeout: .seconds(120))
         try await other.setRemoteDescription(
           try await pass(try await one.localDescription, from: sender))
       }
@@ -150,7 +150,7 @@ import Wire
       }
     }
     try await stage.rig.call(stage.client)
-    try await channel.waitUntilOpen()
+    try await channel.waitUntilOpen(timeout: .seconds(120))
     let messages = channel.messages.makeAsyncIterator()
     try await channel.send("to the server")
     #expect(await messages.next() == .text("to the server"))
@@ -192,7 +192,7 @@ import Wire
     try await stage.negotiate(server, from: .far, to: stage.client)
     #expect(stage.standIn.outcome?.player.isReady == true)
     // The server makes another offer, with a further track.
-    try await stage.client.waitUntilConnected()
+    try await stage.client.waitUntilConnected(timeout: .seconds(120))
     try await server.addTrack(.audio, source: Self.tone)
     try await stage.negotiate(server, from: .far, to: stage.client)
     try await stage.finish()

@@ -13,7 +13,7 @@ import Wire
 @testable import Relaying
 
 /// WHIP through a relay with candidates and ICE restarts in fragments (RFC 9725 section 4.3).
-@Suite(.timeLimit(.minutes(2)), .serialized) struct TrickledSessionTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct TrickledSessionTests {
   @Test func theCandidatesOfAClientAreReplacedInFragments() async throws {
     try await RelayRig.inFolder { path in
       let server = try WHIPServer()
@@ -31,7 +31,7 @@ import Wire
         "a=mid:0\r\n", with: "a=mid:0\r\na=x-app:7\r\na=rtcp:9 IN IP4 192.0.2.7\r\n")
       let trickled = try await client.patch(extended, match: client.entityTag)
       #expect(trickled.status == 204 && trickled.body.isEmpty)
-      try await client.peer.waitUntilConnected()
+      try await client.peer.waitUntilConnected(timeout: .seconds(120))
       await RelayRig.receive(videoFrames: 0, blocks: 20, of: server.peer)
 
       let request = try #require(server.patches.last)
@@ -70,7 +70,7 @@ import Wire
     let server = try WHIPServer()
     let rig = try await RelayRig(respond: { await server.respond(to: $0) })
     let client = try await WHIPClient(rig)
-    try await client.peer.waitUntilConnected()
+    try await client.peer.waitUntilConnected(timeout: .seconds(120))
     let (before, shownBefore) = (try await client.offer.credentials, server.offer?.credentials)
 
     let response = try await client.restart()
@@ -100,7 +100,7 @@ import Wire
     let server = try WHIPServer(restarts: false)
     let rig = try await RelayRig(respond: { await server.respond(to: $0) })
     let client = try await WHIPClient(rig)
-    try await client.peer.waitUntilConnected()
+    try await client.peer.waitUntilConnected(timeout: .seconds(120))
     let shown = server.offer?.credentials
     let restarted = try await client.offer.restarted(by: client.fragmentOfARestart)
     let refused = try await client.patch(
@@ -181,7 +181,7 @@ private final class WHIPServer: Sendable {
   private func answer(to offer: SDPDocument) async throws -> SDPDocument {
     try await peer.setRemoteDescription(SessionDescription(type: .offer, sdp: offer.text))
     try await peer.setLocalDescription()
-    try await peer.waitForGatheringComplete()
+    try await peer.waitForGatheringComplete(timeout: .seconds(120))
     let answer = try SDPDocument(parsing: try #require(try await peer.localDescription).sdp)
     state.withLock { ($0.offer, $0.answer) = (offer, answer) }
     return answer
@@ -227,12 +227,12 @@ private struct WHIPClient {
     peer = rig.ends.makePeer(label: "client")
     try await peer.addTrack(.audio, source: .tone(hertz: 440, pauseSeconds: 0))
     try await peer.setLocalDescription()
-    try await peer.waitForGatheringComplete()
+    try await peer.waitForGatheringComplete(timeout: .seconds(120))
     let offer = try SDPDocument(parsing: try #require(try await peer.localDescription).sdp)
     let early = try #require(
       offer.restarted(by: offer.fragment(candidates: [], hasEnded: false)))
     #expect(early.sections[0].candidates.isEmpty)
-    let response = try await HTTPClient().send(
+    let response = try await HTTPClient(timeout: .seconds(120)).send(
       "POST", rig.proxy.url + "/whip", body: Array(early.text.utf8), type: "application/sdp")
     #expect(response.status == 201, "\(response.text)")
     entityTag = try #require(response.header("ETag"))
@@ -271,7 +271,7 @@ private struct WHIPClient {
   func patch(_ text: String, match: String, to path: String = "/whip/1") async throws
     -> HTTPResponse
   {
-    try await HTTPClient().send(
+    try await HTTPClient(timeout: .seconds(120)).send(
       "PATCH", url.replacing("/whip/1", with: path),
       headers: [("Content-Type", SDPFragment.mediaType), ("If-Match", match)],
       body: Array(text.utf8))
@@ -281,7 +281,7 @@ private struct WHIPClient {
   func restart() async throws -> HTTPResponse {
     try await peer.restartICE()
     try await peer.setLocalDescription()
-    try await peer.waitForGatheringComplete()
+    try await peer.waitForGatheringComplete(timeout: .seconds(120))
     let response = try await patch(
       try await offer.fragment(candidates: [], hasEnded: false), match: "*")
     let fragment = try SDPFragment(parsing: response.text)

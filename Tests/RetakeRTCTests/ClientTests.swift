@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The same call logic with a live peer and with a take of that call.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct ClientTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ClientTests {
   /// The application around a client: passes its candidates to the other client.
   private final class App: CallClientDelegate {
     let told = Told()

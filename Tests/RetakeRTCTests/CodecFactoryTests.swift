@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// An application's own codecs, and a view that shows their output (PX1, TW13, GU16).
-@Suite(.timeLimit(.minutes(1)), .serialized) struct CodecFactoryTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct CodecFactoryTests {
   @Test func anApplicationsCodecsAreCalledAndNamedInTheTake() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/rtc-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -1,7 +1,7 @@
 import RetakeRTC
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct DataChannelTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct DataChannelTests {
   @Test func twoSidesChat() async throws {
     let pair = try LoopbackPair()
     let configuration = RTCDataChannelConfiguration()

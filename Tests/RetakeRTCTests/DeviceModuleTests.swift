@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// A factory's audio device (PX1, PX2).
-@Suite(.timeLimit(.minutes(2)), .serialized) struct DeviceModuleTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct DeviceModuleTests {
   private final class SpeechListener: RTCAudioDeviceModuleDelegate {
     let told = Told()
     private let isSpeaking = Mutex(false)

@@ -6,7 +6,7 @@ import Testing
 @testable import RetakeRTC
 
 /// Tests that use the process's devices and its audio session, one after the other.
-@Suite(.timeLimit(.minutes(2)), .serialized, .machineAlone) enum SharedDevices {}
+@Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) enum SharedDevices {}
 
 extension SharedDevices {
   @Suite struct RTCAudioSessionTests {

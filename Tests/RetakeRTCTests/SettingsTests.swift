@@ -1,7 +1,7 @@
 import RetakeRTC
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct SettingsTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct SettingsTests {
   @Test func aConnectionAcceptsOtherServersAndNothingElse() throws {
     let pair = try LoopbackPair()
     let configuration = pair.caller.configuration

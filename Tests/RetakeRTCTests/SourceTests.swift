@@ -9,7 +9,7 @@ import Wire
 @testable import RetakeRTC
 
 /// Sources and tracks as classes, and how a source adapts its frames.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct SourceTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct SourceTests {
   /// Records the sizes and times of its frames.
   private final class Screen: RTCVideoRenderer {
     var shown: [RTCVideoFrame] = []

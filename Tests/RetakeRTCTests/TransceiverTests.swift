@@ -1,7 +1,7 @@
 import RetakeRTC
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct TransceiverTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct TransceiverTests {
   // TW2: codec preferences.
   @Test func theOrderOfCodecsIsThatOfTheOffer() async throws {
     let pair = try LoopbackPair()

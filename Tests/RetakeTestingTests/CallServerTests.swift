@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// A call recorder inside an application.
-@Suite(.timeLimit(.minutes(2))) struct CallServerTests {
+@Suite(.timeLimit(.minutes(10))) struct CallServerTests {
   @Test func everyCallerIsRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/calls-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -16,14 +16,14 @@ import Testing
     let caller = session.makePeer(label: "caller")
     try await caller.addTrack(.audio, source: .tone(hertz: 440, pauseSeconds: 0))
     try await caller.setLocalDescription()
-    try await caller.waitForGatheringComplete()
+    try await caller.waitForGatheringComplete(timeout: .seconds(120))
     let offer = try #require(try await caller.localDescription)
-    let response = try await HTTPClient().post(
+    let response = try await HTTPClient(timeout: .seconds(120)).post(
       server.url + "/offer", json: String(decoding: try JSONEncoder().encode(offer), as: UTF8.self))
     #expect(response.status == 200, "\(response.text)")
     let answer = try JSONDecoder().decode(CallDescription.self, from: Data(response.body))
     try await caller.setRemoteDescription(SessionDescription(type: .answer, sdp: answer.sdp))
-    try await caller.waitUntilConnected()
+    try await caller.waitUntilConnected(timeout: .seconds(120))
     await caller.close()
     for await _ in server.endedCalls { break }
     try await session.finish()

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// PX1, TW13: an application's own codecs, in a call and in its replay.
-@Suite(.timeLimit(.minutes(1))) struct OwnCodecTests {
+@Suite(.timeLimit(.minutes(10))) struct OwnCodecTests {
   @Test func ownCodecsAreNamedInGenesisAndTheirFramesReplaceMissingOnes() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -37,10 +37,10 @@ import Testing
     let source = VideoSource(.pattern(width: 64, height: 48, framesPerSecond: 25))
     try await caller.addTrack(LocalVideoTrack(source: source, id: "camera"), streamIDs: ["s"])
     try await caller.setLocalDescription()
-    try await caller.waitForGatheringComplete()
+    try await caller.waitForGatheringComplete(timeout: .seconds(120))
     try await callee.setRemoteDescription(try #require(try await caller.localDescription))
     try await callee.setLocalDescription()
-    try await callee.waitForGatheringComplete()
+    try await callee.waitForGatheringComplete(timeout: .seconds(120))
     let screen = Screen()
     let track = try #require(callee.remoteTrack(id: "camera") as? RemoteVideoTrack)
     track.add(screen)

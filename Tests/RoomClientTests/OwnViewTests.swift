@@ -8,7 +8,7 @@ import Testing
 @testable import RoomClient
 
 /// Local media: its view, its cameras and its files.
-@Suite(.timeLimit(.minutes(5))) struct OwnViewTests {
+@Suite(.timeLimit(.minutes(10))) struct OwnViewTests {
   private final class Rows: VideoRenderer {
     private let state = Mutex<[UInt8]>([])
     /// The last frame's first row.

@@ -10,7 +10,7 @@ import Tape
 import Testing
 
 /// Retake's own rooms with more speakers than slots.
-@Suite(.timeLimit(.minutes(15))) struct VoicesTests {
+@Suite(.timeLimit(.minutes(10))) struct VoicesTests {
   /// A participant whose voice is switched on and off.
   private final class Person: Sendable {
     let room: Room

@@ -6,7 +6,7 @@ import Testing
 
 /// Access control: requests that browsers send for pages of other sites are rejected before they
 /// have any effect.
-@Suite(.timeLimit(.minutes(1))) struct AccessTests {
+@Suite(.timeLimit(.minutes(10))) struct AccessTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String
     var fields: [String]

@@ -6,10 +6,10 @@ import Signaling
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct HTTPServerTests {
+@Suite(.timeLimit(.minutes(10))) struct HTTPServerTests {
   /// Starts a server that reports its requests.
   static func server(
-    host: String = "127.0.0.1", limits: HTTPServer.Limits = .init(),
+    host: String = "127.0.0.1", limits: HTTPServer.Limits = .patient,
     handler: HTTPServer.Handler? = nil
   ) async throws -> HTTPServer {
     try await HTTPServer.listen(host: host, port: 0, limits: limits) { request in
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func aBodyBeyondTheLimitIsRefusedHoweverItIsSent() async throws {
-    var limits = HTTPServer.Limits()
+    var limits = HTTPServer.Limits.patient
     limits.bodyBytes = 1000
     let server = try await HTTPServerTests.server(limits: limits)
     let raw = RawClient(port: server.port)
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func randomBytesNeverStopTheServer() async throws {
-    var limits = HTTPServer.Limits()
+    var limits = HTTPServer.Limits.patient
     limits.connections = 1000
     let server = try await HTTPServerTests.server(limits: limits)
     var random = SeededGenerator(seed: 11)
@@ -155,7 +155,7 @@ import Testing
   @Test(arguments: slowClients.indices)
   func slowClientsAreLeft(index: Int) async throws {
     let (seconds, sent, answer) = HTTPServerTests.slowClients[index]
-    var limits = HTTPServer.Limits()
+    var limits = HTTPServer.Limits.patient
     (limits.headSeconds, limits.bodySeconds) = (seconds.head, seconds.body)
     limits.idleSeconds = seconds.idle
     let server = try await HTTPServerTests.server(limits: limits)
@@ -166,7 +166,7 @@ import Testing
 
   /// Sending a byte now and then must not hold a connection.
   @Test func dropsOfAHeadDoNotHoldAConnection() async throws {
-    var limits = HTTPServer.Limits()
+    var limits = HTTPServer.Limits.patient
     limits.headSeconds = 1
     let server = try await HTTPServerTests.server(limits: limits)
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -180,8 +180,8 @@ import Testing
   }
 
   /// Half-sent requests delay no other client, even if they are more than one client's limit.
-  @Test(.timeLimit(.minutes(1))) func halfSentRequestsAreClosedFirst() async throws {
-    var limits = HTTPServer.Limits()
+  @Test(.timeLimit(.minutes(10))) func halfSentRequestsAreClosedFirst() async throws {
+    var limits = HTTPServer.Limits.patient
     (limits.connections, limits.clientConnections) = (64, 32)
     let server = try await HTTPServerTests.server(limits: limits)
     let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -202,7 +202,7 @@ import Testing
   }
 
   @Test func connectionsBeyondTheLimitAreClosedWhenAllAreBeingAnswered() async throws {
-    var limits = HTTPServer.Limits()
+    var limits = HTTPServer.Limits.patient
     limits.connections = 1
     let arrived = Gate()
     let gate = Gate()
@@ -303,6 +303,16 @@ extension String {
 
   func offset(of text: String) -> Int? {
     firstRange(of: text).map { utf8.distance(from: startIndex, to: $0.lowerBound) }
+  }
+}
+
+extension HTTPServer.Limits {
+  /// The default limits with long times, because a busy machine is a slow client too.
+  static var patient: Self {
+    var limits = Self()
+    (limits.headSeconds, limits.bodySeconds) = (600, 600)
+    (limits.idleSeconds, limits.sendSeconds) = (600, 600)
+    return limits
   }
 }
 

@@ -3,7 +3,7 @@ import Signaling
 import Testing
 
 /// A server's token: as its page's cookie, and against guesses.
-@Suite(.timeLimit(.minutes(1))) struct SecretTests {
+@Suite(.timeLimit(.minutes(10))) struct SecretTests {
   private func server(_ rules: AccessRules = AccessRules()) async throws -> HTTPServer {
     try await HTTPServer.listen(host: "127.0.0.1", port: 0, access: rules) { request in
       HTTPResponse(type: "text/plain", body: Array("\(request.isAuthorized)".utf8))

@@ -8,7 +8,7 @@ import Testing
 @testable import Signaling
 
 /// WebSockets over sockets, with the server and the client of this package.
-@Suite(.timeLimit(.minutes(5))) struct WebSocketTests {
+@Suite(.timeLimit(.minutes(10))) struct WebSocketTests {
   /// Long limits, because other targets' tests may keep all threads busy.
   static var patient: WebSocketLimits {
     var limits = WebSocketLimits()

@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// The code in the article "Calls between others", and the library's pages of takes.
-@Suite(.timeLimit(.minutes(2))) struct CallsBetweenOthersTests {
+@Suite(.timeLimit(.minutes(10))) struct CallsBetweenOthersTests {
   private static let captures = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("Captures").path

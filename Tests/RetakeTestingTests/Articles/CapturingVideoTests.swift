@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// The code in the article "Capture video".
-@Suite(.timeLimit(.minutes(1))) struct CapturingVideoTests {
+@Suite(.timeLimit(.minutes(10))) struct CapturingVideoTests {
   @Test func drawnFramesAreSentShownAndRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

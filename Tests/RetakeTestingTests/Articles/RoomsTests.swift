@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// The code in the article "Rooms".
-@Suite(.timeLimit(.minutes(3))) struct RoomsTests {
+@Suite(.timeLimit(.minutes(10))) struct RoomsTests {
   private final class Listener: RoomDelegate {}
 
   private func takePart(
