@@ -69,10 +69,13 @@ final class StandIns {
 
   /// Returns a word's stand-in, or the word itself if it is common or its part is not redacted.
   ///
+  /// A word that is redacted as part of something else is replaced here too, so that it is the same
+  /// everywhere.
+  ///
   /// - Parameter isSecret: whether to replace even a common word.
   func word(_ old: String, _ part: Redaction.Parts, isSecret: Bool = false) -> String {
-    guard parts.contains(part), !old.isEmpty else { return old }
     if let known = words[old] { return known }
+    guard parts.contains(part), !old.isEmpty else { return old }
     guard isSecret || !Vocabulary.isCommon(old) else { return old }
     // Numbers only distinguish objects, and in JSON they may also occur without quotation marks.
     if part == .names, !isSecret, StandIns.isNumber(old) { return old }
