@@ -38,7 +38,7 @@ struct RedactedText {
     "clientrandom", "serverrandom", "key", "icepwd", "username", "usernamefragment", "ufrag",
     "icelocalusernamefragment", "fingerprint", "remotefingerprint", "localfingerprint", "cookie",
     "auth", "bearer", "signature", "jwt", "nonce", "admin_key", "adminkey", "_key",
-    "icetoken", "session_secret",
+    "fragments", "icetoken", "session_secret",
   ]
   /// Keys from `secretKeys` whose values are secrets even if they are common words.
   private static let surelySecretKeys: Set<String> = [
