@@ -2,7 +2,7 @@ import FoundationEssentials
 import Tape
 import Wire
 
-// Redacts JSON and session descriptions without changing their form.
+// Redacts JSON, session descriptions, hosts, URLs and HTTP without changing their form.
 extension RedactedText {
   // MARK: JSON
 
@@ -187,6 +187,137 @@ extension RedactedText {
       index += 2
     }
     return fields.joined(separator: " ")
+  }
+
+  // MARK: Hosts
+
+  /// Redacts one or more addresses, separated by spaces and with or without ports; nil for other
+  /// texts.
+  func addressList(_ text: String) -> String? {
+    var found: [String] = []
+    for part in text.split(separator: " ", omittingEmptySubsequences: false) {
+      if let end = SocketAddress(part) {
+        found.append(standIns.address(end).description)
+      } else if let ip = IPAddress(part) {
+        found.append(standIns.address(ip).description)
+      } else {
+        return nil
+      }
+    }
+    return found.joined(separator: " ")
+  }
+
+  /// Redacts host names and addresses, separated by spaces and with or without ports.
+  func hosts(_ text: String) -> String {
+    text.split(separator: " ", omittingEmptySubsequences: false)
+      .map { host(String($0)) }.joined(separator: " ")
+  }
+
+  /// Redacts a host name or address, with or without a port.
+  func host(_ text: String) -> String {
+    if let list = addressList(text) { return list }
+    if text.hasPrefix("["), text.hasSuffix("]"), let ip = IPAddress(text.dropFirst().dropLast()) {
+      return "[\(standIns.address(ip))]"
+    }
+    if let colon = text.lastIndex(of: ":"), UInt16(text[text.index(after: colon)...]) != nil {
+      return name(text[..<colon]) + text[colon...]
+    }
+    return name(text[...])
+  }
+
+  private func name(_ text: Substring) -> String {
+    if text == "localhost" { return String(text) }
+    // The top-level domain `local` means multicast DNS, so it is kept.
+    let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+    return labels.enumerated().map { index, label in
+      label == "local" && index == labels.count - 1
+        ? "local" : standIns.word(String(label), .addresses)
+    }.joined(separator: ".")
+  }
+
+  /// Redacts a URL, including those of STUN and TURN servers.
+  func url(_ text: String) -> String {
+    let isServer = Self.schemes.contains(where: text.hasPrefix)
+    let site = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? ""
+    let isNumber = site.utf8.first.map { $0 < UInt8(ascii: "A") || $0 == UInt8(ascii: "[") }
+    if Vocabulary.isCommon(text), !isServer, isNumber == false { return text }
+    var rest = text[...]
+    var made = ""
+    if let slashes = rest.firstRange(of: "://") {
+      made += rest[..<slashes.upperBound]
+      rest = rest[slashes.upperBound...]
+    } else if let colon = rest.firstIndex(of: ":") {
+      made += rest[...colon]
+      rest = rest[rest.index(after: colon)...]
+    }
+    let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+    var authority = rest[..<end]
+    if let at = authority.lastIndex(of: "@") {
+      made += pieces(authority[..<at], .keys) + "@"
+      authority = authority[authority.index(after: at)...]
+    }
+    made += host(String(authority))
+    rest = rest[end...]
+    let query = rest.firstIndex(of: "?") ?? rest.endIndex
+    made += pieces(rest[..<query], .names)
+    return made + pieces(rest[query...], .keys)
+  }
+
+  /// Redacts the words between a URL's separators.
+  private func pieces(_ text: Substring, _ part: Redaction.Parts) -> String {
+    var made = ""
+    var word = ""
+    for character in text {
+      if "/?#&=:;".contains(character) {
+        made += standIns.word(word, part) + String(character)
+        word = ""
+      } else {
+        word.append(character)
+      }
+    }
+    return made + standIns.word(word, part)
+  }
+
+  // MARK: HTTP
+
+  func http(_ text: String, _ depth: Int) -> String {
+    guard let gap = text.firstRange(of: "\r\n\r\n") else {
+      return text.components(separatedBy: "\r\n").map { header($0, depth) }.joined(
+        separator: "\r\n")
+    }
+    let head = text[..<gap.lowerBound].components(separatedBy: "\r\n").map { header($0, depth) }
+    return head.joined(separator: "\r\n") + "\r\n\r\n"
+      + value(String(text[gap.upperBound...]), depth: depth + 1)
+  }
+
+  private func header(_ line: String, _ depth: Int) -> String {
+    if line.hasPrefix("HTTP/") { return line }
+    if line.hasSuffix(" HTTP/1.1") || line.hasSuffix(" HTTP/1.0") {
+      let words = line.split(separator: " ", omittingEmptySubsequences: false)
+      return words.enumerated().map { index, word in
+        guard index == 1 else { return String(word) }
+        return word.contains("://") ? url(String(word)) : path(word)
+      }.joined(separator: " ")
+    }
+    guard let colon = line.firstIndex(of: ":") else { return standIns.word(line, .names) }
+    let name = line[..<colon].lowercased()
+    let content = line[line.index(after: colon)...].drop { $0 == " " }
+    let made: String
+    switch name {
+    case "authorization", "cookie", "set-cookie", "etag", "if-match", "sec-websocket-key",
+      "sec-websocket-accept", "proxy-authorization":
+      made = pieces(content, .keys)
+    case "host": made = host(String(content))
+    case "location", "link", "origin", "referer":
+      made = content.contains("://") ? url(String(content)) : path(content)
+    default: made = value(String(content), key: name, depth: depth + 1)
+    }
+    return "\(line[...colon]) \(made)"
+  }
+
+  private func path(_ text: Substring) -> String {
+    let query = text.firstIndex(of: "?") ?? text.endIndex
+    return pieces(text[..<query], .names) + pieces(text[query...], .keys)
   }
 }
 
