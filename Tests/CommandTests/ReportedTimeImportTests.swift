@@ -80,7 +80,7 @@ struct ReportedTimeImportTests {
     }
   }
 
-  /// Entries of webrtc-internals whose times are texts: Unix times, dates, or times of day.
+  /// Entries of webrtc-internals whose times are strings: Unix times, dates, or times of day.
   ///
   /// The call started at 09:09:00 UTC on 3 June 2026.
   @Test(arguments: [

@@ -13,7 +13,7 @@ final class TerminalRun: Sendable {
     let isOver = Mutex(false)
   }
 
-  /// Keys to type as soon as a text is shown.
+  /// Keys to type as soon as certain text is shown.
   private struct Reaction {
     /// The number of bytes shown before the keys were typed; the text must follow them.
     var start: Int
@@ -136,8 +136,8 @@ final class TerminalRun: Sendable {
     return before
   }
 
-  /// Types, and presses more keys the moment that a text is shown: other tests may delay this one
-  /// for longer than a command takes.
+  /// Types, and presses more keys the moment certain text is shown, because other tests may delay
+  /// this one for longer than a command takes.
   func type(_ words: String, whenShown wanted: String, press keys: String) -> Int {
     let start = shown.bytes.withLock { $0.count }
     shown.reaction.withLock {

@@ -23,8 +23,8 @@ class Abilities:
     echoes: bool = False
     # Whether the peer sends messages over data channels and checks the echoes.
     data: bool = False
-    # The sizes of the data messages that the peer echoes, prefixing texts with `repeats_after`.
-    # Retake has to start, so the channel is in Retake's offer.
+    # The sizes of the data messages that the peer echoes, prefixing text messages with
+    # `repeats_after`. Retake has to start, so the channel is in Retake's offer.
     repeats: tuple[int, ...] = ()
     repeats_after: str = ""
 
@@ -35,7 +35,7 @@ ABILITIES = {
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
     "gstreamer": Abilities(data=True),
-    # The plugin does not echo empty messages, or texts that reach 64 KiB with the prefix.
+    # The plugin does not echo empty messages, or text messages that reach 64 KiB with the prefix.
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",

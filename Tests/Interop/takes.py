@@ -131,7 +131,7 @@ def _read(database, take):
 
 
 def _listen(database, call, take):
-    """Checks that every message sent by Retake was echoed on its channel in order, texts with the
+    """Checks that every message sent by Retake was echoed on its channel in order, text with the
     peer's prefix, and that the channels opened for one message are closed."""
     if not call.says:
         return

@@ -258,7 +258,7 @@ extension Value {
   /// Returns another value, of the same type if possible.
   fileprivate func changed(_ chance: EntropyStream) -> Value {
     switch self {
-    // A column converts numbers and texts to its own type, but never bytes.
+    // A column converts numbers and strings to its own type, but never bytes.
     case .null: return .blob([1])
     case .integer(let value): return .integer(value ^ 1 << Int64(chance.integer(below: 7)))
     case .real(let value): return .real(value + 0.25)

@@ -90,7 +90,7 @@ struct SoakRun: AsyncParsableCommand {
 
 /// How a caller behaves.
 enum Habit: String, CaseIterable {
-  /// Sends a few texts and hangs up.
+  /// Sends a few text messages and hangs up.
   case talk
   /// Sends a tone for a second or two.
   case audio

@@ -202,8 +202,8 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Sends a text and one block of each size once the channel is open, then messages over further
-  /// channels.
+  /// Sends a text message and one block of each size once the channel is open, then messages over
+  /// further channels.
   ///
   /// Messages received on the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {

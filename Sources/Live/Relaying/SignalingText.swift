@@ -74,7 +74,7 @@ package struct SignalingText {
     return result
   }
 
-  /// Returns whether a text is a session description (RFC 8866 section 5).
+  /// Returns whether a string is a session description (RFC 8866 section 5).
   package static func isDescription(_ text: String) -> Bool {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
@@ -254,7 +254,7 @@ package struct SignalingRefusal: Error, Hashable, Sendable, CustomStringConverti
 /// Signaling that cannot be replaced, so that the ends would bypass the relay or not connect at
 /// all.
 package enum SignalingObstacle {
-  /// Texts that identify such signaling, each with a sentence about it.
+  /// Strings that identify such signaling, each with a sentence about it.
   private static let marks: [(mark: String, sentence: String)] = [
     (
       "urn:xmpp:jingle:",
@@ -272,7 +272,8 @@ package enum SignalingObstacle {
     ),
   ]
 
-  /// Returns a sentence about signaling in a text without replaceable parts; nil if there is none.
+  /// Returns a sentence about signaling in text that has no replaceable parts; nil if it contains
+  /// no signaling.
   package static func find(in text: String) -> String? {
     marks.first { text.contains($0.mark) }?.sentence
   }

@@ -339,7 +339,7 @@ public struct BearerToken: Hashable, Sendable {
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// Compares in a time that does not depend on where the texts differ.
+  /// Compares in a time that does not depend on where the strings differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
   /// Returns the response to a request with a wrong token or none.

@@ -219,8 +219,8 @@ struct EpochProtection: Sendable {
     return (type, text)
   }
 
-  /// Encrypts a text that includes its type and padding, under a decrypted record's number; nil if
-  /// OpenSSL fails.
+  /// Encrypts plaintext that includes its type and padding, under a decrypted record's number; nil
+  /// if OpenSSL fails.
   func seal(_ text: [UInt8], _ opened: Opened, number range: Range<Int>) -> [UInt8]? {
     guard
       let made = cipher.seal(

@@ -141,8 +141,8 @@ package struct LogUnwrapper: Sendable {
     }
   }
 
-  /// Parses a text as an event: `[method, connection, ...]`, or an object as Jitsi's services and
-  /// the head of an rtcstats dump have.
+  /// Parses an event: `[method, connection, ...]`, or an object as in logs of Jitsi's services and
+  /// at the head of an rtcstats dump.
   static func event(in text: Substring) -> JSONValue? {
     var text = text.trimmed
     if text.hasSuffix(",") { text.removeLast() }

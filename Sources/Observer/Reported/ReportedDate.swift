@@ -13,7 +13,7 @@ struct ReportedDate: Hashable, Sendable {
   /// The maximum length of a date in bytes.
   private static let longest = 120
 
-  /// Parses a date with nothing but words before or after it; fails for other texts.
+  /// Parses a date with nothing but words before or after it; fails for anything else.
   ///
   /// A date with slashes and an upper-case `AM` or `PM` has the month first, as in the United
   /// States: `6/3/2026, 9:09:02 AM`. Other locales write `am` and `pm`, or neither. A number that
@@ -76,7 +76,7 @@ struct ReportedDate: Hashable, Sendable {
     var isUpperHalf = false
   }
 
-  /// Splits a text into numbers and words; nil if it has too many of them to be a date.
+  /// Splits text into numbers and words; nil if it has too many of them to be a date.
   private static func parts(of text: some StringProtocol) -> Parts? {
     var parts = Parts()
     var (word, before) = ("", Character?.none)

@@ -12,7 +12,7 @@ package struct ReportedEvent: Hashable, Sendable {
     case call(name: String, arguments: JSONValue?)
     /// A call of that name succeeded.
     case success(name: String, result: JSONValue?)
-    /// A call of that name failed; the reason is a text or an object.
+    /// A call of that name failed; the reason is a string or an object.
     case failure(name: String, reason: JSONValue?)
     /// An event was fired, or something else was logged.
     case event(name: String, detail: JSONValue?)

@@ -148,7 +148,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// The level times ten; level 1b is 9 and ranks between 1 and 1.1.
   private let number: UInt8
 
-  /// Parses the level from six hexadecimal digits; nil for other texts.
+  /// Parses the level from six hexadecimal digits; nil for anything else.
   package init?(profileLevelID: String) {
     guard profileLevelID.utf8.count == 6, let digits = UInt32(profileLevelID, radix: 16) else {
       return nil

@@ -141,7 +141,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
 
 /// Values of the known header extensions in a received packet (RFC 8285).
 ///
-/// Texts are ranges of the packet, so parsing allocates nothing.
+/// Strings are ranges of the packet, so parsing allocates nothing.
 package struct HeaderExtensions: Hashable, Sendable {
   package var mid: Range<Int>?
   package var streamID: Range<Int>?

@@ -343,12 +343,12 @@ extension String {
 }
 
 extension FixedWidthInteger {
-  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for anything else.
   init?(decimal text: Substring) {
     guard text.isNumber else { return nil }
     self.init(text)
   }
 
-  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for anything else.
   package init?(decimal text: String) { self.init(decimal: text[...]) }
 }

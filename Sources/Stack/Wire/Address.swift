@@ -73,8 +73,8 @@ extension IPAddress: CustomStringConvertible {
     return text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
   }
 
-  /// Parses dotted decimal or IPv6 text; nil for other texts, such as addresses with a zone after
-  /// `%`.
+  /// Parses dotted decimal or IPv6 text; nil for anything else, including addresses with a zone
+  /// after `%`.
   public init?(_ text: some StringProtocol) {
     if text.utf8.contains(UInt8(ascii: ":")) {
       guard let address = IPAddress.ipv6(Array(text.utf8)) else { return nil }
@@ -167,8 +167,8 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address as text: `192.0.2.1:5000` or `[2001:db8::1]:5000`.
   public var description: String { ip.isIPv4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
 
-  /// Parses the text of `description`, in which an IPv6 address need not have its brackets; nil for
-  /// other texts.
+  /// Parses the form that `description` returns, except that an IPv6 address need not have
+  /// brackets; nil for anything else.
   public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
     else { return nil }

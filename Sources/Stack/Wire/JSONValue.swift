@@ -119,7 +119,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
   package init(integerLiteral value: Int64) { self = .integer(value) }
 }
 
-/// The reason that a text is not JSON, in one sentence.
+/// The reason that a string is not JSON, in one sentence.
 package struct JSONError: Error, Hashable, Sendable {
   package var reason: String
 

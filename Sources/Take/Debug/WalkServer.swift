@@ -20,7 +20,7 @@ enum WalkRequest: Codable {
 
 /// The range of steps to continue over.
 struct WalkOrder: Codable {
-  /// The conditions as texts; the reply has the index of the satisfied one.
+  /// The conditions as strings; the reply has the index of the satisfied one.
   var conditions: [String] = []
   /// The maximum number of steps; nil for no limit.
   var steps: Int?

@@ -93,7 +93,7 @@ public struct ImportSettings: Sendable {
   public var isClear = false
   /// Whether received media is decoded, for its levels and digests.
   public var decodes = false
-  /// The texts of key logs in NSS format.
+  /// The contents of key logs in NSS format.
   public var keyLogs: [String] = []
   /// SRTP keys with their salts, in hexadecimal or base64.
   public var srtpKeys: [String] = []

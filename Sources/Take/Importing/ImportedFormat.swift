@@ -89,7 +89,7 @@ package enum ImportedFormat: Hashable, Sendable {
       + "log or recording; name the format with --as"
   }
 
-  /// Returns whether a text has the lines of `rtpdump -F ascii`, as in `1700000000.1 RTP len=172`.
+  /// Returns whether text has the lines of `rtpdump -F ascii`, as in `1700000000.1 RTP len=172`.
   private static func isPrintedDump(_ text: String) -> Bool {
     text.split(whereSeparator: \.isNewline).prefix(5).contains { line in
       let words = line.split(separator: " ")

@@ -143,6 +143,6 @@ enum CommandReading {
     return oneLine(head) + "...(\(word.utf8.count) bytes)"
   }
 
-  /// Returns a text on one line, without control characters.
+  /// Returns the text as one line, without control characters.
   static func oneLine(_ text: String) -> String { PrintableText.line(text) }
 }

@@ -78,7 +78,7 @@ package enum Output {
     }
   }
 
-  /// Writes a complete text; returns nil on success, or the errno value of the failure.
+  /// Writes a complete string; returns nil on success, or the errno value of the failure.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in

@@ -189,7 +189,7 @@ struct Terminal: Sendable {
   /// The table layout for this output.
   var look: TableLook { TableLook(columns: size?.columns, isColoured: hasColours) }
 
-  /// Colours a text if the terminal has colours.
+  /// Colours text if the terminal has colours.
   func paint(_ text: String, _ ink: Ink?) -> String {
     hasColours ? ink?.paint(text) ?? text : text
   }

@@ -82,8 +82,7 @@ enum WritingWhole {
     }
   }
 
-  /// Writes a text to a file that appears once it is complete, by default readable only by its
-  /// owner.
+  /// Writes text to a file that appears once it is complete, by default readable only by its owner.
   static func text(
     _ text: String, to path: String, _ present: WholeFile.Present, mode: UInt32 = 0o600
   ) throws(CommandFailure) {

@@ -292,7 +292,7 @@ struct HostedRoom {
 /// dropped, and their sender is informed. The room's own messages cannot be dropped, so a
 /// participant that reads nothing is disconnected.
 struct GuestOutbox {
-  /// The result of queueing a text.
+  /// The result of queueing a message.
   enum Outcome {
     /// Queued; another task is already sending.
     case waits
@@ -319,7 +319,7 @@ struct GuestOutbox {
 
   var isEmpty: Bool { texts.isEmpty && !isSending }
 
-  /// Replaces the socket; texts queued for the former one are dropped.
+  /// Replaces the socket; messages queued for the former one are dropped.
   /// - Returns: the former socket, if different.
   mutating func exchange(_ socket: WebSocket?) -> WebSocket? {
     let former = self.socket
@@ -354,7 +354,7 @@ struct GuestOutbox {
     return (socket, texts[sentCount])
   }
 
-  /// Records that a text was sent on a socket.
+  /// Records that a message was sent on a socket.
   mutating func didSend(_ text: String, over socket: WebSocket) {
     if self.socket === socket { waitingBytes -= text.utf8.count }
   }

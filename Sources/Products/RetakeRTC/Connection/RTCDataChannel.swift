@@ -150,7 +150,7 @@ public final class RTCDataBuffer: Sendable {
   /// Whether the message is binary rather than text.
   public let isBinary: Bool
 
-  /// Creates a message; the bytes of a text are UTF-8.
+  /// Creates a message; the bytes of a text message are UTF-8.
   public init(data: Data, isBinary: Bool) {
     self.data = data
     self.isBinary = isBinary

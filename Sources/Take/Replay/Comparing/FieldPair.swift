@@ -224,7 +224,7 @@ struct DecodedField {
 
 /// The members of a JSON document, where a session description is split into its lines.
 ///
-/// A difference between two documents is then a short field instead of a long text.
+/// A difference between two documents is then a short field instead of a long string.
 struct DocumentFields {
   private(set) var all: [(name: String, value: String)] = []
 

@@ -269,7 +269,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Replaces a text if its stand-in has the same length; the byte before the text is its length.
+  /// Replaces a string if its stand-in has the same length; the byte before the text is its length.
   private func replaceText(_ bytes: inout [UInt8], _ place: Int, _ end: Int) {
     let range = place + 1..<min(end, place + 1 + Int(bytes[place]))
     guard !range.isEmpty else { return }

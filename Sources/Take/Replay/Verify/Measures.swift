@@ -70,7 +70,7 @@ package struct Measures: Hashable, Sendable {
 
 // MARK: - Measure
 
-/// A measured value: a number or a text.
+/// A measured value: a number or a string.
 package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible {
   case number(Double)
   case words(String)
@@ -113,7 +113,7 @@ package struct Measure: Hashable, Sendable, Codable {
   /// The name, such as `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// The largest difference at which a number still counts as equal; nil for texts.
+  /// The largest difference at which a number still counts as equal; nil for strings.
   package var tolerance: Double?
 }
 

@@ -305,7 +305,7 @@ package struct RowList: Hashable, Sendable {
     while offset < range.upperBound, otherOffset < otherRange.upperBound {
       let end = bytes.end(ofValueAt: offset)
       let otherEnd = other.bytes.end(ofValueAt: otherOffset)
-      // Texts may be equal although their bytes differ, as in composed and decomposed letters.
+      // Strings may be equal although their bytes differ, as in composed and decomposed letters.
       if column != ignored, !bytes.equals(offset..<end, other.bytes, otherOffset..<otherEnd),
         bytes.value(at: offset) != other.bytes.value(at: otherOffset)
       {

@@ -10,7 +10,7 @@ package struct URLReference: Hashable, Sendable {
   /// The query including its question mark; empty if there is none.
   package var query: String
 
-  /// Splits a text into its parts; drops the fragment.
+  /// Splits a reference into its parts; drops the fragment.
   package init(_ text: String) {
     var rest = text.prefix { $0 != "#" }
     if let colon = rest.firstIndex(of: ":"), colon > rest.startIndex,
