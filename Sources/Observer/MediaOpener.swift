@@ -172,8 +172,8 @@ struct MediaOpener {
   /// Whether packets may soon turn out to be unencrypted.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
-  /// Whether packets may still turn out to be unencrypted: no key decrypted any, and signaling
-  /// about encryption may be wrong.
+  /// Whether packets may still turn out to be unencrypted, because no key has decrypted any and
+  /// signaling about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
   /// Marks the media as unencrypted, because its packets proved it even if signaling says

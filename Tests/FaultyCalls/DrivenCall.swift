@@ -16,7 +16,7 @@ package struct CallSetup {
   package var microphones = [true, true]
   package var cameras = [true, true]
   package var hasData = false
-  /// Whether a peer's audio and video share a stream, so that receivers synchronize them.
+  /// Whether a peer's audio and video share a stream, in which case receivers synchronize them.
   package var isOneStream = true
   /// The peer that makes the offer.
   package var offerer = 0

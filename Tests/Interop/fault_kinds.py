@@ -34,7 +34,7 @@ class Kind:
     undo: str = ""
     # Whether the script's change is negotiated.
     negotiates: bool = False
-    # Whether the fault itself stops a process, so that this does not count as a starved machine.
+    # Whether the fault itself stops a process, in which case this does not show a starved machine.
     stalls: bool = False
 
 

@@ -52,7 +52,7 @@ class Cell:
     expects: str = ""
     # The transport over which the first peer reaches a relay, its only candidate; empty for none.
     relay: str = ""
-    # Whether signaling removes UDP candidates, so that ICE uses TCP.
+    # Whether signaling removes UDP candidates, in which case ICE uses TCP.
     tcp: bool = False
 
     @property

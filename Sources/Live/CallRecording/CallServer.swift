@@ -110,7 +110,7 @@ package struct CallRecordingOptions: Sendable {
 
 /// Names new takes.
 package enum TakeNames {
-  /// Returns whether a path names a folder: an existing one, or one that ends in a slash.
+  /// Returns whether a path names an existing folder or ends in a slash.
   package static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder

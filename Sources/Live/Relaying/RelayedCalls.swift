@@ -54,7 +54,7 @@ package actor RelayedCalls {
     var session: String?
     /// The ICE restart that awaits the other end's fragment.
     var restart: Restart?
-    /// Whether a message is being processed, so that the call's next messages wait.
+    /// Whether a message is being processed, in which case the call's next messages wait.
     var isBusy = false
     var waiting: [CheckedContinuation<Void, Never>] = []
 

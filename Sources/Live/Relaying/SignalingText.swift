@@ -195,8 +195,9 @@ package struct SignalingText {
     return try await json(value, depth: depth + 1).map { SignalingReplacement($0) }
   }
 
-  /// Returns whether a string is a candidate: by its prefix, or as an empty `candidate` in an
-  /// object that names its section.
+  /// Returns whether a string is a candidate, judging by its prefix.
+  ///
+  /// An empty `candidate` in an object that names its section also counts.
   private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
     if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
     return string.name == "candidate" && value.isEmpty

@@ -85,8 +85,8 @@ public struct RoomServer: Hashable, Sendable {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
 
-  /// Returns whether an identifier is valid in Retake's own rooms: 1 to 32 letters, digits and
-  /// hyphens.
+  /// Returns whether an identifier is valid in Retake's own rooms, that is, consists of 1 to 32
+  /// letters, digits and hyphens.
   public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
 
   /// Returns a Janus server: `ws://host:8188/`.

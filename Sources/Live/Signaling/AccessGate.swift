@@ -20,8 +20,9 @@ public struct AccessRules: Sendable {
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token as well.
   package var wantsToken = false
-  /// Whether the query may carry the token, as `?token=`: pages load scripts and open WebSockets
-  /// without header fields of their own.
+  /// Whether the query may carry the token, as `?token=`.
+  ///
+  /// Pages load scripts and open WebSockets without header fields of their own.
   package var readsTokenFromQuery = false
   /// Paths from which other origins' pages may load scripts, if they have the token; those pages
   /// cannot read the responses (Fetch, mode no-cors).

@@ -152,7 +152,7 @@ package struct EventLog {
 
   // MARK: Version 1
 
-  /// Returns whether a file begins with a version 1 event: its length, its time, and its kind.
+  /// Returns whether a file begins with the length, time and kind of a version 1 event.
   static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
     var reader = ProtobufReader(head[...])
     guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {

@@ -9,7 +9,7 @@ struct LoggedLine: Sendable {
   var text: Substring
   /// The Unix time of the collector or logger, in milliseconds, if it states one.
   var unixMilliseconds: Double?
-  /// Whether the program's line continues in the next one: Docker and Kubernetes split long lines.
+  /// Whether the program's line continues in the next one; Docker and Kubernetes split long lines.
   var isSplit = false
 
   /// The JSON members in which collectors and loggers store the program's line.

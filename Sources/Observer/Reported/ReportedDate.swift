@@ -5,7 +5,7 @@
 struct ReportedDate: Hashable, Sendable {
   /// Unix time in milliseconds; for a time of day, since midnight.
   var unixMilliseconds: Double
-  /// Whether no zone is stated, so that the time is the writer's.
+  /// Whether no time zone is stated, in which case the time is in the writer's zone.
   var isLocal: Bool
   /// Whether a day is stated.
   var hasDay: Bool

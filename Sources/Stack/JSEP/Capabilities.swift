@@ -103,7 +103,7 @@ package struct CodecCapability: Hashable, Sendable {
   package var payloadType: UInt8
   /// The payload type of RTX (RFC 4588), for codecs that have it.
   package var rtxPayloadType: UInt8?
-  /// Whether frames pass through undecoded: without a library, every variant of the format can be
+  /// Whether frames pass through undecoded; without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
   /// Whether a library linked into this process encodes the codec.

@@ -155,8 +155,8 @@ extension PeerStack {
 
 // MARK: - Establishment
 
-/// Whether a connection is established: the exchange is complete, ICE is connected and, unless
-/// configured otherwise, all local candidates are known.
+/// Whether a connection is established, that is, the exchange is complete, ICE is connected and,
+/// unless configured otherwise, all local candidates are known.
 public enum EstablishmentState: String, Hashable, Sendable {
   /// No description has been set.
   case new

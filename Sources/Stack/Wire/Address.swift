@@ -41,10 +41,10 @@ public struct IPAddress: Hashable, Sendable {
   /// The address as two words; an IPv4 address is in the low half of the second.
   package var words: (high: UInt64, low: UInt64) { (high, low) }
 
-  /// Whether this is a loopback address: 127.0.0.0/8 or ::1.
+  /// Whether this is a loopback address (127.0.0.0/8 or ::1).
   public var isLoopback: Bool { isIPv4 ? low >> 24 == 127 : high == 0 && low == 1 }
 
-  /// Whether this is a link-local address: 169.254.0.0/16 or fe80::/10.
+  /// Whether this is a link-local address (169.254.0.0/16 or fe80::/10).
   public var isLinkLocal: Bool { isIPv4 ? low >> 16 == 0xa9fe : high >> 54 == 0x3fa }
 
   /// Whether this is the unspecified address, 0.0.0.0 or ::.

@@ -107,7 +107,7 @@ package struct JSONText: Hashable, Sendable {
 /// Members and elements keep the order they are written in.
 package struct JSONWriter {
   private var bytes: [UInt8] = []
-  /// Whether the current object or list already has a value, so that a comma is needed.
+  /// Whether the current object or list already has a value, in which case a comma is needed.
   private var isBehindValue = false
 
   /// Creates an empty text with room for `capacity` bytes.

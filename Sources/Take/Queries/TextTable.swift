@@ -175,7 +175,7 @@ struct TableLayout {
     self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
   }
 
-  /// Returns whether a row is a heading: a single text that spans all columns.
+  /// Returns whether a row is a heading, that is, a single cell that spans all columns.
   private static func isHeading(_ row: [String], of names: [String]) -> Bool {
     row.count == 1 && names.count > 1
   }

@@ -58,7 +58,7 @@ public final class DigestRenderer: VideoRenderer {
   public var shown: [Shown] { inside.withLock { $0.shown } }
   /// The reported sizes, in order.
   public var sizes: [VideoRectangle] { inside.withLock { $0.sizes } }
-  /// Whether the renderer has no frame: none was rendered, or the last one was cleared.
+  /// Whether the renderer has no frame, because none was rendered or the last one was cleared.
   public var isBlank: Bool { inside.withLock { $0.isBlank } }
 
   /// Appends to `sizes`.

@@ -112,8 +112,8 @@ extension PeerConnection {
     get async throws(PeerError) { try await description(.remote) }
   }
 
-  /// Whether the peer supports trickle ICE, so that a description may be sent before all candidates
-  /// are known; nil without a remote description (W3C canTrickleIceCandidates).
+  /// Whether the peer supports trickle ICE, in which case a description may be sent before all
+  /// candidates are known; nil without a remote description (W3C canTrickleIceCandidates).
   public var canTrickleICECandidates: Bool? {
     get async throws(PeerError) {
       guard let text = try await remoteDescription?.sdp else { return nil }

@@ -11,7 +11,7 @@ struct SectionSlot: Hashable {
   var transceiverID: UInt32?
   /// Whether the section is for data channels.
   var isData = false
-  /// Whether the section is disabled, so that its index may be reused.
+  /// Whether the section is disabled, in which case its index may be reused.
   var isDead = false
   /// The number of the section's transport; bundled sections share one.
   var transportNumber = 0

@@ -143,7 +143,7 @@ struct CatalogueFile {
     return try Self.unkept()
   }
 
-  /// Returns whether a path is free or has a regular file of this user, which a new catalogue
+  /// Returns whether a path is free or names a regular file of this user, which a new catalogue
   /// replaces.
   private static func mayStand(at path: String) -> Bool {
     var status = stat()

@@ -168,7 +168,7 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Returns whether most audio reports during a queue show jitter: packets in one queue keep their
+  /// Returns whether most audio reports during a queue show jitter; packets in one queue keep their
   /// spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {

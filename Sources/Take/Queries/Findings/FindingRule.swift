@@ -66,14 +66,14 @@ package struct FindingRule: Sendable {
   package let causes: [String]
   /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether the rule aggregates packet, frame or statistics rows, so that it must see only the
-  /// rows of the selected part of a take.
+  /// Whether the rule aggregates packet, frame or statistics rows, in which case it must see only
+  /// the rows of the selected part of a take.
   package let sumsUp: Bool
-  /// Whether the rule only links a cause to a symptom, so that there is no finding without a
+  /// Whether the rule only links a cause to a symptom, in which case it makes no finding without a
   /// symptom.
   package let isLink: Bool
-  /// Whether a detection ends when the participant sees or hears media again, so that it cannot
-  /// cause anything that begins later.
+  /// Whether a detection ends when the participant sees or hears media again, in which case it
+  /// cannot cause anything that begins later.
   ///
   /// Other detections end on the wire, and their effects lag by the delay of the jitter buffer.
   package let endsForPeople: Bool

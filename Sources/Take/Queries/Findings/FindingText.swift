@@ -21,8 +21,8 @@ extension TakeFindings {
     return text
   }
 
-  /// Whether `explain` could add explanations: no finding has one yet, and a freeze or concealment
-  /// occurred at an end whose stack the take can run.
+  /// Whether `explain` could add explanations, because no finding has one yet, and a freeze or
+  /// concealment occurred at an end whose stack the take can run.
   var mayExplain: Bool {
     guard findings.allSatisfy({ $0.explanation == nil }) else { return false }
     let harmed = Set(detections.filter { Self.explained.contains($0.rule) }.map(\.peer))

@@ -23,7 +23,8 @@ struct StreamTail: Sendable {
   /// Whether the pending packet's number is so little below the highest that it may just be late.
   var pendingIsNear = false
   var nearRestarts = NearRestarts()
-  /// Whether timestamps should advance by whole packet lengths, so that deviations are counted.
+  /// Whether timestamps should advance by whole packet lengths, in which case deviations are
+  /// counted.
   var judgesSteps = false
   var steps: [StepLength] = []
   /// How far the stream's media time has advanced, in units of its clock.
@@ -112,8 +113,7 @@ struct PictureGap: Sendable {
   /// Whether a dead path or a stopped process accounts for more than half of the gap.
   var isHeld: Bool { held *| 2 > length }
 
-  /// Whether the gap is a freeze by freezeCount's rule even after the sender's pauses are
-  /// subtracted.
+  /// Whether the gap is a freeze as defined for W3C `freezeCount` even without the sender's pauses.
   ///
   /// There is always some pause between two frames. Only clearly longer ones are subtracted, and
   /// only if no packet is missing.
@@ -124,7 +124,7 @@ struct PictureGap: Sendable {
     return Double(length) - (isExcused ? Double(allPaused) : 0) >= max(3 * mean, mean + 150e6)
   }
 
-  /// Whether freezeCount counts the gap although its sender had nothing to send.
+  /// Whether `freezeCount` counts the gap although its sender had nothing to send.
   var isCountedPause: Bool { freezeMean != nil && !isFreeze }
 
   fileprivate static let least: Int64 = 150_000_000

@@ -291,8 +291,8 @@ struct RedactedSCTP {
     [UInt8](repeating: isBinary ? 0xaa : UInt8(ascii: "x"), count: bytes.count)
   }
 
-  /// Returns whether a datagram is an SCTP packet: chunks fill it exactly, and its checksum is
-  /// right or zero (RFC 9653).
+  /// Returns whether a datagram is an SCTP packet, that is, chunks fill it exactly and its checksum
+  /// is right or zero (RFC 9653).
   static func isPacket(_ bytes: [UInt8]) -> Bool {
     guard bytes.count >= 16 else { return false }
     var offset = 12

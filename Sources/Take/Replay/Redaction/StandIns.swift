@@ -189,7 +189,7 @@ final class StandIns {
     SocketAddress(address(end.ip), port: end.port)
   }
 
-  /// Returns whether an address identifies no host: loopback, unspecified, multicast or reserved.
+  /// Returns whether an address identifies no host (loopback, unspecified, multicast or reserved).
   static func isUniversal(_ ip: IPAddress) -> Bool {
     if ip.isLoopback || ip.isUnspecified { return true }
     let bytes = ip.bytes

@@ -47,7 +47,8 @@ package final class WholeFile {
 
   /// Chooses the temporary name, but creates no file.
   ///
-  /// - Parameter isTake: whether SQLite writes the file, so that it cannot be a device or pipe.
+  /// - Parameter isTake: whether SQLite writes the file, in which case it cannot be a device or
+  ///   pipe.
   package init(_ path: String, _ present: Present, isTake: Bool = false) throws(Failure) {
     self.path = path
     self.present = present
