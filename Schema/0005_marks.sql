@@ -153,8 +153,8 @@ SELECT
   (max(to_ns) - min(from_ns)) / 1e9 AS seconds
 FROM numbered GROUP BY person, number;
 
--- How many persons spoke at once over time: a row for each span in which nobody began or ended,
--- from the first audio to the last.
+-- How many people spoke at once over time: a row for each span in which nobody began or ended, from
+-- the first audio to the last.
 CREATE VIEW talk AS
 WITH
   change AS (

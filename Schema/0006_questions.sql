@@ -329,7 +329,7 @@ LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = mis
 LEFT JOIN sent_again ON sent_again."row" = repaired.repair_row
   AND sent_again.peer = missing.peer;
 
--- Pauses of an RTP stream: at least 200 ms, and at least three times the usual distance of its
+-- Pauses of an RTP stream: at least 200 ms, and at least three times the usual interval between its
 -- frames.
 CREATE VIEW gap AS
 WITH

@@ -276,7 +276,7 @@ package struct LinkSettings: Hashable, Sendable {
   package var lossPerMille: UInt64 = 0
   /// Duplicates per thousand datagrams.
   package var duplicatesPerMille: UInt64 = 0
-  /// The bottleneck's rate in bits per second; nil for none.
+  /// The bottleneck's rate in bits per second; nil if there is no bottleneck.
   package var bitsPerSecond: UInt64?
   /// The longest wait at the bottleneck; a datagram that would wait longer is lost.
   package var queueLimit = Interval.milliseconds(300)

@@ -33,7 +33,7 @@ package struct CallGate {
 
   /// The decision on a segment of a TCP connection.
   package struct StreamVerdict: Sendable {
-    /// The admitted bytes, including those that waited; nil for none.
+    /// The admitted bytes, including those that waited; nil if there are none.
     package var bytes: [UInt8]?
     /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []

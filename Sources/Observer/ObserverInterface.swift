@@ -244,7 +244,7 @@ package struct ObservedDescription: Hashable, Sendable {
   package var how: Knowledge
 }
 
-/// Something that could not be seen or decrypted, and how often.
+/// Something that could not be seen or decrypted, and how many times that happened.
 package struct CoverageReport: Hashable, Sendable {
   /// The missing part, and the reason.
   package enum Kind: String, Hashable, Sendable, CaseIterable {

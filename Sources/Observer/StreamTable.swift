@@ -83,7 +83,8 @@ struct StreamTable {
   private var places: [Key: Int] = [:]
   /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// How many of an SSRC's streams are searched for one that continues on another transport.
+  /// The maximum number of an SSRC's streams that are searched for one that continues on another
+  /// transport.
   private static let candidatesMaximum = 64
   /// The last packet's stream, which is often the next packet's too.
   private var last: (key: Key, index: Int)?

@@ -89,7 +89,7 @@ struct RecordingShapesTests {
     #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = '\(codec)'") > 80)
   }
 
-  /// Old recordings have the times of their media, which depend on what it is.
+  /// Old recordings have media timestamps only, whose unit depends on the kind of media.
   @Test func anOldHeaderThatContradictsItsPackets() async throws {
     let folder = try Folder()
     let packets = Self.vp8.flatMap { packet in

@@ -122,7 +122,7 @@ final class TerminalRun: Sendable {
     }
   }
 
-  /// Types `words`; returns how many characters had been shown by then.
+  /// Types `words`; returns the number of characters on the screen beforehand.
   @discardableResult
   func type(_ words: String) -> Int {
     let before = screen.count

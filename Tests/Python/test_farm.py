@@ -232,7 +232,7 @@ def is_running(process: int) -> bool:
 
 
 LIMIT = 900
-"""How many seconds anything may last on a machine that does much else."""
+"""The maximum number of seconds that anything may take on a busy machine."""
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -160,7 +160,7 @@ struct AudioCallTests {
     _ = try recording.finish()
   }
 
-  /// Returns one cycle's timeline entries, with times from its start and operations without
+  /// Returns one cycle's timeline entries, with times counted from its start and operations without
   /// numbers.
   private func cycle(_ number: Int, of told: [String]) -> String {
     told.compactMap { line -> String? in

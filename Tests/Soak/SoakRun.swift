@@ -16,8 +16,8 @@ struct SoakRun: AsyncParsableCommand {
   @Option(help: "How many callers are at work at once.")
   var callers = 12
 
-  /// How many calls a recorder may have at once: dead or unanswered ones keep their slot for up to
-  /// half a minute, and a fast machine makes dozens of calls per second.
+  /// The maximum number of simultaneous calls at a recorder: dead or unanswered ones keep their
+  /// slot for up to half a minute, and a fast machine makes dozens of calls per second.
   private static let callsMaximum = 2000
 
   func run() async throws {

@@ -5,7 +5,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// How many bytes of messages all sessions may still write together.
+/// The number of bytes of messages that all sessions together may still write.
 final class PageBudget: Sendable {
   private let left: Mutex<Int>
 

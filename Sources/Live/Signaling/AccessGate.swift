@@ -374,7 +374,7 @@ final class GuessLimit: Sendable {
   private static let burst = interval * 20
   /// The longest delay of a response.
   static let longestDelay = Duration.seconds(1)
-  /// How many clients' guesses are counted separately.
+  /// The maximum number of clients whose guesses are counted separately.
   private static let clientsMaximum = 1_000
 
   /// For each client, the time until which its guesses so far would last at one per `interval`.

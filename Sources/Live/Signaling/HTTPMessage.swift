@@ -45,7 +45,7 @@ public struct HTTPResponse: Sendable {
   public var status: Int
   /// The header fields; the server sets length and connection fields.
   public var headers: [(name: String, value: String)]
-  /// The body; empty for none.
+  /// The body; empty if there is none.
   public var body: [UInt8]
 
   /// Creates a response with a body of a media type.

@@ -44,8 +44,8 @@ struct LoggedLine: Sendable {
     unixMilliseconds = Self.time(in: line[..<start])
   }
 
-  /// The maximum length of text before the JSON, in bytes, and how many possible beginnings are
-  /// tried.
+  /// The maximum length of text before the JSON in bytes, and the maximum number of possible
+  /// beginnings to try.
   private static let leadMaximum = 1024
   private static let triesMaximum = 8
 

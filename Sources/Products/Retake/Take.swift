@@ -140,7 +140,7 @@ public struct TakeStep: Hashable, Sendable {
   public var input: [TakeRow]
   /// The outputs' rows, in order.
   public var outputs: [TakeRow]
-  /// When the machine's next timer was due afterwards; nil for none.
+  /// When the machine's next timer was due afterwards; nil if there was none.
   public var deadline: Instant?
   /// How many random bytes the machine had drawn after the step.
   public var entropyDrawn: UInt64

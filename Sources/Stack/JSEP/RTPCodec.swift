@@ -9,7 +9,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   public var clockRate: UInt32
   /// The number of audio channels, if more than one.
   public var channels: UInt8?
-  /// The parameters of the `a=fmtp:` line, in its syntax; nil for none.
+  /// The parameters of the `a=fmtp:` line, in its syntax; nil if there are none.
   public var sdpFmtpLine: String?
 
   /// Creates a codec; `channels` is nil for video and for mono audio.

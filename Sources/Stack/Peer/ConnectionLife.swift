@@ -180,7 +180,7 @@ struct Establishment {
   /// The instant of the time-out; nil without a time limit, before the first description, and once
   /// the result is known.
   private(set) var deadline: Instant?
-  /// The time limit; nil for none.
+  /// The time limit; nil if there is none.
   private let limit: Interval?
   private let needsAllCandidates: Bool
 

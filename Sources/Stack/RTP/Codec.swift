@@ -73,7 +73,7 @@ package struct Codec: Sendable {
 
 /// One format of a codec in local offers.
 package struct OfferedFormat: Hashable, Sendable {
-  /// The local fmtp value; empty for none.
+  /// The local fmtp value; empty if there is none.
   package var parameters: String
   /// The preferred payload type; RTX for video uses the one after it.
   package var payloadType: UInt8

@@ -288,7 +288,7 @@ struct RetransmissionTimer {
   private var timeout = initial
   private var retransmissions = 0
 
-  /// Records the waiting flight, 0 for none; a new flight starts with the initial time-out.
+  /// Records the waiting flight, 0 if there is none; a new flight starts with the initial time-out.
   mutating func follow(flight: UInt32, at now: Instant) {
     guard flight != self.flight else { return }
     self.flight = flight

@@ -80,7 +80,7 @@ public struct CaptureImporter {
 
 /// Facts about calls that a capture does not reveal, and options for their takes.
 public struct ImportSettings: Sendable {
-  /// The take's label, which is shown as its title; empty for none.
+  /// The take's label, which is shown as its title; empty if there is none.
   public var label = ""
   /// Facts about the take by key, such as its site or build.
   public var tags: [String: String] = [:]

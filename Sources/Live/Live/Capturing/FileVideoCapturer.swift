@@ -35,7 +35,8 @@ public final class FileVideoCapturer: VideoCapturer {
 
   /// How early a frame may be delivered, in nanoseconds: the timer's leeway.
   private static let grain: Int64 = 1_000_000
-  /// How many times faster than the frame rate the timer runs, so that no frame is much too late.
+  /// The factor by which the timer runs faster than the frame rate, so that no frame is much too
+  /// late.
   private static let asking = 4.0
 
   /// Opens a file.

@@ -47,7 +47,7 @@ public final class DataChannel: Sendable, Hashable {
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// The name that the channel was created with; not necessarily unique (W3C label).
   public var label: String { options.label }
-  /// The subprotocol that the channel was created with; empty for none (W3C protocol).
+  /// The subprotocol that the channel was created with; empty if there was none (W3C protocol).
   public var `protocol`: String { options.protocol }
   /// Whether messages arrive in the order in which they were sent (W3C ordered).
   public var ordered: Bool { options.ordered }

@@ -22,7 +22,7 @@ public final class PeerConnection: Sendable {
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
-  /// How many blocks and frames may wait for the loop before `send` refuses more.
+  /// The maximum number of blocks and frames that may wait for the loop; `send` refuses more.
   private static let captureMaximum = 16
 
   init(

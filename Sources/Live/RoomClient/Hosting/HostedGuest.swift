@@ -35,7 +35,7 @@ final class HostedGuest: Sendable {
     var outbox: GuestOutbox
     /// Callers waiting until everything is sent.
     var flushes: [CheckedContinuation<Void, Never>] = []
-    /// How often the socket has changed.
+    /// The number of times that the socket has changed.
     var ways = 0
     var allowance: SpeechAllowance
     var up: PeerConnection?

@@ -54,7 +54,8 @@ struct HostedRoom {
 
   // MARK: Details
 
-  /// Returns how many bytes of details a participant has, or all together if `id` is nil.
+  /// Returns how many bytes of details a participant has, or all participants together if `id` is
+  /// nil.
   private func detailBytes(of id: String?) -> Int {
     let metadata = members.reduce(0) { sum, member in
       id == nil || member.id == id ? sum + (member.metadata?.utf8.count ?? 0) : sum

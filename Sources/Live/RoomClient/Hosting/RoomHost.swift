@@ -22,7 +22,7 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open before their clients join or resume.
+  /// The maximum number of open WebSockets whose clients have not yet joined or resumed.
   private static let spareSockets = 32
   private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0
@@ -419,13 +419,15 @@ extension RoomHost {
     package var secret: String?
     /// How long a disconnected participant may take to return, in seconds.
     package var graceSeconds = 15.0
-    /// How many bytes per second a participant can make the room send to each of the others.
+    /// The maximum number of bytes per second that a participant can make the room send to each of
+    /// the others.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
-    /// How many participants all rooms may have at once.
+    /// The maximum number of participants in all rooms together.
     package var guestsMaximum = 50
-    /// How many times participants may join in total: each join leaves rows in the take.
+    /// The maximum number of times that participants may join in total: each join leaves rows in
+    /// the take.
     package var entriesMaximum = 10_000
-    /// How many bytes of recorded descriptions and candidates are accepted, per participant and in
+    /// The maximum number of bytes of recorded descriptions and candidates, per participant and in
     /// total.
     package var guestSignalingBytes = 16 << 20
     package var signalingBytes = 256 << 20

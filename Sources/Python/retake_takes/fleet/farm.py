@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 Work = Callable[[Sequence[Source]], Result]
 
 _TRIES = 3
-"""How often a task may lose its process before its takes are tried one by one, or fail."""
+"""How many times a task may lose its process before its takes are tried one by one, or fail."""
 _LARGEST_BATCH = 500
 _REACH_SECONDS = 10
 _PROBE_SECONDS = 120

@@ -181,7 +181,7 @@ struct PairNomination {
   private(set) var isNominating = false
   /// Whether the peer nominated the pair before a check on it succeeded.
   private var wasChosenEarly = false
-  /// When the peer last sent USE-CANDIDATE on this pair, and how often since it last nominated
+  /// When the peer last sent USE-CANDIDATE on this pair, and how many times since it last nominated
   /// another pair.
   private(set) var chosenAt: Instant?
   private(set) var timesChosen = 0

@@ -1,6 +1,6 @@
 import Wire
 
-/// The allocations on TURN servers: their requests and connections, and how often they were
+/// The allocations on TURN servers: their requests and connections, and how many times they were
 /// redirected or renewed.
 ///
 /// The TURN clients here only produce outputs; the agent carries them out.

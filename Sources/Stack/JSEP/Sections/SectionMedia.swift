@@ -204,7 +204,8 @@ package struct NegotiatedLayer: Hashable, Sendable {
   package let rid: String
   /// Whether the peer has paused the layer (RFC 8853 section 5.1).
   package let isPaused: Bool
-  /// The peer's limits in bits per second and frames per second (RFC 8851 section 5); nil for none.
+  /// The peer's limits in bits per second and frames per second (RFC 8851 section 5); nil if there
+  /// are none.
   package let maxBitrate: UInt64?
   package let maxFramerate: Double?
 }

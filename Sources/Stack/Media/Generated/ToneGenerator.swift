@@ -44,7 +44,7 @@ package struct ToneGenerator {
   }
 
   private let hertz: Int64
-  /// The period of the pauses in samples; 0 for none.
+  /// The period of the pauses in samples; 0 if there are none.
   private let period: Int64
 
   /// Creates a tone; the frequency is reduced modulo the sampling rate.

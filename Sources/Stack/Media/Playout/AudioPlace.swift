@@ -23,7 +23,7 @@ struct AudioPlace {
   /// Recent sequence numbers of packets without audio: events or comfort noise.
   private var silentSequences: [Int64] = []
   private static let silentMaximum = 64
-  /// Consecutive concealed samples, and during how many of them the playhead was held.
+  /// The number of consecutive concealed samples, and of those during which the playhead was held.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
 

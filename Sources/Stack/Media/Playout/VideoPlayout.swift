@@ -252,7 +252,7 @@ struct VideoDelay {
     newestTime = nil
   }
 
-  /// Sets how long all frames wait for repairs once some were repaired.
+  /// Sets how long all frames wait for repairs once some have been repaired.
   mutating func awaitRepairs(taking time: Interval?) { repairTime = time }
 
   /// Counts a frame with lost packets that were repaired.

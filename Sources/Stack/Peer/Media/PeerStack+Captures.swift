@@ -195,7 +195,7 @@ extension PeerStack {
     return (low.maxBitrate ?? .max, left) < (high.maxBitrate ?? .max, right)
   }
 
-  /// Returns a sender's limit in bit/s, or nil for none.
+  /// Returns a sender's limit in bit/s, or nil if there is none.
   private func limit(of sender: [Int]) -> UInt64? {
     let track = tracks.sending[sender[0]]
     guard track.rid != nil else { return encoding(of: track).maxBitrate }

@@ -37,7 +37,7 @@ struct ClockDrift: Sendable {
   /// - Parameters:
   ///   - seconds: one stream's seconds, in order.
   ///   - starved: seconds in which the recording process got no processor time.
-  ///   - least: how many seconds must be comparable.
+  ///   - least: the minimum number of comparable seconds.
   /// - Returns: nil unless enough seconds and at least four fifths of them are comparable, and each
   ///   third of the time and four in five steps confirm the drift.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {

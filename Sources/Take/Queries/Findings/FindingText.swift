@@ -219,7 +219,7 @@ extension Finding {
     return words.isEmpty ? "" : " (\(words))"
   }
 
-  /// How often the problem occurred; a sample of counters may include several freezes.
+  /// How many times the problem occurred; a sample of counters may include several freezes.
   private var times: Int {
     id == "freeze"
       ? Int(clamping: detections.reduce(Int64(0)) { $0 +| max(1, $1.impact.count) })

@@ -30,14 +30,14 @@ struct StreamTail: Sendable {
   /// How far the stream's media time has advanced, in units of its clock.
   var mediaTicks: Int64 = 0
 
-  /// A step between timestamps, how often it occurred, and when.
+  /// A step between timestamps, how many times it occurred, and when.
   struct StepLength: Sendable {
     var ticks: Int64
     var count: Int64 = 0
     var first: Int64
     var last: Int64
-    /// How often the packet after the step arrived in less than 60 percent of the time that the
-    /// step implies.
+    /// How many times the packet after the step arrived in less than 60 percent of the time that
+    /// the step implies.
     var early: Int64 = 0
   }
 
