@@ -104,7 +104,7 @@ package struct VirtualNetwork {
     sockets.removeAll { $0.address == address }
   }
 
-  /// Removes a host's other addresses; their sockets receive nothing any more.
+  /// Removes a host's other addresses; their sockets no longer receive anything.
   package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
     sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
   }

@@ -154,7 +154,7 @@ package struct CallGate {
     }
   }
 
-  /// Decides which bytes of a TCP connection's direction are admitted.
+  /// Decides which bytes of one direction of a TCP connection are admitted.
   package mutating func examine(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {

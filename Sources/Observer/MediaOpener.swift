@@ -304,7 +304,7 @@ struct ClearMedia {
   /// The number of consecutive packets whose length must match their duration.
   ///
   /// For G.723.1, a short frame with a four-byte tag is as long as a longer frame, so the two
-  /// length bits must match as well: by chance once in 4^40, which is 10^24.
+  /// length bits must match as well, which happens by chance once in 4^40 (10^24).
   private static let lengthsMinimum = 8
   private static let g723Minimum = 40
 

@@ -15,7 +15,7 @@ final class TerminalRun: Sendable {
 
   /// Keys to type as soon as certain text is shown.
   private struct Reaction {
-    /// The number of bytes shown before the keys were typed; the text must follow them.
+    /// The number of bytes shown so far; the text must come after them.
     var start: Int
     var wanted: [UInt8]
     var keys: [UInt8]
@@ -153,8 +153,8 @@ final class TerminalRun: Sendable {
 
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for the end, pressing keys until then; returns the exit status, or minus the signal that
-  /// ended it.
+  /// Waits for the command to exit, pressing keys until then; returns the exit status, or minus the
+  /// signal that ended it.
   func end(pressing keys: String = "") async throws -> Int32 {
     try await poll("the end, after \(screen.suffix(2_000))", within: TerminalRun.limit) {
       if status.withLock({ $0 }) != nil { return true }
@@ -164,7 +164,7 @@ final class TerminalRun: Sendable {
       status.withLock { $0 = word & 0x7f == 0 ? (word >> 8) & 0xff : -(word & 0x7f) }
       return true
     }
-    // The terminal may deliver the command's last output after its end.
+    // The terminal may deliver the command's last output after the command has exited.
     try await poll("the last words") { shown.isOver.withLock { $0 } }
     return try #require(status.withLock { $0 })
   }

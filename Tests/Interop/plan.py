@@ -17,7 +17,7 @@ class Abilities:
     # Whether the peer can use loopback addresses; other peers need a real interface besides
     # loopback.
     uses_loopback: bool = False
-    # What the peer measures of received media: audio energy, video contrast.
+    # The peer's measurements of received media: audio energy, video contrast.
     perceives: tuple[str, ...] = _MEDIA
     # Whether the peer echoes received media; if so, Retake must not echo it as well.
     echoes: bool = False

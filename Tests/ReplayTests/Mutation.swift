@@ -247,7 +247,7 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
 extension EntropyStream {
   fileprivate func index(below count: Int) -> Int { Int(integer(below: UInt64(count))) }
 
-  /// A nonzero short time, in either direction.
+  /// A short time, positive or negative but not zero.
   fileprivate var distance: Int64 {
     let length = Int64(1_000) << Int64(integer(below: 14))
     return integer(below: 2) == 0 ? length : -length

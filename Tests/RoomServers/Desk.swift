@@ -56,7 +56,7 @@ package final class Desk: AudioDeviceModule {
   package func refuse(_ name: String) { state.withLock { $0.failures[name] = -50 } }
   package func report(_ event: AudioDeviceEvent) { state.withLock { $0.port }?.report(event) }
 
-  /// The largest sample of the last 80 ms; 0 until that much was played.
+  /// The largest sample of the last 80 ms; 0 until that much has been played.
   package var peak: Int {
     state.withLock { $0.peaks.count < Desk.pieces ? 0 : $0.peaks.max() ?? 0 }
   }

@@ -163,7 +163,7 @@ final class Child {
     }
   }
 
-  /// Runs a program to its end and returns the duration in seconds.
+  /// Runs a program to completion and returns the duration in seconds.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
@@ -372,7 +372,7 @@ struct WireFlood: ~Copyable {
   private var sockets: [Int32]
   private let ends: [UInt16]
 
-  /// The time between bursts, in milliseconds.
+  /// The minimum time between bursts, in milliseconds.
   private static let pieceMilliseconds = 2
 
   init(calls: Int) throws {

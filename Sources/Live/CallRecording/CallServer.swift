@@ -118,7 +118,8 @@ package enum TakeNames {
 
   /// Returns an unused path for a new take in a folder, which is created if necessary.
   ///
-  /// The name consists of the prefix, the time and, from the second take in a second on, a number.
+  /// The name consists of the prefix, the time and, for all but the first take in a second, a
+  /// number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
     // Only the owner may read the folder: takes contain keys and conversations.

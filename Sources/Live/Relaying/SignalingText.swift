@@ -79,7 +79,7 @@ package struct SignalingText {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
 
-  /// Returns the replacement for an entire text with a description or JSON values; nil if nothing
+  /// Returns the replacement for text that contains a description or JSON values; nil if nothing
   /// changes.
   private mutating func value(
     _ text: String, depth: Int
@@ -252,7 +252,7 @@ package struct SignalingRefusal: Error, Hashable, Sendable, CustomStringConverti
   package var description: String { reason }
 }
 
-/// Signaling that cannot be replaced, so that the ends would bypass the relay or not connect at
+/// Signaling that cannot be replaced, with which the ends would bypass the relay or not connect at
 /// all.
 package enum SignalingObstacle {
   /// Strings that identify such signaling, each with a sentence about it.

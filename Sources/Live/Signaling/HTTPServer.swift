@@ -156,7 +156,7 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
   public func shutdown() async { await connections.shutdown(channel) }
 }
 
@@ -281,14 +281,14 @@ final class OpenConnections: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
   func shutdown(_ listener: any Channel) async {
     try? await listener.close().get()
     let open = state.withLock { state in
       state.isClosed = true
       return state.entries.values.map(\.channel)
     }
-    // All have the same two seconds, however many they are.
+    // They all have the same two seconds, however many there are.
     for connection in open {
       let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
         connection.close(promise: nil)

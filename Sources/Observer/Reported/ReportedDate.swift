@@ -63,8 +63,8 @@ struct ReportedDate: Hashable, Sendable {
   private struct Number {
     var value: Int64
     var digits: Int
-    /// The last character since the previous number other than a space, `a` for any letter; nil if
-    /// there is none.
+    /// The last character other than a space since the previous number, with `a` standing for any
+    /// letter; nil if there is none.
     var before: Character?
   }
 

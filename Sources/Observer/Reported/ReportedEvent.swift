@@ -115,8 +115,8 @@ package struct ReportedStats: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// The value as a Unix time in milliseconds: a number, also in a string, or a date; nil if it is
-  /// neither.
+  /// The value as a Unix time in milliseconds: a number, possibly in a string, or a date; nil if it
+  /// is neither.
   ///
   /// No file says in which unit its times are. If a number falls into the years 2010 to 2059 as
   /// seconds, microseconds or nanoseconds, it is converted from that unit. Any other number is

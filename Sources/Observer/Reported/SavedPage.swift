@@ -324,7 +324,7 @@ struct MarkupElement: Sendable {
 struct MarkupScanner {
   enum Piece {
     case element(MarkupElement)
-    /// A text, with the element that directly contains it.
+    /// Text, with the element that directly contains it.
     case text(String, MarkupElement)
     case end(String)
   }

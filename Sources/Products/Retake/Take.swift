@@ -5,8 +5,8 @@ import Stats
 public import Tape
 public import Wire
 
-/// The error for a take that cannot be opened, read, replayed or exported: one sentence with the
-/// file, the place and the reason.
+/// The error for a take that cannot be opened, read, replayed or exported: one sentence that states
+/// the file, the place and the reason.
 public typealias TakeError = TapeError
 
 /// A recorded session: one SQLite file that can be read, queried, replayed and exported.

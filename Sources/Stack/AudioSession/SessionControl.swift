@@ -280,7 +280,7 @@ struct SessionConnections {
   }
 }
 
-/// Lets the application, if it asked for that, decide when the device may run.
+/// Lets the application, if it asked to, decide when the device may run.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false

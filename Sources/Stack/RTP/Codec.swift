@@ -37,8 +37,8 @@ package struct Codec: Sendable {
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
   /// Whether rows of received frames record the size found in the frame's bytes.
   package var recordsSize = false
-  /// The file format in which frames that cannot be decoded here are exported; nil for other
-  /// codecs.
+  /// The file format in which frames that cannot be decoded here are exported; nil if there is
+  /// none.
   package var container: FrameContainer?
 
   package static func named(_ name: String) -> Codec? {

@@ -44,7 +44,7 @@ package final class DTLSTransport: Machine {
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// The number of ignored inputs: unsuitable in the state, beyond a limit, or malformed.
+  /// The number of ignored inputs: unsuitable for the state, beyond a limit, or malformed.
   package private(set) var dropped: UInt64 = 0
 
   /// The values that the certificates are derived from.

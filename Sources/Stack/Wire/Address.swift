@@ -20,7 +20,7 @@ public struct IPAddress: Hashable, Sendable {
     isIPv4 = false
   }
 
-  /// Creates an address from its 4 or 16 bytes in network order; nil for another count.
+  /// Creates an address from its 4 or 16 bytes in network order; nil for any other number of bytes.
   public init?(bytes: [UInt8]) {
     func number(_ part: ArraySlice<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
     switch bytes.count {

@@ -110,7 +110,7 @@ package struct JSONWriter {
   /// Whether the current object or list already has a value, in which case a comma is needed.
   private var isBehindValue = false
 
-  /// Creates an empty text with room for `capacity` bytes.
+  /// Creates empty text with room for `capacity` bytes.
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
   /// The text written so far.

@@ -85,7 +85,7 @@ struct WalkReply: Codable {
 
 /// One end of the socket between a debugger and a process that executes a take.
 final class WalkChannel {
-  /// Thrown when the other end was closed.
+  /// Thrown when the other end is closed.
   struct Gone: Error {}
 
   private let descriptor: Int32

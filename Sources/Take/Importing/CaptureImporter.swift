@@ -111,7 +111,7 @@ public struct ImportSettings: Sendable {
   package var names: [ObserverGenesis.EndName] = []
   /// Descriptions found in the same capture's signaling.
   var signaling: [String] = []
-  /// What an exported take's observer was told that it did not see.
+  /// The parts of calls that an exported take's observer was configured not to see.
   var notSeen: [ObserverCall] = []
 
   /// Creates the default settings.
@@ -124,7 +124,7 @@ package struct ImportReports {
   package var notice: (String) -> Void
   /// Receives the current activity, and how many bytes of the capture were read.
   package var progress: (_ what: String, _ bytes: Int) -> Void
-  /// Called when the capture was read to its end, or abandoned.
+  /// Called once the capture has been read to its end or abandoned.
   package var end: () -> Void
 
   /// Creates the callbacks; those that are omitted do nothing.

@@ -113,8 +113,8 @@ enum PageDocument {
   /// Returns the complete page.
   ///
   /// - Parameters:
-  ///   - summary: a description of the call, shown if the browser does not run scripts; empty for
-  ///     none.
+  ///   - summary: a description of the call, shown if the browser does not run scripts; empty if
+  ///     there is none.
   ///   - data: JSON with arbitrary strings.
   ///   - series: the compressed columns in base64.
   ///   - media: files in base64.

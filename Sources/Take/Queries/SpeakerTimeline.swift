@@ -86,7 +86,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let people = try RoomPeople(connection)
       for index in participants.indices {
         let voice = participants[index]
-        // If several participants are mixed into a track, the names do not tell whose CSRC this is.
+        // If several participants are mixed into a track, the names do not show whose CSRC this is.
         guard voice.contributor == nil else { continue }
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)

@@ -140,7 +140,7 @@ struct TableLayout {
   /// becoming unreadable.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
-  /// The maximum column width where nothing is cut: a single longer text extends past its column
+  /// The maximum column width where nothing is cut: a single longer cell extends past its column
   /// instead of widening all rows.
   private static let paddingLimit = 100
 

@@ -38,7 +38,7 @@ package struct StepKind: RawRepresentable, Hashable, Sendable {
 /// It is one row, after the rows that it refers to by number (`path`, `content`, `clock`). A
 /// deadline has no rows.
 package protocol RecordedInput: Sendable {
-  /// The kind of the input, among the kinds that the machine has.
+  /// The input's kind, which is one of the machine's.
   var stepKind: StepKind { get }
   /// The approximate size of the input while it waits to be written, in bytes of memory.
   var byteCount: Int { get }

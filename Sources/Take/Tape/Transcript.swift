@@ -206,7 +206,7 @@ package class ActorNotes {
   package init() {}
 }
 
-/// What is known about an actor; a class, because every step looks it up.
+/// The words and notes of an actor; a class, because every step looks them up.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?

@@ -111,7 +111,7 @@ enum WritingWhole {
     raise(number)
   }
 
-  /// Waits for the end if a signal is ending the process: failures at that time come from the
+  /// Waits for the process to end if a signal is ending it; failures at that time come from the
   /// removal of its files.
   static func yieldToSignal() {
     while isInterrupted.load(ordering: .sequentiallyConsistent) { pause() }

@@ -71,10 +71,10 @@ public final class FileVideoCapturer: VideoCapturer {
   /// none.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
-  /// Starts capturing from the file's beginning.
+  /// Starts capturing from the beginning of the file.
   ///
-  /// Fails for another format, if the file is gone, and for H.264 if the consumer does not accept
-  /// encoded video.
+  /// Fails if the format is not supported, if the file is gone, or if it is H.264 and the consumer
+  /// does not accept encoded video.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), kind != .h264 || consumer is any EncodedVideoConsumer

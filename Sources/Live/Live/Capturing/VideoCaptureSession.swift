@@ -60,7 +60,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
         || fed.contains { $0.source?.hub.isSent ?? false }
     }
 
-    /// Ends capturing, and returns the state before.
+    /// Ends capturing, and returns the previous state.
     mutating func end() -> Inside {
       defer {
         state = .stopped

@@ -119,7 +119,7 @@ final class CaptureRun: Sendable {
   /// The current run's number, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Ends a run by itself, and notifies the consumer that it ended or did not start.
+  /// Ends a run that nobody stopped, and notifies the consumer that it ended or did not start.
   func didEnd(_ number: Int) {
     let (consumer, wasStarted) = state.withLock { state -> ((any VideoConsumer)?, Bool) in
       guard state.number == number else { return (nil, false) }

@@ -23,8 +23,8 @@ public final class DataChannel: Sendable, Hashable {
   public let isRemote: Bool
   /// All received messages in order; ends when the channel is closed.
   ///
-  /// Only for one reader: two would share the messages. An application that leaves more than 64 MiB
-  /// unread loses the channel.
+  /// It is for a single reader: two would each receive only some of the messages. An application
+  /// that leaves more than 64 MiB unread loses the channel.
   public let messages: DataChannelMessages
 
   private let inbox: MessageInbox

@@ -252,7 +252,7 @@ struct HostedRoom {
     }
   }
 
-  /// Returns the voices available to a participant, by number.
+  /// Returns the voices available to a participant, sorted by number.
   func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
     media.filter { $0.owner != id && $0.media.kind == .audio }
       .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
@@ -345,7 +345,7 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// Returns the next text and its socket; if the queue is empty, returns nil and ends sending.
+  /// Returns the next message and its socket; if the queue is empty, returns nil and ends sending.
   mutating func next() -> (socket: WebSocket, text: String)? {
     guard let socket, sentCount < texts.count else {
       (texts, sentCount, isSending) = ([], 0, false)

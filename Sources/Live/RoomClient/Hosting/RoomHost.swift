@@ -61,7 +61,7 @@ package actor RoomHost {
     HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(tokenSeconds)}")
   }
 
-  /// Closes all rooms, after telling each participant that the server is shutting down.
+  /// Closes all rooms, after notifying each participant that the server is shutting down.
   package func close() async {
     let all = Array(guests.values)
     guests = [:]
@@ -248,8 +248,8 @@ package actor RoomHost {
     return sent.values.max() ?? 0
   }
 
-  /// Passes a message on; returns a fault for the sender if recipients with too much queued miss
-  /// it.
+  /// Passes a message on; returns a fault for the sender if any recipients miss it because too much
+  /// is queued for them.
   private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in

@@ -167,7 +167,7 @@ class Worker:
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        # A process that forks from one with threads, such as DuckDB's, may hang.
+        # A process forked from one with threads, such as DuckDB's, may hang.
         return ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), initializer=_begin_worker,
             initargs=(self._folder,))
@@ -342,7 +342,7 @@ class RayFarm:
             try:
                 lack = ray.get(reference, timeout=_PROBE_SECONDS)
             except ray.exceptions.RayError:
-                # The node is gone, or too busy to answer; its tasks will tell.
+                # The node is gone, or too busy to answer; its tasks will show which.
                 continue
             if lack:
                 raise FleetError(f"--ray: {probe.sentence(name, lack, __version__)}")

@@ -65,7 +65,7 @@ struct ReceiveStream {
     return counters
   }
 
-  /// Restarts the stream after its end: the source may send again, with any sequence numbers.
+  /// Restarts the stream after it has ended: the source may send again, with any sequence numbers.
   mutating func resume() {
     hasEnded = false
     isReplaced = false

@@ -224,7 +224,7 @@ struct Relays {
   // MARK: Clients
 
   /// Passes an input to a relay's client; returns the client's outputs, whose storage should be
-  /// given back with `recycle`.
+  /// returned with `recycle`.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {

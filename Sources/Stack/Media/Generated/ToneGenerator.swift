@@ -100,7 +100,7 @@ package struct ToneGenerator {
 
 // MARK: - KeyTones
 
-/// Telephone keys pressed one after the other, each replacing blocks of audio (RFC 4733, W3C
+/// Telephone keys pressed in succession, each replacing blocks of audio (RFC 4733, W3C
 /// RTCDTMFSender).
 package struct KeyTones: Hashable, Sendable {
   /// The contents of one telephone event packet.

@@ -80,7 +80,7 @@ package struct VideoPlayout: Machine {
     schedule()
   }
 
-  /// Delays all frames by the time a retransmission takes, once some were retransmitted, as
+  /// Delays all frames by the time a retransmission takes, once some have been retransmitted, as
   /// libwebrtc does without negotiated forward error correction.
   package mutating func awaitRepairs(taking roundTrip: Interval?) {
     delay.awaitRepairs(taking: roundTrip)

@@ -13,7 +13,7 @@ package struct ObservedTrack: Sendable {
   /// The kind; nil while it is unknown.
   package var kind: MediaKind?
   package var mid: String
-  /// The codecs of the payload types, as far as descriptions or packets have shown them.
+  /// The codecs of the payload types that descriptions or packets have shown.
   package var codecs: [FlowSection.Codec] = []
   /// The SSRC whose packets this stream retransmits (RFC 4588); nil if it retransmits no other
   /// stream.

@@ -75,7 +75,7 @@ package struct WAVReader {
     case failed(WAVError)
   }
 
-  /// The format; nil until it was read.
+  /// The format; nil until it has been read.
   package private(set) var format: WAVFormat?
 
   /// The offset of the chunk being read.

@@ -17,7 +17,7 @@ extension FindingRule {
 
   // MARK: Pictures
 
-  /// The frames of a track in one second, without key frames.
+  /// The frames of a track in one second, excluding key frames.
   private struct PictureSecond {
     var second: Int64
     var sizes: [Int64] = []

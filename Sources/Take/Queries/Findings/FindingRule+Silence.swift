@@ -449,7 +449,7 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // Media captured during the silence would be late by the time it waited.
+    // Media captured during the silence would be late by as long as it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

@@ -163,7 +163,8 @@ package struct Finding: Sendable {
   package var impact: FindingImpact
   /// The finding's symptoms, worst first.
   package var symptoms: [Finding]
-  /// The stream of the worst detection, as in `callee's audio`, or its end if it has no direction.
+  /// The worst detection's stream, as in `callee's audio`; only the end's name if the detection has
+  /// no direction.
   package var worstStream: String?
   /// The gaps in coverage at that time, which weaken the finding.
   package var doubts: [String] = []
@@ -249,7 +250,7 @@ package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable 
 
   package var name: String { "\(self)" }
 
-  /// Finds the severity with a name; fails for other words.
+  /// Creates the severity with the given name; fails if there is none.
   package init?(name: String) {
     guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = found

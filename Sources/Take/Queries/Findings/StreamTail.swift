@@ -82,7 +82,7 @@ struct PictureGap: Sendable {
   /// Whether the gap lasts until the connection or the take ends.
   var isLast: Bool
   /// The mean of up to thirty preceding frame intervals in nanoseconds; nil if the gap is not a
-  /// freeze by freezeCount's rule.
+  /// freeze as defined for W3C `freezeCount`.
   var freezeMean: Double?
   /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds: a
   /// time without packets in which the stream's clock advanced as much.
@@ -128,7 +128,7 @@ struct PictureGap: Sendable {
   var isCountedPause: Bool { freezeMean != nil && !isFreeze }
 
   fileprivate static let least: Int64 = 150_000_000
-  /// The longest gap that freezeCount counts, in nanoseconds; anything longer is a pause
+  /// The longest gap that `freezeCount` counts, in nanoseconds; anything longer is a pause
   /// (webrtc-stats).
   static let longestFreeze: Int64 = 5_000_000_000
   private static let most = 5000
@@ -153,7 +153,7 @@ struct PictureGap: Sendable {
     guard let last = shown.last else { return [] }
     let ssrc = track.sources.last ?? 0
     var found: [PictureGap] = []
-    // The intervals between earlier frames; freezeCount averages the last thirty.
+    // The intervals between earlier frames; `freezeCount` averages the last thirty.
     var times: [Int64] = []
     var sum: Int64 = 0
     // The first frame within a second before the gap.

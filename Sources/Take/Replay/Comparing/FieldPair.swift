@@ -71,7 +71,7 @@ extension FieldPair {
   /// Compares the machine's state after the step with the recording.
   ///
   /// The take records only the earliest deadline and the number of random bytes drawn; the snapshot
-  /// tells which layers they belong to.
+  /// shows which layers they belong to.
   static func inside(
     _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
   ) -> [FieldPair] {

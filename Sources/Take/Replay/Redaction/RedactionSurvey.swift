@@ -268,7 +268,7 @@ struct DrawnBytes {
     }
   }
 
-  /// Returns the random stream with a label; nil if the label is unknown.
+  /// Returns the random stream with the given label; nil if the label is unknown.
   private static func stream(_ label: String, _ entropy: Entropy) -> EntropyStream? {
     let parts = label.split(separator: " ")
     let number = parts.count > 1 ? Int(parts[1]) ?? 0 : 0

@@ -64,7 +64,7 @@ package struct Measures: Hashable, Sendable {
     Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
   }
 
-  /// The value of the measure with a name; nil if the take has no such measure.
+  /// The value of the measure with the given name; nil if the take has no such measure.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
 

@@ -132,7 +132,7 @@ package enum LinkField {
   }
 }
 
-/// Reads the links of a `Link` field one after the other.
+/// Reads the links of a `Link` field one by one.
 private struct FieldReader {
   private let bytes: [UInt8]
   private var index = 0
