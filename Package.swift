@@ -17,7 +17,7 @@ let settings: [SwiftSetting] = [
 
 /// A target with its folder below `Sources`, such as `Stack/ICE`.
 ///
-/// Folders group files for readers, targets make the layers. `containers` are the swift-collections
+/// Folders group files for readers; targets form the layers. `containers` are the swift-collections
 /// modules that the target uses.
 func module(
   _ path: String, _ dependencies: [Target.Dependency], containers: [String] = [],
@@ -128,7 +128,8 @@ let package = Package(
     shim("CSockets"),
     shim("CProcess"),
     shim("CSRTPCiphers", ["COpenSSL", "CSRTP"]),
-    // The schema and the pages, embedded in C: as Swift arrays they take half a minute to compile.
+    // The schema and the pages, embedded in C: as Swift arrays, they would take half a minute to
+    // compile.
     shim("CFiles"),
 
     // Stack: the client stack as machines without a clock, randomness or sockets, lowest first. A
@@ -275,7 +276,7 @@ let package = Package(
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
-    // Rooms under the names of two mobile SDKs; each is a thin layer.
+    // Rooms under the names of two mobile SDKs, each of them a thin layer.
     module("Products/RetakeSora", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
     module(
       "Products/RetakeConnectLive", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
@@ -355,7 +356,7 @@ let package = Package(
         "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "Room", "Signaling", "Live",
         "RoomClient",
       ]),
-    // With an application's settings, so that it compiles the code in the articles as they show it.
+    // Has an application's settings, so it compiles the articles' code as they show it.
     .testTarget(
       name: "RetakeSoraTests",
       dependencies: [
@@ -433,7 +434,7 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "Observer", "Media", "Peer", "Lab", "Room",
         "Signaling", "Tape", "Replay", "Importing", "Seeded",
       ]),
-    // Not a test bundle: calls that start and end for minutes, against a recorder of its own.
+    // Not a test bundle: it starts and ends calls for minutes, with its own recorder.
     program(
       "soak", in: "Tests/Soak",
       ["Wire", "JSEP", "SDP", "Live", "Media", "Peer", "Signaling", arguments]),
@@ -459,8 +460,8 @@ let package = Package(
         "Serving", "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP",
         "Peer", "Replay", "Queries", "Lab", arguments,
       ]),
-    // Runs the executable, which is built with the tests. It does not depend on it, so that the
-    // largest test module need not wait for the last of the others.
+    // Runs the executable, which is built along with the tests. It does not depend on the
+    // executable, so the largest test module need not wait for the last of the others.
     tests(
       "CommandTests", ["Wire", "Secure", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
   ],

@@ -10,14 +10,13 @@
 --   step * 65536 + the position of the row within its step, counted from 0 and over all tables, so
 --   ordering by `row` gives the exact order of events, and
 --       WHERE row BETWEEN n * 65536 AND n * 65536 + 65535
---   finds the rows of step n in every table without a scan. `step` is computed from it.
--- * `peer` is the number of a peer, counted from 1: see the table `peer`.
--- * `at_ns` is in nanoseconds since the take began. It is the time of the step, except for received
---   datagrams, where it is the kernel's receive time.
--- * `direction` is 'in' for received and 'out' for sent.
--- * A replay produces every row again and compares it, value by value. `tape.digest` covers all
---   rows, so that a changed value or a missing or additional row is detected at its step.
--- * Storage tables with names ending in `_store` are compact; query the view of the same name.
+--   finds the rows of step n in every table without a scan. `step` is computed from it. * `peer` is
+-- the number of a peer, counted from 1: see the table `peer`. * `at_ns` is in nanoseconds since the
+-- take began. It is the time of the step, except for received datagrams, where it is the kernel's
+-- receive time. * `direction` is 'in' for received and 'out' for sent. * A replay produces every
+-- row again and compares it, value by value. `tape.digest` covers all rows, so a changed value or a
+-- missing or additional row is detected at its step. * Storage tables with names ending in `_store`
+-- are compact; query the view of the same name.
 
 -- One row that describes the file.
 CREATE TABLE take (
@@ -132,8 +131,8 @@ SELECT seen.path, pair.peer, 'in', pair.local, pair.remote
 FROM path AS seen JOIN pair ON pair.seen_local = seen.remote AND pair.seen_remote = seen.local
 WHERE seen.peer = 0;
 
--- Paths of packets that an observer extracted from TURN or TCP: paths of no peer with the direction
--- 'out'. Their carrier is the input of the step that first used them.
+-- Paths of packets that an observer extracted from TURN or TCP: they belong to no peer and have the
+-- direction 'out'. Their carrier is the input of the step that first used them.
 CREATE VIEW carried_path AS
 WITH
   found AS (
@@ -555,7 +554,7 @@ CREATE TABLE channel (
   remote               INTEGER NOT NULL,  -- 1: created by the remote peer
   label                TEXT NOT NULL,     -- as passed to createDataChannel
   protocol             TEXT NOT NULL,     -- the subprotocol, often empty
-  id                   INTEGER,           -- the SCTP stream; NULL: the DTLS roles are unknown yet
+  id                   INTEGER,           -- the SCTP stream; NULL: the DTLS roles are not known yet
   ordered              INTEGER NOT NULL,  -- 1: messages arrive in order
   max_packet_life_time INTEGER,           -- ms for which a message is retransmitted; NULL: no limit
   max_retransmits      INTEGER,           -- retransmissions per message; NULL: no limit
@@ -712,7 +711,7 @@ SELECT
     WHEN 'in' THEN 1.0 * loss.lost / loss.expected
     ELSE 1.0 * loss.reported_lost / loss.reported_expected
   END AS loss_share,                                     -- 0 to 1
-  loss.refused AS packets_refused                        -- came, and SRTP refused them; beside loss
+  loss.refused AS packets_refused                        -- arrived but refused by SRTP; not in loss
 FROM weight
 LEFT JOIN loss ON loss.peer = weight.peer AND loss.direction = weight.direction
   AND loss.ssrc = weight.ssrc;
@@ -779,8 +778,8 @@ WITH
         OVER (PARTITION BY peer, direction, ssrc, part ORDER BY row) AS position
     FROM parted
   ),
-  -- The last sample of each received stream at peers where SRTP refused packets. What its
-  -- packetsLost exceeds the loss on the wire until then was refused.
+  -- The last sample of each received stream at peers where SRTP refused packets. The amount by
+  -- which its packetsLost exceeds the loss on the wire until then was refused.
   refusing AS (
     SELECT DISTINCT peer FROM event WHERE type = 'refused' AND (detail ->> '$.layer') = 'srtp'
   ),
@@ -829,8 +828,8 @@ SELECT
   sum(expected) AS expected,
   sum(received) AS received,
   sum(expected - received) AS lost,
-  -- Packets that came and that SRTP refused, which packetsLost of getStats counts as lost; NULL for
-  -- sent streams.
+  -- Packets that arrived but that SRTP refused, which packetsLost of getStats counts as lost; NULL
+  -- for sent streams.
   CASE
     WHEN direction = 'out' THEN NULL
     WHEN max(counted_lost) > sum(missed) THEN max(counted_lost) - sum(missed)
@@ -899,7 +898,7 @@ GROUP BY peer, ssrc, second;
 -- checks (RFC 7675), which are in the samples of getStats.
 CREATE VIEW round_trip AS
 WITH
-  -- The ids of selected pairs in getStats, and since when.
+  -- The ids of selected pairs in getStats, and when each was selected.
   name AS (
     SELECT peer, (members ->> '$.selectedCandidatePairId') AS id, min("row") AS since
     FROM stat WHERE type = 'transport' AND (members ->> '$.selectedCandidatePairId') IS NOT NULL
@@ -965,7 +964,8 @@ SELECT
   1e3 * CASE WHEN checks = 1 THEN recent ELSE seconds / checks END AS round_trip_ms
 FROM measured WHERE checks > 0;
 
--- The time of each track's first decoded frame, and since the peer's genesis and `connected`.
+-- The time of each track's first decoded frame, also relative to the peer's genesis and to
+-- `connected`.
 CREATE VIEW first_frame AS
 SELECT
   frame.peer AS peer, frame.track AS track, frame.kind AS kind,
@@ -1005,8 +1005,8 @@ FROM (
 
 -- Who spoke when: audio of -47 dBov or more for at least 0.2 s, joined over pauses of up to half a
 -- second. Levels are the sender's (RFC 6464) or the mixer's (RFC 6465) if packets have them,
--- otherwise those of the decoded audio. If the take ends during speech, its end is known to the
--- second.
+-- otherwise those of the decoded audio. If the take ends during speech, its end is known only to
+-- the second.
 CREATE VIEW speaker AS
 SELECT
   speech.peer AS peer,
@@ -1175,7 +1175,7 @@ WITH
   change AS (
     SELECT row, peer, at_ns, pair, local, local_type, remote, remote_type, selected,
       lag(selected, 1, 0) OVER (PARTITION BY peer, pair ORDER BY row) AS before,
-      -- When the pair was deselected; backwards, which SQLite does in one pass.
+      -- When the pair was deselected; computed backwards, which SQLite does in one pass.
       min(iif(selected = 0, at_ns, NULL)) OVER (
         PARTITION BY peer, pair ORDER BY row DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS left_ns
@@ -1208,7 +1208,7 @@ SELECT
     iif(last.pair IS NULL, other_ns, NULL),
     (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
 FROM followed
--- For observed calls, the final addresses; their pairs have the end of their use themselves.
+-- For observed calls, the final addresses; their pairs state when their use ended.
 LEFT JOIN (
   SELECT candidate_pair.peer AS peer, pair, local, local_type, remote, remote_type
   FROM candidate_pair
@@ -1219,7 +1219,7 @@ LEFT JOIN (
 ) AS last ON last.peer = followed.peer AND last.pair = followed.pair
 WHERE before = 0 ORDER BY followed.peer, followed.pair, followed.row;
 
--- Retransmitted packets per second (RTX, RFC 4588): RTP with a payload type of no track.
+-- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type belongs to no track.
 CREATE VIEW retransmission AS
 SELECT
   peer, direction, ssrc, payload_type, (at_ns - at_ns % 1000000000) / 1000000000 AS second,

@@ -3,8 +3,8 @@
 -- share the order of steps and the clock; each is replayed by itself. `row`, `step` and `at_ns` are
 -- as in all other tables.
 
--- The revision of the stack that made the take: it is raised when the stack produces other outputs
--- from the same inputs. NULL: not stored.
+-- The revision of the stack that made the take: it is raised when the stack produces different
+-- outputs from the same inputs. NULL: not stored.
 ALTER TABLE take ADD COLUMN revision INTEGER;
 
 -- The actor that the peer belongs to; usually one of its own with the same number.

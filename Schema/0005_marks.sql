@@ -1,8 +1,8 @@
 -- Format 7: ECN marks of received datagrams, and the types of networks.
 
--- The ECN field of the IP header of a received datagram (RFC 3168 section 5): 0 not ECN-capable,
--- 1 ECT(1), 2 ECT(0), 3 congestion experienced. NULL: sent, received over TCP, or not known. For
--- observed calls it is the field at the place of the capture.
+-- The ECN field of the IP header of a received datagram (RFC 3168 section 5): 0 not ECN-capable, 1
+-- ECT(1), 2 ECT(0), 3 congestion experienced. NULL: sent, received over TCP, or not known. For
+-- observed calls it is the field as the capture saw it.
 ALTER TABLE packet_store ADD COLUMN ecn INTEGER;
 
 -- In rows 'interfaces': the network type of each address (W3C networkType: ethernet, wifi,
@@ -153,8 +153,8 @@ SELECT
   (max(to_ns) - min(from_ns)) / 1e9 AS seconds
 FROM numbered GROUP BY person, number;
 
--- How many persons spoke at once over time: a row for each span in which nobody began or ended,
--- from the first audio to the last.
+-- How many people spoke at once over time: a row for each span in which nobody began or ended, from
+-- the first audio to the last.
 CREATE VIEW talk AS
 WITH
   change AS (
@@ -226,7 +226,7 @@ WHERE from_ns - other_from_ns >= 500000000
 CREATE VIEW talk_share AS
 WITH
   whole AS (SELECT sum(to_ns - from_ns) AS ns FROM person_speech),
-  -- The starts and ends of turns; between them the time that one or several spoke.
+  -- The starts and ends of turns; between them, the time for which one person or several spoke.
   event AS (
     SELECT person, from_ns AS at_ns, -1 AS sign, 0 AS alone_ns, 0 AS overlap_ns FROM person_speech
     UNION ALL SELECT person, to_ns, 1, 0, 0 FROM person_speech

@@ -46,8 +46,8 @@ SELECT
 FROM rtcp, json_each(rtcp.fields, '$.blocks') AS block
 WHERE rtcp.type IN ('sr', 'rr');
 
--- Session descriptions: each text once, when the peer first created it ('out') or received it
--- ('in'). For observed calls, descriptions in signaling, as far as they were seen.
+-- Session descriptions: each distinct one once, when the peer first created it ('out') or received
+-- it ('in'). For observed calls, the descriptions that were seen in signaling.
 CREATE VIEW description AS
 WITH
   said AS (
@@ -329,7 +329,7 @@ LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = mis
 LEFT JOIN sent_again ON sent_again."row" = repaired.repair_row
   AND sent_again.peer = missing.peer;
 
--- Pauses of an RTP stream: at least 200 ms, and at least three times the usual distance of its
+-- Pauses of an RTP stream: at least 200 ms, and at least three times the usual interval between its
 -- frames.
 CREATE VIEW gap AS
 WITH
@@ -565,7 +565,7 @@ LEFT JOIN shown ON shown.peer = way.to_peer AND shown.ssrc = way.ssrc
 -- One row per media stream: its track, codec and participant, its duration, volume and loss.
 CREATE VIEW media_stream AS
 WITH
-  -- A stream by its SSRC, else by its payload type; the last agreement counts.
+  -- Streams are matched by SSRC, or else by payload type; the last agreement counts.
   named AS (
     SELECT stream.peer AS peer, stream.direction AS direction, stream.ssrc AS ssrc,
       stream.payload_type AS payload_type, max(track."row") AS "row"

@@ -88,7 +88,7 @@ package final class VirtualAudioSession {
 
   package func pull(_ units: Int = 1) { step(.pull(units: units)) }
 
-  /// Advances time; everything due happens at its instant.
+  /// Advances time, handling everything that falls due at its due time.
   package func wait(_ interval: Interval) {
     let end = now + interval
     while let due = session.deadline, due <= end {
@@ -183,7 +183,7 @@ package final class VirtualAudioCall {
     forward()
   }
 
-  /// Advances the session and the call; everything due happens at its instant.
+  /// Advances the session and the call, handling everything that falls due at its due time.
   package func run(for interval: Interval) {
     let end = call.now + interval
     while let due = session.deadline, due <= end {

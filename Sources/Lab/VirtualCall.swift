@@ -195,7 +195,7 @@ package final class VirtualCall {
   /// Stalls a peer's process.
   ///
   /// Whatever arrives or falls due meanwhile is handled when it resumes. Do not call the peer
-  /// before.
+  /// before then.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
@@ -216,7 +216,7 @@ package final class VirtualCall {
     step(arrival.host, .datagram(datagram, arrival: arrival.at))
   }
 
-  /// Advances virtual time: arrivals and deadlines happen in their order.
+  /// Advances virtual time: arrivals and deadlines happen in order.
   package func run(until end: Instant) {
     while true {
       var next = earliest(network.nextArrival, streams.nextArrival)

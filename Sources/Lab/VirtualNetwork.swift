@@ -104,7 +104,7 @@ package struct VirtualNetwork {
     sockets.removeAll { $0.address == address }
   }
 
-  /// Removes a host's other addresses; their sockets receive nothing any more.
+  /// Removes a host's other addresses; their sockets no longer receive anything.
   package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
     sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
   }
@@ -276,7 +276,7 @@ package struct LinkSettings: Hashable, Sendable {
   package var lossPerMille: UInt64 = 0
   /// Duplicates per thousand datagrams.
   package var duplicatesPerMille: UInt64 = 0
-  /// The bottleneck's rate in bits per second; nil for none.
+  /// The bottleneck's rate in bits per second; nil if there is no bottleneck.
   package var bitsPerSecond: UInt64?
   /// The longest wait at the bottleneck; a datagram that would wait longer is lost.
   package var queueLimit = Interval.milliseconds(300)

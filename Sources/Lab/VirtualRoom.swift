@@ -117,7 +117,7 @@ package final class VirtualRoom {
 
   package func report(_ report: ShareReport) { step(.share(report)) }
 
-  /// Advances time; everything due happens at its instant.
+  /// Advances time, handling everything that falls due at its due time.
   package func wait(_ interval: Interval) {
     let end = now + interval
     while let due = room.deadline, due <= end {

@@ -26,7 +26,7 @@ package struct VirtualTURNServer {
   package var password = "password"
   /// The lifetime of a nonce; nil for unlimited.
   package var nonceLifetime: Interval?
-  /// The alternate server to which clients are redirected; nil for none.
+  /// The alternate server to which clients are redirected; nil if there is none.
   package var alternate: SocketAddress?
   /// Peers that are never permitted.
   package var forbidden: [IPAddress] = []

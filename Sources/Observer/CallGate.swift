@@ -33,7 +33,7 @@ package struct CallGate {
 
   /// The decision on a segment of a TCP connection.
   package struct StreamVerdict: Sendable {
-    /// The admitted bytes, including those that waited; nil for none.
+    /// The admitted bytes, including those that waited; nil if there are none.
     package var bytes: [UInt8]?
     /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []
@@ -154,7 +154,7 @@ package struct CallGate {
     }
   }
 
-  /// Decides which bytes of a TCP connection's direction are admitted.
+  /// Decides which bytes of one direction of a TCP connection are admitted.
   package mutating func examine(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {

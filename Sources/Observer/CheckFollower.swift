@@ -98,8 +98,8 @@ struct CheckFollower {
   @inline(__always)
   mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
-  /// Returns whether an endpoint is disconnected, so that the next packet it receives reconnects
-  /// it.
+  /// Returns whether an endpoint is disconnected, in which case the next packet it receives
+  /// reconnects it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
 
   /// Reconnects an end that receives packets again.

@@ -1,7 +1,7 @@
 import Wire
 
-/// Extracts texts from one direction of an HTTP/1.1 connection (RFC 9112) or a WebSocket on it (RFC
-/// 6455).
+/// Extracts the text messages from one direction of an HTTP/1.1 connection (RFC 9112) or a
+/// WebSocket on it (RFC 6455).
 ///
 /// It also reads RTSP (RFC 7826) and SIP (RFC 3261), whose messages look like HTTP's but have a
 /// body only if they state its length.
@@ -59,7 +59,7 @@ struct HTTPReader {
     while problem == nil, advance() {}
   }
 
-  /// Returns the completed texts and removes them.
+  /// Returns the completed messages and removes them.
   mutating func consumeTexts() -> [[UInt8]] {
     defer { texts = [] }
     return texts

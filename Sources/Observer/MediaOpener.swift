@@ -172,8 +172,8 @@ struct MediaOpener {
   /// Whether packets may soon turn out to be unencrypted.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
-  /// Whether packets may still turn out to be unencrypted: no key decrypted any, and signaling
-  /// about encryption may be wrong.
+  /// Whether packets may still turn out to be unencrypted, because no key has decrypted any and
+  /// signaling about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
   /// Marks the media as unencrypted, because its packets proved it even if signaling says
@@ -304,7 +304,7 @@ struct ClearMedia {
   /// The number of consecutive packets whose length must match their duration.
   ///
   /// For G.723.1, a short frame with a four-byte tag is as long as a longer frame, so the two
-  /// length bits must match as well: by chance once in 4^40, which is 10^24.
+  /// length bits must match as well, which happens by chance once in 4^40 (10^24).
   private static let lengthsMinimum = 8
   private static let g723Minimum = 40
 

@@ -383,7 +383,7 @@ extension Observer {
 }
 
 extension IPAddress {
-  /// Whether the address is not public: RFC 1918, RFC 6598, RFC 4193, link-local or loopback.
+  /// Whether the address is not public (RFC 1918, RFC 6598, RFC 4193, link-local or loopback).
   var isOfPrivateNetwork: Bool {
     if isLoopback || isLinkLocal { return true }
     let (high, low) = words

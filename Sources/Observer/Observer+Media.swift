@@ -144,8 +144,9 @@ extension Observer {
     }
   }
 
-  /// Returns whether header extensions are encrypted in a way that libsrtp2 does not support: it
-  /// authenticates the packet, but then decrypts it wrongly (RFC 9335 section 6.2).
+  /// Returns whether header extensions are encrypted in a way that libsrtp2 does not support.
+  ///
+  /// libsrtp2 authenticates such packets, but then decrypts them wrongly (RFC 9335 section 6.2).
   static func isCryptex(_ packet: borrowing WaitingPacket) -> Bool {
     guard !packet.isRTCP else { return false }
     let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true)
@@ -336,8 +337,9 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Returns whether an end may protect its further packets with another of the given keys: an SDES
-  /// line has several (RFC 4568 section 6.1), and a new offer changes them.
+  /// Returns whether an end may protect its further packets with another of the given keys.
+  ///
+  /// An SDES line has several keys (RFC 4568 section 6.1), and a new offer changes them.
   private func mayChangeKey(_ index: Int, _ end: Int) -> Bool {
     guard settings.followsKeys else { return false }
     let number = transports[index].descriptions[end]

@@ -15,7 +15,7 @@ struct Probation {
   /// The maximum sequence number step between two packets of a source.
   private static let stepMaximum: UInt16 = 16
   private static let candidatesMaximum = 512
-  /// The maximum number of sources per path; the source that was silent longest is dropped.
+  /// The maximum number of sources per path; the source that has been silent longest is dropped.
   private static let sourcesMaximum = 64
   /// The number of packets without a verdict after which a path is not a call: four per source, one
   /// more than a source needs.
@@ -24,7 +24,7 @@ struct Probation {
   private static let packetsMaximum = attemptsMaximum
   private static let pathBytesMaximum = 512 << 10
   private static let bytesMaximum = 16 << 20
-  /// The maximum length of a waiting packet, in bytes; networks carry no longer ones unfragmented.
+  /// The maximum length of a waiting packet, in bytes; networks would fragment longer ones.
   private static let lengthMaximum = 9216
 
   /// A packet waiting for the verdict.
@@ -177,7 +177,7 @@ struct PathTrials<State> {
 
   private static var trialsMaximum: Int { 256 }
   private static var packetsMaximum: Int { 16 }
-  /// The maximum length of a waiting packet, in bytes; networks carry no longer ones unfragmented.
+  /// The maximum length of a waiting packet, in bytes; networks would fragment longer ones.
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]
@@ -226,7 +226,7 @@ extension PathTrials<ClientHelloReader> {
 }
 
 extension PathTrials<ContentEvidence> {
-  /// Examines possible channel data on an unknown port: its contents must be a call's.
+  /// Examines possible channel data on an unknown port: its contents must belong to a call.
   mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
     guard let (_, data) = ChannelData.readAny(bytes, isTruncated: packet.isTruncated) else {

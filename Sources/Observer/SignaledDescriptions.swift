@@ -23,7 +23,7 @@ struct SignaledDescriptions {
   }
 
   private static let entriesMaximum = 4096
-  /// The limit of all descriptions together, in bytes.
+  /// The limit on all descriptions together, in bytes.
   private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
@@ -119,7 +119,7 @@ extension SignaledDescriptions {
   /// A media source that a description announces.
   struct Source {
     var mid: String?
-    /// The source whose packets this one retransmits; nil for other sources.
+    /// The source whose packets this one retransmits; nil if it retransmits none.
     var repairs: UInt32?
     /// The source that this one protects with FlexFEC, and the source that protects this one.
     var protects: UInt32?

@@ -245,8 +245,8 @@ struct StreamClock {
     return near.min { error($0) < error($1) }
   }
 
-  /// Returns whether nearly all steps are audio packets at this rate: multiples of 2.5 ms, most of
-  /// the same length up to 120 ms.
+  /// Returns whether nearly all steps are audio packets at this rate, that is, multiples of 2.5 ms,
+  /// most of them of the same length up to 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
     // Steps can have any 32-bit value.
     let whole = steps.reduce(0) { sum, step in

@@ -83,7 +83,8 @@ struct StreamTable {
   private var places: [Key: Int] = [:]
   /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// How many of an SSRC's streams are searched for one that continues on another transport.
+  /// The maximum number of an SSRC's streams that are searched for one that continues on another
+  /// transport.
   private static let candidatesMaximum = 64
   /// The last packet's stream, which is often the next packet's too.
   private var last: (key: Key, index: Int)?
@@ -113,7 +114,7 @@ struct StreamTable {
     bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
 
-  /// Moves a stream to another transport and sending end, also in the index by SSRC.
+  /// Moves a stream to another transport and sending end, and updates the index by SSRC.
   mutating func move(_ index: Int, to transport: Int, from: Int) {
     let old = entries[index].stream
     places[Key(transport: old.transport, from: old.from, ssrc: old.ssrc)] = nil
@@ -150,7 +151,7 @@ struct UnprovenStreams {
   private static let transportMaximum = 64
   private static let countMaximum = 4096
   private static let bytesMaximum = 16 << 20
-  /// The maximum sequence number distance between a source's first and second packet.
+  /// The maximum sequence number difference between a source's first and second packet.
   private static let stepMaximum = 100
 
   /// Waiting packets by transport, oldest first, each with its number.
@@ -225,7 +226,7 @@ struct UnprovenStreams {
 
 /// A stream's RFC 3550 statistics where it was captured: losses and interarrival jitter.
 ///
-/// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the distance
+/// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the gap
 /// between two parts is not a loss. After a silence, a step that matches the number of packets in
 /// that time is a loss.
 package struct SourceReception: Sendable {

@@ -23,7 +23,7 @@ struct TransportFollower {
   private(set) var streams: [Int] = []
   private(set) var hasSent = [false, false]
   var hasSentMedia = [false, false]
-  /// Whether the start was seen: a check or a ClientHello before media.
+  /// Whether the start was seen, that is, a check or a ClientHello before media.
   private(set) var hasBeginning = false
 
   /// Whether a description states that media is encrypted.
@@ -78,8 +78,8 @@ struct TransportFollower {
     if addresses[key] != nil { addresses[key] = priority }
   }
 
-  /// Updates the selection of a component's pair; returns whether it changed, and the path selected
-  /// before.
+  /// Updates the selection of a component's pair; returns whether it changed, and the previously
+  /// selected path.
   mutating func choose(
     _ component: UInt8, _ change: (inout PairChoice) -> Bool
   ) -> (isChanged: Bool, before: Int?) {

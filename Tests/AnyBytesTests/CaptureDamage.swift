@@ -9,7 +9,7 @@ struct CaptureDamage {
   private mutating func below(_ bound: Int) -> Int { damage.below(max(1, bound)) }
   private mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
 
-  /// Values at the limits of 16, 32 and 64-bit arithmetic.
+  /// Values at the limits of 16-, 32- and 64-bit arithmetic.
   private static let ends: [UInt64] = [
     0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xfffe, 0xffff, 0x7fff_ffff, 0x8000_0000,
     0xffff_fffe, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, .max - 1, .max,

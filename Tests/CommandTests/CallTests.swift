@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Real-time tests that run one after the other: how processes connect.
+/// Real-time tests that run one at a time: how processes connect.
 @Suite(.serialized) enum LiveTests {}
 
 /// Real-time tests that run beside `LiveTests`: the media of calls.

@@ -4,7 +4,8 @@ import Testing
 extension LiveConnectionTests {
   /// How recordings end when they are interrupted.
   struct EndingTests {
-    /// How much of a call may be missing: one transaction of 100 ms, plus a busy machine's delay.
+    /// The maximum part of a call that may be missing: one transaction of 100 ms, plus a busy
+    /// machine's delay.
     private static let slackMilliseconds: Int64 = 600
 
     @Test(arguments: [300, 700, 1100])

@@ -50,8 +50,8 @@ struct FlightRecorderRunTests {
         "--ring-count", "1000", "--out", folder.file("call.take"),
       ])
     try await run.waitForErrors(with: "kill -USR1 \(run.processIdentifier)")
-    // Sends one signal after the other until the call has run for a second; before the first
-    // packet, a signal writes no take.
+    // Sends signals repeatedly until the call has run for a second; before the first packet, a
+    // signal writes no take.
     var answered = 0
     try await poll("a take with audio") {
       let sentences = run.errors.split(separator: "\n").count - 1

@@ -8,7 +8,8 @@ extension LiveMediaTests {
     ///
     /// - Parameters:
     ///   - level: ten times the level, of the constrained baseline profile.
-    ///   - bad: the number, from 0, of a video frame that refers to later ones; nil for none.
+    ///   - bad: the number, from 0, of a video frame that refers to later ones; nil if there is
+    ///     none.
     static func clip(_ count: Int = 50, level: UInt8 = 30, bad: Int? = nil) -> [UInt8] {
       let sets: [UInt8] = [
         0, 0, 0, 1, 0x67, 0x42, 0xc0, level, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,

@@ -81,8 +81,8 @@ struct HostileTextTests {
       said: visited.output + visited.errors + served.output + served.errors)
   }
 
-  /// Returns the invisible and control characters in a text, except line ends, tabs and the
-  /// sequences that Retake itself writes to a terminal.
+  /// Returns the invisible and control characters in text, except line ends, tabs and the sequences
+  /// that Retake itself writes to a terminal.
   static func shapeless(_ text: String) -> [String] {
     // A terminal replaces each line feed by its own line end.
     var rest = text.replacing("\r\r\n", with: "\n")

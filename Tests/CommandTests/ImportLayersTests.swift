@@ -93,7 +93,7 @@ struct ImportLayersTests {
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  /// A capture without anything readable reports what it contains.
+  /// If nothing in a capture is readable, the command says what the capture contains.
   @Test func aCaptureWithoutACallIsDescribed() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")

@@ -70,7 +70,7 @@ struct JSONSchema {
 
   private static func isA(_ type: String, _ value: Any) -> Bool {
     let number = value as? NSNumber
-    // Foundation on Linux reads a Boolean as a number of one byte.
+    // Foundation on Linux reads a Boolean as a one-byte number.
     let isFlag = number.map { String(cString: $0.objCType) == "c" } ?? false
     return switch type {
     case "null": value is NSNull

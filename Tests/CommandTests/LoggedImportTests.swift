@@ -42,7 +42,7 @@ struct LoggedImportTests {
     #expect(try number("SELECT count(*) FROM peer WHERE label = 'PC_0'") == 1)
   }
 
-  /// Behind the time, level and names of loggers and collectors, or inside of their JSON.
+  /// After the time, level and names that loggers and collectors add, or inside their JSON.
   @Test(arguments: [
     "DATE INFO LINE", "[DATE] [rtcstats] [client 7] LINE", "rtcstats-1  | DATE debug: LINE",
     "DATE stdout F LINE", "May  1 10:00:00 host app[12]: LINE",
@@ -67,7 +67,7 @@ struct LoggedImportTests {
     }
   }
 
-  /// Dates in place of Unix times, also those of the collector alone, and lines in an array.
+  /// Dates in place of Unix times, including those of the collector alone, and lines in an array.
   @Test(arguments: ["[LINE,\"DATE\"]", "DATE INFO [LINE]", "[LINE,\"DATE\"],"])
   func linesWithDates(form: String) async throws {
     let lines = Self.events.enumerated().map { second, line in
@@ -93,7 +93,7 @@ struct LoggedImportTests {
     try await expectCall(text, ["--as", "rtcstats"])
   }
 
-  /// Docker splits lines after 16 kB, and Kubernetes as well.
+  /// Docker splits lines after 16 kB, and so does Kubernetes.
   @Test(arguments: [true, false])
   func splitLinesAreJoined(isDocker: Bool) async throws {
     let filler = String(repeating: "\\\"é", count: 9000)
@@ -116,7 +116,7 @@ struct LoggedImportTests {
     try await expectCall(lines.joined(separator: "\n"))
   }
 
-  /// The services of Jitsi write objects, whose time may be that of the logger alone.
+  /// The services of Jitsi write objects, whose only time may be the logger's.
   @Test(arguments: [true, false])
   func objectsOfServicesBehindAPrefix(hasTime: Bool) async throws {
     let folder = try Folder()

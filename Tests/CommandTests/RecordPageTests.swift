@@ -60,7 +60,8 @@ extension LiveTests {
       }
     }
 
-    /// Makes a message of the script with lines, each with a time.
+    /// Returns a message as the page's script sends it: its number, then the given lines, which
+    /// carry their own times.
     private static func unit(_ number: Int, _ lines: [String], load: String = RecordPageTests.load)
       -> SignalingFrame
     {

@@ -13,7 +13,7 @@ struct RecordingShapesTests {
     [0x80, type] + big(number, 2) + big(step * number, 4) + big(ssrc, 4) + payload
   }
 
-  /// Opus of 20 ms, by its first byte.
+  /// 20 ms packets whose first byte is Opus's.
   private static var opus: [(milliseconds: Int, bytes: [UInt8])] {
     (0..<120).map { number in
       let noise = (0..<80).map { UInt8(truncatingIfNeeded: $0 * 11 + number) }
@@ -57,7 +57,7 @@ struct RecordingShapesTests {
 
   // MARK: Headers against packets
 
-  /// A recording of Janus is read as what its packets are, and the command says so.
+  /// A Janus recording is read as what its packets are, and the command says so.
   @Test(arguments: [
     (#"{"t":"a","c":"opus","u":1700000000000000}"#, "vp8", "audio opus"),
     (#"{"t":"v","c":"vp8","u":1700000000000000}"#, "opus", "video vp8"),
@@ -89,7 +89,7 @@ struct RecordingShapesTests {
     #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = '\(codec)'") > 80)
   }
 
-  /// Old recordings have the times of their media, which depend on what it is.
+  /// Old recordings have media timestamps only, whose unit depends on the kind of media.
   @Test func anOldHeaderThatContradictsItsPackets() async throws {
     let folder = try Folder()
     let packets = Self.vp8.flatMap { packet in
@@ -103,7 +103,7 @@ struct RecordingShapesTests {
 
   // MARK: rtptools
 
-  /// Makes a file of rtptools: its first line, its binary head, and packets of RTP and RTCP.
+  /// Makes an rtptools file: its first line, its binary head, and packets of RTP and RTCP.
   private static func dump(
     _ line: String = "#!rtpplay1.0 192.0.2.9/5004\n",
     _ head: [UInt8] = big(1_700_000_000, 4) + big(500_000, 4) + big(0, 8), start: Int = 0
@@ -159,7 +159,7 @@ struct RecordingShapesTests {
     }.joined()
   }
 
-  /// As Chromium, Firefox and Janus write them, also with packets of SCTP between them.
+  /// As Chromium, Firefox and Janus write them, and with SCTP packets in between.
   @Test(arguments: [
     ("[1:2:VERBOSE1:srtp_session.cc(560)] \n", "0000", " # RTP_DUMP"),
     ("2024-05-01 10:00:00 UTC - [Child 1: Main]: D/RtpLogger x|", "000000", " | 7 | RTP_PACKET"),
@@ -193,7 +193,7 @@ struct RecordingShapesTests {
     varint(number << 3 | 5) + big(value, 4).reversed()
   }
 
-  /// Makes an event log whose clock began at `clock`: its beginning, and a packet each 20 ms.
+  /// Makes an event log whose clock began at `clock`: its start event, and a packet every 20 ms.
   private static func log(clock: Int, unix: Int, first: Int = 0) -> [UInt8] {
     let begin = field(16, field(1, clock) + field(2, 2) + field(3, unix))
     return begin
@@ -206,7 +206,7 @@ struct RecordingShapesTests {
       }
   }
 
-  /// Logs without their beginning have no date, but the distances of their packets.
+  /// Logs without their beginning have no date, but keep the intervals between their packets.
   @Test(arguments: [0, 20])
   func anEventLogWithoutItsBeginning(events: Int) async throws {
     let folder = try Folder()
@@ -225,7 +225,7 @@ struct RecordingShapesTests {
       try Takes.number(take, "SELECT max(at_ns) \(packets)") == Int64(49 - events) * 20_000_000)
   }
 
-  /// Logs in one file have clocks of their own: each has its beginning's date.
+  /// Each log in a file has its own clock, and the date in its start event.
   @Test func eventLogsOneAfterAnother() async throws {
     let folder = try Folder()
     let file =

@@ -39,7 +39,7 @@ struct RedactTests {
   }
 
   /// Observed calls still replay completely, too: their packets are protected again under other
-  /// keys, also those of DTLS 1.3, whose handshake is encrypted.
+  /// keys, including those of DTLS 1.3, whose handshake is encrypted.
   @Test(arguments: ["observed-firefox", "observed-aiortc"])
   func aCallBetweenOthersIsExecutedStill(name: String) async throws {
     let folder = try Folder()

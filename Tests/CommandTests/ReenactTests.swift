@@ -33,7 +33,7 @@ extension LiveTests {
         ).path)
       let report = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
       #expect(schema.misses(of: report, "reenact").isEmpty)
-      // The verb ends when everything was sent, which also ends the client's call.
+      // The verb ends when everything has been sent, which also ends the client's call.
       #expect(call.errors.isEmpty || call.status == 0, "\(call.errors)")
       let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))

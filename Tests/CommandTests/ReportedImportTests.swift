@@ -125,7 +125,8 @@ struct ReportedImportTests {
     let texts = findings.compactMap { $0["explanation"] as? String }
     #expect(texts.count == findings.count && texts.count > 1, "\(texts)")
     #expect(texts.allSatisfy { $0.hasPrefix("not explained: ") }, "\(texts)")
-    // Of the freeze that the loss caused, and of a finding without harm to media.
+    // One reason is about the freeze that the loss caused, the other about a finding without harm
+    // to media.
     #expect(texts.contains { $0.contains("this end was only observed") }, "\(texts)")
     #expect(texts.contains { $0.contains("it froze no picture") }, "\(texts)")
   }

@@ -80,7 +80,7 @@ struct ReportedTimeImportTests {
     }
   }
 
-  /// Entries of webrtc-internals whose times are texts: Unix times, dates, or times of day.
+  /// Entries of webrtc-internals whose times are strings: Unix times, dates, or times of day.
   ///
   /// The call started at 09:09:00 UTC on 3 June 2026.
   @Test(arguments: [
@@ -135,7 +135,7 @@ struct ReportedTimeImportTests {
     #expect(try Takes.number(strange, noted) == 1)
   }
 
-  /// What about:webrtc copies of Firefox, now and before it kept a history of descriptions.
+  /// What Firefox's about:webrtc copies, now and before it kept a history of descriptions.
   @Test(arguments: ["now", "before", "history"])
   func reportsThatFirefoxCopies(version: String) async throws {
     let folder = try Folder()
@@ -177,7 +177,7 @@ struct ReportedTimeImportTests {
       try number("SELECT count(*) FROM signaling WHERE type = 'answer' AND direction = 'in'") == 1)
   }
 
-  /// Statistics of Firefox until 2017, whose types are without hyphens.
+  /// Firefox's statistics until 2017, whose types have no hyphens.
   @Test func oldStatisticsOfFirefox() async throws {
     let folder = try Folder()
     let text =
@@ -196,7 +196,7 @@ struct ReportedTimeImportTests {
           + "AND local_type = 'srflx' AND remote_type = 'prflx'") == 1)
   }
 
-  /// A check under way has the name of webrtc-stats; one that became needless has none there, and
+  /// A check in progress has its webrtc-stats name; one that became unnecessary has none there, but
   /// is no failure.
   @Test func statesOfFirefoxsPairs() async throws {
     let folder = try Folder()

@@ -13,9 +13,9 @@ final class TerminalRun: Sendable {
     let isOver = Mutex(false)
   }
 
-  /// Keys to type as soon as a text is shown.
+  /// Keys to type as soon as certain text is shown.
   private struct Reaction {
-    /// The number of bytes shown before the keys were typed; the text must follow them.
+    /// The number of bytes shown so far; the text must come after them.
     var start: Int
     var wanted: [UInt8]
     var keys: [UInt8]
@@ -122,7 +122,7 @@ final class TerminalRun: Sendable {
     }
   }
 
-  /// Types `words`; returns how many characters had been shown by then.
+  /// Types `words`; returns the number of characters on the screen beforehand.
   @discardableResult
   func type(_ words: String) -> Int {
     let before = screen.count
@@ -136,8 +136,8 @@ final class TerminalRun: Sendable {
     return before
   }
 
-  /// Types, and presses more keys the moment that a text is shown: other tests may delay this one
-  /// for longer than a command takes.
+  /// Types, and presses more keys the moment certain text is shown, because other tests may delay
+  /// this one for longer than a command takes.
   func type(_ words: String, whenShown wanted: String, press keys: String) -> Int {
     let start = shown.bytes.withLock { $0.count }
     shown.reaction.withLock {
@@ -153,8 +153,8 @@ final class TerminalRun: Sendable {
 
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for the end, pressing keys until then; returns the exit status, or minus the signal that
-  /// ended it.
+  /// Waits for the command to exit, pressing keys until then; returns the exit status, or minus the
+  /// signal that ended it.
   func end(pressing keys: String = "") async throws -> Int32 {
     try await poll("the end, after \(screen.suffix(2_000))", within: TerminalRun.limit) {
       if status.withLock({ $0 }) != nil { return true }
@@ -164,7 +164,7 @@ final class TerminalRun: Sendable {
       status.withLock { $0 = word & 0x7f == 0 ? (word >> 8) & 0xff : -(word & 0x7f) }
       return true
     }
-    // The terminal may deliver the command's last output after its end.
+    // The terminal may deliver the command's last output after the command has exited.
     try await poll("the last words") { shown.isOver.withLock { $0 } }
     return try #require(status.withLock { $0 })
   }

@@ -183,7 +183,7 @@ struct TerminalTests {
     #expect(!piped.errors.contains("querying"))
   }
 
-  /// `faketime` makes the clock run fast, so that a short task seems to take long.
+  /// `faketime` makes the clock run fast, so a short task seems to take long.
   @Test(.enabled(if: Tool.has("faketime"))) func longWorkIsFollowed() async throws {
     let made = try await Takes.lossyCall()
     for (arguments, words) in [

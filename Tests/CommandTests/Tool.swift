@@ -23,14 +23,14 @@ enum Tool {
     return bundle.deletingLastPathComponent().appending(path: "retake").path
   }()
 
-  /// Runs a command and waits for its end.
+  /// Runs a command and waits for it to end.
   static func run(_ arguments: String..., environment: [String: String] = [:]) async throws
     -> Outcome
   {
     try await run(arguments, environment: environment)
   }
 
-  /// Runs a command and waits for its end.
+  /// Runs a command and waits for it to end.
   static func run(_ arguments: [String], environment: [String: String] = [:]) async throws
     -> Outcome
   {
@@ -138,7 +138,7 @@ final class Run: Sendable {
 
   func send(_ signal: Int32) { kill(processIdentifier, signal) }
 
-  /// Waits for the end of the process.
+  /// Waits for the process to exit.
   ///
   /// A process that hangs must not block all other tests: it is killed, and its test fails. The
   /// limit starts here, because a test may have waited minutes for its turn before: all tests share

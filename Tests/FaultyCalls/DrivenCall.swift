@@ -16,7 +16,7 @@ package struct CallSetup {
   package var microphones = [true, true]
   package var cameras = [true, true]
   package var hasData = false
-  /// Whether a peer's audio and video share a stream, so that receivers synchronize them.
+  /// Whether a peer's audio and video share a stream, in which case receivers synchronize them.
   package var isOneStream = true
   /// The peer that makes the offer.
   package var offerer = 0
@@ -24,7 +24,7 @@ package struct CallSetup {
   package var edit: (_ number: Int, _ sdp: String) -> String = { _, sdp in sdp }
   package var gathering = Interval.zero
   package var server: VirtualTURNServer?
-  /// The peer behind a NAT; nil for none.
+  /// The peer behind a NAT; nil if there is none.
   package var hidden: Int?
   /// The recorded end; nil for both.
   package var recorded: Int?
@@ -62,7 +62,7 @@ package final class DrivenCall {
   package var cameras: [Camera?] = []
   /// How slow each microphone's clock is, in millionths.
   package var clockSkew = [0, 0]
-  /// How many of a thousand blocks each microphone loses.
+  /// The number of blocks in a thousand that each microphone loses.
   package var lostBlocks = [0, 0]
   /// The transceivers that each peer sends with.
   package private(set) var transceivers: [[MediaKind: UInt32]] = [[:], [:]]

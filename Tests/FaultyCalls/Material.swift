@@ -105,7 +105,7 @@ package struct Camera {
     black = I420Buffer(width: width, height: height, samples: dark)
   }
 
-  /// Returns the next frame; nil if the camera gives none.
+  /// Returns the next frame; nil if the camera provides none.
   package mutating func next() -> I420Buffer? {
     switch state {
     case .stopped: return nil

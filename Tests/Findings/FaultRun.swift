@@ -88,7 +88,7 @@ struct FaultRun {
   }
 }
 
-/// A finding, as far as the judge needs it.
+/// The parts of a finding that the judge needs.
 struct FoundThing {
   var id: String
   /// Whether the finding is worse than "low".

@@ -127,7 +127,7 @@ struct FleetCall {
 
   // MARK: Rooms
 
-  /// A meeting of three, of whom one comes later and may leave again.
+  /// A meeting of three, one of whom joins later and may leave again.
   private func meet(_ path: String) throws {
     let isVideo = setup.cameras[0]
     let room = try VirtualRoomCall(

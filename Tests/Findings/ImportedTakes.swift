@@ -119,7 +119,7 @@ private enum Program {
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     process.standardOutput = FileHandle.nullDevice
-    // What a format cannot hold is said each time.
+    // Each import reports whatever a format cannot hold.
     process.standardError = FileHandle.nullDevice
     try process.run()
     process.waitUntilExit()

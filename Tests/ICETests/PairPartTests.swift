@@ -31,7 +31,7 @@ struct PairPartTests {
     round.goOn(at: at(500))
     round.goOn(at: at(1_500))
     #expect(round.attempts == 2 && round.nextAttempt == at(1_500))
-    // Another round starts immediately: the next request keeps its time.
+    // A new round starts at once, but its next request keeps the scheduled time.
     round.begin()
     #expect(round.attempts == 0 && round.nextAttempt == at(1_500))
     round.finish()

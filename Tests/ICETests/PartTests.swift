@@ -273,7 +273,7 @@ struct PartTests {
     #expect(nomination.follows(0, list, isSilent: false, at: at(1000)))
     list.recordChoice(0, at: at(20))
     #expect(nomination.follows(0, list, isSilent: false, at: at(20)))
-    // A pair that was left is selected again when it works.
+    // A pair that was abandoned is selected again when it works.
     nomination.forget(12)
     #expect(nomination.choose(list, .controlled) == 1 && nomination.pairID == 12)
   }

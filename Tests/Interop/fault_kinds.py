@@ -34,7 +34,7 @@ class Kind:
     undo: str = ""
     # Whether the script's change is negotiated.
     negotiates: bool = False
-    # Whether the fault itself stops a process, so that this does not count as a starved machine.
+    # Whether the fault itself stops a process, in which case this does not show a starved machine.
     stalls: bool = False
 
 
@@ -204,7 +204,7 @@ KINDS = {
         seconds=(12, 16), script="""sender("audio").track.stop();"""),
     "cameraBlack": _kind(
         "camera-black", by="page", sight="end", script=_CAMERA.replace("SHOWS", "false")),
-    # A browser's encoder keeps refining a repeated picture, so that its frames are not equal.
+    # A browser's encoder keeps refining a repeated picture, so its frames are not equal.
     "cameraRepeats": _kind(
         "camera-repeats picture-still", by="page", sight="end",
         script=_CAMERA.replace("SHOWS", "true")),

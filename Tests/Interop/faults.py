@@ -32,7 +32,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _CALL_SECONDS = 150
 _CONNECT_SECONDS = 60
 _ATTEMPTS = 3
-# How often a call whose fault had too little effect is replaced.
+# The maximum number of times that a call whose fault had too little effect is replaced.
 _REDRAWS = 3
 # The delay of the process that forwards packets, in seconds, from which on a call is repeated.
 _LAG = 0.15

@@ -32,7 +32,7 @@ class FaultyPath(LossyPath):
         self._is_on = False
         # When each end's last packet leaves: a good path does not reorder.
         self._leaves = [0.0, 0.0]
-        # Until when a bottleneck is busy, and until when radio holds packets back.
+        # The times until which a bottleneck is busy, and until which radio holds packets back.
         self._busy, self._release = 0.0, 0.0
         self._watch = None
         self.lag = 0.0

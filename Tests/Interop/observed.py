@@ -50,9 +50,10 @@ class Cell:
     dtls: str = ""
     # The version that must be negotiated; empty for any.
     expects: str = ""
-    # The transport over which the first peer reaches a relay, its only candidate; empty for none.
+    # The transport over which the first peer reaches a relay, its only candidate; empty if there is
+    # none.
     relay: str = ""
-    # Whether signaling removes UDP candidates, so that ICE uses TCP.
+    # Whether signaling removes UDP candidates, in which case ICE uses TCP.
     tcp: bool = False
 
     @property

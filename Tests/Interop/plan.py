@@ -17,14 +17,14 @@ class Abilities:
     # Whether the peer can use loopback addresses; other peers need a real interface besides
     # loopback.
     uses_loopback: bool = False
-    # What the peer measures of received media: audio energy, video contrast.
+    # The peer's measurements of received media: audio energy, video contrast.
     perceives: tuple[str, ...] = _MEDIA
-    # Whether the peer echoes received media; Retake must not do so as well.
+    # Whether the peer echoes received media; if so, Retake must not echo it as well.
     echoes: bool = False
     # Whether the peer sends messages over data channels and checks the echoes.
     data: bool = False
-    # The sizes of the data messages that the peer echoes, prefixing texts with `repeats_after`.
-    # Retake has to start, so the channel is in Retake's offer.
+    # The sizes of the data messages that the peer echoes, prefixing text messages with
+    # `repeats_after`. Retake has to start, so the channel is in Retake's offer.
     repeats: tuple[int, ...] = ()
     repeats_after: str = ""
 
@@ -35,7 +35,7 @@ ABILITIES = {
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
     "gstreamer": Abilities(data=True),
-    # The plugin does not echo empty messages, or texts that reach 64 KiB with the prefix.
+    # The plugin does not echo empty messages, or text messages that reach 64 KiB with the prefix.
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",
@@ -52,20 +52,21 @@ class Call:
     peer: str
     # The offerer: `peer`, `retake`, or `page` for the page that Retake serves.
     offerer: str
-    # Whether the peer is made passive, so that Retake is the DTLS client.
+    # Whether the peer is made passive, which makes Retake the DTLS client.
     peer_waits: bool = False
     # The kinds that the peer sends to Retake, and those that it receives.
     sends: tuple[str, ...] = _MEDIA
     receives: tuple[str, ...] = _MEDIA
     # Whether the peer has only mDNS candidates, because it has no camera permission.
     hides: bool = False
-    # Whether Retake gathers no UDP candidates, so that ICE uses TCP.
+    # Whether Retake gathers no UDP candidates, in which case ICE uses TCP.
     tcp: bool = False
     # Whether Retake signals mDNS names instead of its addresses.
     names: bool = False
     # The peers that use only relayed candidates: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
-    # Whether nothing is bundled: signaling removes the BUNDLE group from the descriptions.
+    # Whether nothing is bundled, in which case signaling removes the BUNDLE group from the
+    # descriptions.
     apart: bool = False
     # The only video codec that the peer negotiates.
     codec: str = "vp8"

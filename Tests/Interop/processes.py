@@ -103,7 +103,7 @@ class Child:
             raise ProcessError(f"no line like {pattern!r} within {limit} s") from None
 
     async def finish(self, limit, sending=None):
-        """Waits for the end, after sending a signal if one is given; returns the exit status."""
+        """Waits for the exit, after sending any given signal; returns the exit status."""
         if sending is not None and self.status is None:
             self._process.send_signal(sending)
         try:

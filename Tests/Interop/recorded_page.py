@@ -275,7 +275,7 @@ def _number(value):
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# What Firefox names otherwise than webrtc-stats, whose names a take has.
+# The values that Firefox names differently from webrtc-stats, whose names a take uses.
 _NAMES = {"inprogress": "in-progress"}
 
 # Members that rise and fall between two reports.

@@ -16,7 +16,7 @@ _REQUEST_SECONDS = 60
 _FINISH_SECONDS = 90
 _REPLAY_SECONDS = 600
 
-# Ways to replay, none of which may affect the result: a name, a command to run before, and
+# Ways to replay, none of which may affect the result: a name, a command to run first, and
 # environment variables.
 REPLAYS = [
     ("first", [], {}),

@@ -23,7 +23,7 @@ _SAMPLE_SECONDS = 1.0
 # Packets sent this shortly before a report may be in transit, or not yet counted.
 _UNDER_WAY_NS = 80_000_000
 _LOOK_SECONDS = 300
-# The distance within which samples made once a second are near a time.
+# The time within which samples made once a second count as near.
 _NEAR_MS = 1100
 
 

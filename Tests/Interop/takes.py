@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reports import DTLS_VERSIONS
 from retake import is_private
 
-# The transitions of every call: a machine, and the states of which it must reach one.
+# The transitions of every call: a machine, and the states, one of which it must reach.
 _STATES = [
     ("ice-connection", {"connected", "completed"}),
     ("dtls", {"connected"}),
@@ -131,7 +131,7 @@ def _read(database, take):
 
 
 def _listen(database, call, take):
-    """Checks that every message sent by Retake was echoed on its channel in order, texts with the
+    """Checks that every message sent by Retake was echoed on its channel in order, text with the
     peer's prefix, and that the channels opened for one message are closed."""
     if not call.says:
         return

@@ -6,7 +6,7 @@ import sqlite3
 
 from visit import CAPTURES
 
-# How often a short call's packets and frames are repeated: more than a page has at first.
+# How many times a short call's packets and frames are repeated: more than a page has at first.
 _TIMES = 400
 _PERIOD_NANOSECONDS = 3_000_000_000
 

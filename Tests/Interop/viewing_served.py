@@ -17,7 +17,7 @@ _HARM = (
 
 
 def _harmed(folder):
-    """Makes a take whose every text contains markup."""
+    """Makes a take in which every string contains markup."""
     path = folder / "harm.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     take = sqlite3.connect(path)
@@ -62,7 +62,7 @@ async def harmless(visit):
 
 
 def _unbroken(folder):
-    """Makes a take whose texts are words wider than any screen."""
+    """Makes a take whose strings are words wider than any screen."""
     path = folder / "unbroken.take"
     shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
     word = "unbroken" * 60

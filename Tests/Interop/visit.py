@@ -66,7 +66,7 @@ class Visit:
 
     async def box(self, selector):
         """Scrolls to an element; returns its left, top, width and height."""
-        # Elements beside the lanes move while the page scrolls, so that one step may not be enough.
+        # Elements beside the lanes move while the page scrolls, so one step may not be enough.
         return await self.ask(
             f"(async () => {{ const each = document.querySelector({json.dumps(selector)});"
             " let last; for (let step = 0; step < 10; step += 1) {"

@@ -6,8 +6,8 @@ import Testing
 struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
-  /// Returns whether 1920x1080 at 30 frames per second is accepted: 8160 macroblocks, 244,800 per
-  /// second.
+  /// Returns whether 1920x1080 at 30 frames per second is accepted (8160 macroblocks, 244,800 per
+  /// second).
   private func isAccepted(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(

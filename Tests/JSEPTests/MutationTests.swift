@@ -47,7 +47,7 @@ struct MutationTests {
     }
   }
 
-  /// Every sample with any line removed, doubled or cut gives an answer, or one error that names a
+  /// Every sample with any line removed, doubled or cut yields an answer, or one error that names a
   /// line or the missing line.
   @Test(arguments: [
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",

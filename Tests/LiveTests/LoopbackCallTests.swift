@@ -140,7 +140,7 @@ struct LoopbackCall {
         if number % 2 == 0 {
           call.caller.send(I420Buffer(width: 64, height: 48, samples: bytes), on: video.id)
         }
-        // The next block is sent once this one was encoded.
+        // The next block is sent once this one has been encoded.
         while call.caller.counters.audioSent <= number, !Task.isCancelled { await Task.yield() }
       }
     }

@@ -8,7 +8,7 @@ import Testing
 import Wire
 
 /// One side of W3C's perfect negotiation, which handles events from its connection and messages
-/// from its peer one after the other.
+/// from its peer one at a time.
 private final class Negotiator: Sendable {
   enum Message: Sendable {
     case event(PeerConnectionEvent)

@@ -127,7 +127,7 @@ import Wire
   // TW20: a screen is reported on every path from a source to a sender.
   @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
-    // The capturer starts after the track was added, or before.
+    // The capturer starts after the track has been added, or before.
     for startsFirst in [false, true] {
       let told = try await notes { call in
         let session = VideoCaptureSession(Watched(isScreencast: true))

@@ -17,7 +17,7 @@ import Wire
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 
-  /// A capturer that responds when the test says so, and continues after its end.
+  /// A capturer that responds when the test says so, and continues after it has ended.
   private final class Stubborn: VideoCapturer {
     let consumer = Mutex<(any VideoConsumer)?>(nil)
     var supportedFormats: [VideoFormat] {
@@ -118,7 +118,7 @@ import Wire
     #expect(source.state == .stopped)
   }
 
-  /// A camera must not start after its session was stopped, whatever the user answers.
+  /// A camera must not start after its session has been stopped, whatever the user answers.
   @Test(arguments: [true, false])
   func aSessionStoppedWhileTheUserIsAskedDoesNotStart(isGranted: Bool) async throws {
     let capturer = Stubborn()

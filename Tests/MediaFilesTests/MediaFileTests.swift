@@ -159,8 +159,8 @@ import Wire
     }
   }
 
-  /// The part of a block for which the budget suffices is written, so that what was left out and
-  /// what is in the file make up all of it.
+  /// The part of a block for which the budget suffices is written, so what was left out and what is
+  /// in the file make up all of it.
   @Test func silenceIsCutWithinABlock() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = AudioWriter(

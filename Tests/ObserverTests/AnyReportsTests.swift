@@ -77,7 +77,7 @@ struct AnyReportsTests {
     }
   }
 
-  /// Lines of log collectors, also split ones, and what Firefox copies.
+  /// Lines of log collectors, including split ones, and what Firefox copies.
   @Test func linesOfCollectorsAndCopiedReports() {
     let lines = [
       #"{"log":"[\"create\",\"PC_0\",{},1700000000000]\n","stream":"stdout","time":"x"}"#,
@@ -129,7 +129,7 @@ struct AnyReportsTests {
     }
   }
 
-  /// What can be read of damaged JSON becomes valid JSON; whole JSON stays as it is.
+  /// The readable part of damaged JSON becomes valid JSON; intact JSON stays as it is.
   @Test(arguments: [
     (#"{"a":[1,2.5,true,null,"x\u00e9\n"],"b":{}}"#, #"{"a":[1,2.5,true,null,"xé\n"],"b":{}}"#, 0),
     (#"{"a":[1,{"b":2,"c":3"#, #"{"a":[1,{"b":2}]}"#, 1),

@@ -72,7 +72,8 @@ struct TsharkTests {
     return file.bytes
   }
 
-  /// Only samples whose clocks are known from the first packet: tshark counts no jitter before.
+  /// Only samples whose clocks are known from the first packet: tshark counts no jitter before
+  /// that.
   @Test(
     .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [

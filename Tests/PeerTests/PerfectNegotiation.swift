@@ -14,7 +14,7 @@ final class PerfectNegotiation {
   }
 
   let call: VirtualCall
-  /// How often the polite peer rolled its own offer back, and calls that failed unexpectedly.
+  /// How many times the polite peer rolled its own offer back, and calls that failed unexpectedly.
   private(set) var glares = 0
   private(set) var failures: [String] = []
   private var queues: [[Message]] = [[], []]

@@ -86,7 +86,7 @@ struct RelayTests {
         }
       }
     }
-    // What 0 offered is what leg 2 shows, and what 3 answered is what leg 1 shows.
+    // Leg 2 shows what 0 offered, and leg 1 shows what 3 answered.
     let (offer, shown) = (try Self.description(call, 0), try Self.description(call, 2))
     #expect(lines(offer) == lines(shown))
     #expect(offer.origin == shown.origin && offer.bundles == shown.bundles)

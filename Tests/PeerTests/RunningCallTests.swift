@@ -226,7 +226,7 @@ extension [(at: Instant, event: PeerEvent)] {
 }
 
 extension String {
-  /// Returns how often a part occurs.
+  /// Returns how many times a part occurs.
   fileprivate func components(_ part: String) -> Int {
     ranges(of: part).count
   }

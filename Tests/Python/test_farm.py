@@ -232,7 +232,7 @@ def is_running(process: int) -> bool:
 
 
 LIMIT = 900
-"""How many seconds anything may last on a machine that does much else."""
+"""The maximum number of seconds that anything may take on a busy machine."""
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -307,7 +307,7 @@ def test_an_interrupted_query_ends(lake: Path) -> None:
          "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        # Starting needs far less of the processors than this.
+        # Starting needs far less processor time than this.
         wait_for(lambda: processor_seconds(process.pid) > 8)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=LIMIT)

@@ -88,7 +88,7 @@ import Wire
       }
     }
 
-    /// Waits until all was played, completes the takes, and checks what the client received.
+    /// Waits until all has been played, completes the takes, and checks what the client received.
     func finish() async throws {
       for await _ in standIn.finished { break }
       let outcome = try #require(standIn.outcome)

@@ -290,7 +290,7 @@ private struct WHIPClient {
     return response
   }
 
-  /// Waits until a connection has selected this many pairs, one after the other.
+  /// Waits until a connection has selected this many pairs, in succession.
   static func wait(forPairs count: Int, of peer: PeerConnection) async throws {
     while true {
       let transport = try await peer.getStats().objects.first { $0.type == "transport" }

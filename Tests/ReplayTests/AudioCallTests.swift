@@ -13,7 +13,7 @@ import Wire
 /// Two minutes of a call in virtual time whose device fails every five seconds, and whose user
 /// mutes and changes the volume in between.
 struct AudioCallTests {
-  /// The device's faults, one after the other.
+  /// The device's faults, in order.
   private enum Fault: CaseIterable {
     case starvation, interruption, hardMute, headset, refusedMode, unannouncedRate
     case interruptionWithoutResumption, serverLost
@@ -160,7 +160,7 @@ struct AudioCallTests {
     _ = try recording.finish()
   }
 
-  /// Returns one cycle's timeline entries, with times from its start and operations without
+  /// Returns one cycle's timeline entries, with times counted from its start and operations without
   /// numbers.
   private func cycle(_ number: Int, of told: [String]) -> String {
     told.compactMap { line -> String? in
@@ -188,7 +188,7 @@ struct AudioCallTests {
     }
     #expect(report.peers == ["caller", "callee", "device"] && report.isComplete)
 
-    // Speaker entries and the callee's are not compared.
+    // Entries about speakers, and the callee's entries, are not compared.
     let told = try Timeline(path: path, lanes: ["state", "event", "api"]).entries
       .filter { !$0.text.hasPrefix("speaker") && !$0.text.hasPrefix("replaceSource") }
       .map { "\($0.atNanoseconds / 1_000_000) \($0.text)" }

@@ -71,7 +71,7 @@ final class Counter: RecordedMachine {
   static let machineKind = MachineKind(rawValue: 200)
   static func decoder(_ contents: ContentSource) -> Decoder { Decoder() }
 
-  /// How much it adds in excess of its input, to differ from the recorded counter.
+  /// The amount it adds beyond its input, to differ from the recorded counter.
   private let error: Int
   private var total = 0
   private var limit = 0

@@ -247,7 +247,7 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
 extension EntropyStream {
   fileprivate func index(below count: Int) -> Int { Int(integer(below: UInt64(count))) }
 
-  /// A nonzero short time, in either direction.
+  /// A short time, positive or negative but not zero.
   fileprivate var distance: Int64 {
     let length = Int64(1_000) << Int64(integer(below: 14))
     return integer(below: 2) == 0 ? length : -length
@@ -258,7 +258,7 @@ extension Value {
   /// Returns another value, of the same type if possible.
   fileprivate func changed(_ chance: EntropyStream) -> Value {
     switch self {
-    // A column converts numbers and texts to its own type, but never bytes.
+    // A column converts numbers and strings to its own type, but never bytes.
     case .null: return .blob([1])
     case .integer(let value): return .integer(value ^ 1 << Int64(chance.integer(below: 7)))
     case .real(let value): return .real(value + 0.25)

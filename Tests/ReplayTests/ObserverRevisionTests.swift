@@ -6,7 +6,7 @@ import Wire
 
 /// The observer's revision is independent of the stack's.
 struct ObserverRevisionTests {
-  /// Records an observer that saw nothing, made by a revision; returns the take's path.
+  /// Records an observer of the given revision that saw nothing; returns the take's path.
   private func record(_ revision: Int64?, in folder: URL) throws -> String {
     let path = folder.appending(path: "\(revision ?? 0).take").path
     let writer = try TapeWriter(path: path, options: TapeWriter.Options())

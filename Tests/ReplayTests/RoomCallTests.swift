@@ -11,7 +11,7 @@ import Wire
 
 /// A participant of one of Retake's own rooms with its connections, in virtual time.
 @Suite struct RoomCallTests {
-  /// Records a meeting of which one participant comes later and leaves again.
+  /// Records a meeting in which one participant joins late and leaves again.
   private func meet(_ path: String) throws -> [RoomEvent] {
     var link = LinkSettings()
     link.delay = .milliseconds(20)

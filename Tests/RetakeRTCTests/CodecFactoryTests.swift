@@ -25,7 +25,7 @@ import Testing
     received.add(view)
     let capturer = RTCVideoCapturer(delegate: source)
     var number: Int64 = 0
-    // One frame after the other, each as soon as the previous one was sent.
+    // Frames one at a time, each as soon as the previous one has been sent.
     while view.videoFrame == nil {
       number += 1
       let frame = RTCVideoFrame(

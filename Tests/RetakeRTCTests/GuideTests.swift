@@ -1,7 +1,7 @@
 import RetakeRTC
 import Testing
 
-/// The steps of the guide to the Objective-C API, one after the other, with a live peer.
+/// The steps of the guide to the Objective-C API, in order, with a live peer.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct GuideTests {
   /// Makes a stream with an audio track and a video track.
   private func stream(_ pair: LoopbackPair) -> RTCMediaStream {

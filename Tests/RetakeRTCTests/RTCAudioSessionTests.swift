@@ -5,7 +5,7 @@ import Testing
 
 @testable import RetakeRTC
 
-/// Tests that use the process's devices and its audio session, one after the other.
+/// Tests that use the process's devices and its audio session, one at a time.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) enum SharedDevices {}
 
 extension SharedDevices {

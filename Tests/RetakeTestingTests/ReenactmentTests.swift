@@ -1,7 +1,7 @@
 import RetakeTesting
 import Testing
 
-/// Re-enactments as tests, as far as they need no browser.
+/// Failures of re-enactments used as tests, which need no browser.
 struct ReenactmentFailureTests {
   @Test func aFailureNamesTheTakeAndTheFault() async throws {
     let take = capture("virtual-heavy-loss")

@@ -109,7 +109,7 @@ final class Ear: RoomDelegate {
   }
   func room(_ room: Room, onUpdate update: RoomUpdate) { heard.withLock { $0.append(update) } }
 
-  /// Waits until a method was called, for minutes if necessary.
+  /// Waits until a method has been called, for minutes if necessary.
   func hear(_ name: String) async throws { try await until(name) { self.calls.contains(name) } }
 }
 

@@ -100,7 +100,7 @@ import Testing
     #expect(media.position == .front)
   }
 
-  /// Makes a clip of one second that Retake reads without ffmpeg.
+  /// Makes a one-second clip that Retake reads without ffmpeg.
   private static func clip() throws -> String {
     let path = FileManager.default.temporaryDirectory.path + "/own-\(UUID().uuidString).y4m"
     var bytes = Data("YUV4MPEG2 W64 H48 F20:1 Ip A1:1 C420jpeg\n".utf8)

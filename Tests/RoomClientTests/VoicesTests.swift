@@ -108,7 +108,7 @@ import Testing
   /// participant's connection shows.
   private func expectSpeakers(of meeting: Meeting) throws {
     let take = try TakeFile.openForQueries(meeting.path)
-    // The distance between the start as heard and as spoken, in milliseconds.
+    // The time between the start as heard and as spoken, in milliseconds.
     let distances = """
       WITH who AS (
         SELECT carrier.id, speaker.direction, speaker.from_ns, speaker.to_ns

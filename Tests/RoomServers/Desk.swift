@@ -17,7 +17,7 @@ package final class Desk: AudioDeviceModule {
   private let device: PacedAudioDevice
   private let state = Mutex(State())
 
-  /// How many pieces of 10 ms are kept.
+  /// The number of 10 ms pieces to keep.
   private static let pieces = 8
 
   package init(hertz: Int? = nil) {
@@ -50,13 +50,13 @@ package final class Desk: AudioDeviceModule {
 
   /// The operations so far.
   package var operations: [AudioDeviceOperation] { state.withLock { $0.operations } }
-  /// Returns how often an operation was requested.
+  /// Returns how many times an operation was requested.
   package func count(_ name: String) -> Int { operations.count { $0.name == name } }
   /// Makes operations with this name fail from now on.
   package func refuse(_ name: String) { state.withLock { $0.failures[name] = -50 } }
   package func report(_ event: AudioDeviceEvent) { state.withLock { $0.port }?.report(event) }
 
-  /// The largest sample of the last 80 ms; 0 until that much was played.
+  /// The largest sample of the last 80 ms; 0 until that much has been played.
   package var peak: Int {
     state.withLock { $0.peaks.count < Desk.pieces ? 0 : $0.peaks.max() ?? 0 }
   }

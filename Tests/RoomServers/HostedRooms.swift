@@ -9,8 +9,8 @@ package final class HostedRooms: Sendable {
   private let server: HTTPServer
   private let session: Session
 
-  /// - Parameter secret: the credentials that clients need to get tokens, as `key:secret`; nil for
-  ///   none.
+  /// - Parameter secret: the credentials that clients need to get tokens, as `key:secret`; nil if
+  ///   there are none.
   package init(secret: String? = nil) async throws {
     session = try Session(Self.options)
     var hosted = RoomHost.Options()

@@ -4,7 +4,7 @@ import Seeded
 /// when three later ones are acknowledged, only lost packets are retransmitted, the window grows
 /// with every byte, and there are no timeouts.
 ///
-/// It shares no code with the association, so that it gives the theoretical limit of a path.
+/// It shares no code with the association, so it gives the theoretical limit of a path.
 struct IdealSender {
   /// Bytes per second, each packet's payload, and its size on the bottleneck.
   let rate: Double

@@ -127,7 +127,8 @@ struct Link {
     }
   }
 
-  /// Runs until a condition holds; returns false if nothing is left to happen or the time is over.
+  /// Runs until a condition holds; returns false if nothing is left to happen or the time has run
+  /// out.
   @discardableResult
   mutating func run(
     for limit: Interval = .seconds(3600), until isDone: (Link) -> Bool = { _ in false }

@@ -25,7 +25,7 @@ package struct RowSwitch: Hashable, Sendable {
   package var form: Form
   /// The words in the source, which occur only once in the file.
   package var words: String
-  /// The replacement, or the code inserted before; empty for removed statements.
+  /// The replacement, or the code inserted before it; empty for removed statements.
   package var others: String
   /// The test that fails, if it is not the row's own: `Suite/test`.
   package var test: String?

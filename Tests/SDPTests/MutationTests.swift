@@ -4,10 +4,10 @@ import Testing
 @testable import SDP
 
 struct MutationTests {
-  /// Expects a text to give a description that prints to an equal one, or an error about one of its
-  /// lines.
+  /// Expects text to parse as a description that survives printing, or to fail with an error about
+  /// one of its lines.
   ///
-  /// Only every eighth text is printed and parsed again, for speed.
+  /// Only about every eighth description is printed and parsed again, for speed.
   private func check(_ text: String, lineCount: Int) {
     do {
       let document = try SDPDocument(parsing: text)

@@ -32,7 +32,7 @@ struct RoundTripTests {
     #expect(try SDPDocument(parsing: lines.joined(separator: "\n") + "\n\n\r\n") == document)
   }
 
-  /// Changes that people, forms and templates make to a text: other line ends, blank lines,
+  /// Changes that people, forms and templates make to a description: other line ends, blank lines,
   /// comments, indentation, trailing spaces, a byte order mark.
   @Test(arguments: Samples.names)
   func artifactsOfCopyingAreIgnored(name: String) throws {
@@ -47,8 +47,7 @@ struct RoundTripTests {
     for (number, text) in texts.enumerated() {
       let read = try SDPDocument(parsing: text)
       #expect(read == document && read.remarks.isEmpty, "\(number)")
-      // Splitting a text into its lines takes long, so line numbers are checked for two changes
-      // only.
+      // Splitting text into its lines takes long, so line numbers are checked for two changes only.
       guard number == 1 || number == 4 else { continue }
       let place = read.line(ofSection: 0)
       let at = text.replacing("\r\n", with: "\n").split(

@@ -108,7 +108,7 @@ struct DTLSDeterminismTests {
   }
 }
 
-/// Runs work on a new thread and waits for its end.
+/// Runs work on a new thread and waits for it to finish.
 private func onFreshThread(_ work: @escaping () -> Void) {
   final class Work {
     let run: () -> Void

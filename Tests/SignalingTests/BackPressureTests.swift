@@ -101,13 +101,13 @@ import Testing
   }
 
   @Test func slowClientsDelayTheEndOfAServerTogetherAndNotOneAfterAnother() async throws {
-    // All answers fit into what the server may hold; each is more than the system buffers.
+    // All responses fit into what the server may hold; each exceeds the system's buffers.
     let (server, count) = try await server(HTTPServer.Limits.patient, bytes: 16 << 20)
     let clients = try (0..<14).map { _ in try Client(port: server.port) }
     for client in clients { client.write(Self.request) }
     while count() < clients.count { try await pass(.milliseconds(10), server) }
     let elapsed = await ContinuousClock().measure { await server.shutdown() }
-    // Each has two seconds: 28 of them, one after another.
+    // Each client gets two seconds, which would add up to 28 one after another.
     #expect(elapsed < .seconds(20))
     withExtendedLifetime(clients) {}
   }

@@ -60,7 +60,7 @@ struct Caller: Sendable {
   /// Requests an offer and never answers it.
   func askForOffer() async throws { _ = try await post("/mkoffer", [:]) }
 
-  /// Sends a text and waits for its echo.
+  /// Sends a text message and waits for its echo.
   func talk(_ text: String) async throws {
     guard let channel = connection.dataChannels.first else { throw SoakFailure("no channel") }
     try await channel.send(text)

@@ -16,8 +16,8 @@ struct SoakRun: AsyncParsableCommand {
   @Option(help: "How many callers are at work at once.")
   var callers = 12
 
-  /// How many calls a recorder may have at once: dead or unanswered ones keep their slot for up to
-  /// half a minute, and a fast machine makes dozens of calls per second.
+  /// The maximum number of simultaneous calls at a recorder: dead or unanswered ones keep their
+  /// slot for up to half a minute, and a fast machine makes dozens of calls per second.
   private static let callsMaximum = 2000
 
   func run() async throws {
@@ -90,7 +90,7 @@ struct SoakRun: AsyncParsableCommand {
 
 /// How a caller behaves.
 enum Habit: String, CaseIterable {
-  /// Sends a few texts and hangs up.
+  /// Sends a few text messages and hangs up.
   case talk
   /// Sends a tone for a second or two.
   case audio

@@ -2,8 +2,8 @@ import ArgumentParser
 import Foundation
 import Live
 
-/// Calls one after another: a recorder's resources may depend on the running calls, not on the
-/// number of past ones.
+/// Successive calls: a recorder's resources may depend on the running calls, not on the number of
+/// past ones.
 struct SoakSeries: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "series", abstract: "Make calls one after another.")

@@ -302,8 +302,7 @@ private struct JumpingCall {
     // Sequence number and time both wrap within the first tenth of the frames.
     var (sequence, time) = (65_500, 4_294_967_000)
     for number in 1...frames {
-      // The steps are not multiples of a frame's duration, so that no two packets share number and
-      // time.
+      // The steps are not multiples of a frame's duration, so no two packets share number and time.
       if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_001 : 300_001 }
       if number % 70 == 0 { sequence -= below(400) }
       let count = 1 + below(4)

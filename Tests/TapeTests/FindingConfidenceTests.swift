@@ -23,7 +23,7 @@ struct FindingConfidenceTests {
     #expect(FindingBasis.ids.sorted() == FindingRule.all.map(\.id).sorted())
   }
 
-  /// The same fault, seen at the end where it is, at the other end, and at both.
+  /// The same fault, seen at the end where it occurs, at the other end, and at both.
   @Test(arguments: [
     (FaultKind.cameraBlack, "camera-black", FaultSight.victim, FindingConfidence.possible),
     (.cameraBlack, "camera-black", .culprit, .certain),

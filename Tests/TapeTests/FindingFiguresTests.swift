@@ -95,7 +95,7 @@ struct FindingFiguresTests {
         == expected)
   }
 
-  /// Video that stops together with everything else is a freeze, not a pause, also in a take of one
+  /// Video that stops together with everything else is a freeze, not a pause, even in a take of one
   /// end.
   @Test(arguments: [FaultSight.victim, .both])
   func aPictureThatStoodStillWithEverythingElseIsAFreeze(sight: FaultSight) throws {

@@ -31,7 +31,7 @@ struct FindingPartTests {
     #expect(found.detections.contains { $0.impact.harmSeconds > 0.9 })
     for one in found.detections { #expect(one.impact.harmSeconds < 1.01, "\(one)") }
     #expect(found.looked.hasSuffix(" from 2.500 to 3.500 s"), "\(found.looked)")
-    // Of the whole call, nothing needs to say so.
+    // For the whole call, no time needs to be stated.
     let whole = try TakeFindings(path: call.path)
     #expect(!whole.detections.contains { $0.evidence.contains(" (from ") })
   }
@@ -118,12 +118,12 @@ struct FindingPartTests {
     let path = FileManager.default.currentDirectoryPath + "/Captures/virtual-heavy-loss.take"
     let found = try TakeFindings(path: path)
     let summary = try TakeSummary(path: path, findings: found)
-    // A connection's first line stands below the take's.
+    // A connection's first line is below the take's.
     #expect(summary.text(named: "a.take").contains("\n  caller with callee: "))
     for text in [found.text(), summary.text(named: "a.take")] {
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       for line in lines { #expect(line.count <= 100, "\(line)") }
-      // The further lines of a symptom stand below its text.
+      // The further lines of a symptom are below its text.
       let place = try #require(lines.firstIndex { $0.contains("-> Freeze, ") })
       let indent = try #require(lines[place].firstRange(of: "-> ")?.upperBound)
       let column = lines[place].distance(from: lines[place].startIndex, to: indent)

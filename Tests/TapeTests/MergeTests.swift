@@ -57,8 +57,8 @@ struct MergeTests {
     }
   }
 
-  /// A room server forwards the same frames in different datagrams, also those that no codec of
-  /// this build encodes or decodes.
+  /// A room server forwards the same frames in different datagrams, including those that no codec
+  /// of this build encodes or decodes.
   @Test(arguments: [true, false])
   func takesOfARoomAreLaidOnOneClockByTheirFrames(hasCodec: Bool) throws {
     let folder = try TakeFolder()

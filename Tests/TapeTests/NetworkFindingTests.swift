@@ -260,8 +260,8 @@ struct NetworkFindingTests {
     #expect(ids.contains("consent-lost") == stops, "\(ids.sorted())")
   }
 
-  /// Video of a low bit rate loses few packets; that none comes again, or that they are requested
-  /// again and again, shows that retransmissions are lost.
+  /// Video of a low bit rate loses few packets; the fact that none arrives again, or that they are
+  /// requested repeatedly, shows that retransmissions are lost.
   @Test func fewPacketsAreEnoughIfNoRequestHelps() throws {
     let folder = try TakeFolder()
     let path = try NetworkScene.heavyLoss.record(in: folder)
@@ -278,7 +278,7 @@ struct NetworkFindingTests {
         SELECT members ->> '$.rtxSsrc' FROM stat WHERE type = 'inbound-rtp')
       """
     #expect(try !isFound())
-    // One in six comes.
+    // One in six arrives.
     try folder.alter(
       path, "DELETE FROM packet_store WHERE (row >> 16) % 6 <> 0 AND \(repairs)")
     #expect(try !isFound())

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-/// A relay's packets, which a leg sends and an observer sees, and which a take has once.
+/// A relay's packets, which a leg sends and an observer sees, and which a take stores once.
 struct RelayedPlacesTests {
   private static let seen = (
     SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 10_000),
@@ -98,7 +98,7 @@ struct RelayedPlacesTests {
     let folder = try TakeFolder()
     let packet = Self.packet(1)
     let path = try record(folder, [(true, packet), (false, packet), (false, Self.packet(2))])
-    // Without the leg's step, the observer's has the bytes of its own.
+    // Without the leg's step, the observer's step has its own bytes.
     let reader = try TapeReader(path: path)
     let copy = try TakeCopy(path: folder.file("copy.take"), header: reader.header)
     while let chunk = try reader.next() {

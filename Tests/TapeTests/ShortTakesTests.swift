@@ -5,7 +5,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Short takes read one after the other give the same results as each alone.
+/// Short takes read in succession give the same results as each alone.
 struct ShortTakesTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 

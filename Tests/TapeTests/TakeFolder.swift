@@ -33,7 +33,7 @@ final class TakeFolder {
     return file(name)
   }
 
-  /// Copies a take of `Captures` and returns the copy's path.
+  /// Copies a take from `Captures` and returns the copy's path.
   func copy(_ name: String) throws -> String {
     let captures = FileManager.default.currentDirectoryPath + "/Captures/"
     try FileManager.default.copyItem(atPath: captures + name + ".take", toPath: file("a.take"))

@@ -82,8 +82,9 @@ struct TalkTests {
     Overlap(anna: 1_000..<5_000, ben: 5_000, benEnds: 8_000, count: 0),
   ]
 
-  /// Tests interruptions, and overlaps that are none: because the overlap ends too soon, the
-  /// speaker had hardly started, the first speaker continues, or a turn ends a little late.
+  /// Tests interruptions, and overlaps that are not interruptions, because the overlap ends too
+  /// soon, the speaker had hardly started, the first speaker continues, or a turn ends a little
+  /// late.
   @Test(arguments: overlaps)
   func aSpeakerWhoContinuesWhenTheOtherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()

@@ -73,7 +73,7 @@ struct DocumentationTests {
         || $0.path == "Tests/Sample/Package.swift"
     }.map { $0.lines.map(String.init) }
 
-  /// Returns a text's Swift code blocks, without fences.
+  /// Returns the Swift code blocks in a document, without fences.
   private static func blocks(in text: String) -> [[String]] {
     var blocks: [[String]] = []
     var open: [String]?

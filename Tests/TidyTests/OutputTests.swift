@@ -1,7 +1,7 @@
 import Testing
 
 struct OutputTests {
-  /// Output that cannot be written must not be lost: one type writes all of it.
+  /// Output that cannot be written must not be lost silently, so one type writes all of it.
   @Test func commandsPrintThroughOneType() throws {
     let pattern = try Pattern(
       #"(?<![\w.])(?:print|fputs|puts|printf)\(|\bFileHandle\.standard(?:Output|Error)\b"#,

@@ -17,7 +17,7 @@ enum SwiftText {
   }
 
   private struct Scanner {
-    /// Bytes without special meaning in code, and in a string: most of them.
+    /// Bytes without special meaning in code and in strings, as most are.
     private static let plainInCode = plain(but: "/\"#()")
     private static let plainInString = plain(but: "\\\"#\n")
 

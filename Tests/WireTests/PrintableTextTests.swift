@@ -7,7 +7,7 @@ struct PrintableTextTests {
   private static let noncharacters = String(
     decoding: [0xef, 0xb7, 0x90, 0xef, 0xbf, 0xbf], as: UTF8.self)
 
-  /// Texts, and how each appears on a line and in JSON.
+  /// Strings, and how each appears on a line and in JSON.
   private static let table: [(text: String, line: String, json: String)] = [
     ("plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧"),
     ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}", "\\u001b]0;title\\u0007"),

@@ -163,7 +163,7 @@ final class Child {
     }
   }
 
-  /// Runs a program to its end and returns the duration in seconds.
+  /// Runs a program to completion and returns the duration in seconds.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
@@ -175,7 +175,8 @@ final class Child {
     return watch.elapsed.wall
   }
 
-  /// Waits until the child prints a text on standard error; returns all that it printed there.
+  /// Waits until the child prints the given text on standard error; returns all that it printed
+  /// there.
   @discardableResult
   func waitForErrors(_ text: String) throws -> String {
     let (seen, isThere) = said.wait(for: text)
@@ -244,8 +245,8 @@ private final class Said: Sendable {
     return !more.isEmpty
   }
 
-  /// Waits for a text, or for the end if nil; returns the complete output and whether the text was
-  /// found.
+  /// Waits for the given text, or for the end of the output if nil; returns the complete output and
+  /// whether the text was found.
   func wait(for text: String?) -> (text: String, isThere: Bool) {
     while true {
       let seen = state.withLock { $0 }
@@ -371,7 +372,7 @@ struct WireFlood: ~Copyable {
   private var sockets: [Int32]
   private let ends: [UInt16]
 
-  /// The time between bursts, in milliseconds.
+  /// The minimum time between bursts, in milliseconds.
   private static let pieceMilliseconds = 2
 
   init(calls: Int) throws {

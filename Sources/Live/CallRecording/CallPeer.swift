@@ -157,8 +157,8 @@ package final class CallPeer: Sendable {
     try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: true))
   }
 
-  /// Whether an earlier exchange allowed the H.264 file to be sent; a later refusal then does not
-  /// end the call.
+  /// Whether an earlier exchange allowed the H.264 file to be sent, in which case a later refusal
+  /// does not end the call.
   package var hasAgreed: Bool { agreed.withLock(\.self) }
 
   /// Refuses an exchange that leaves no way to send the H.264 file, and warns if the peer may be

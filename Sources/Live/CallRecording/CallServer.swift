@@ -110,7 +110,7 @@ package struct CallRecordingOptions: Sendable {
 
 /// Names new takes.
 package enum TakeNames {
-  /// Returns whether a path names a folder: an existing one, or one that ends in a slash.
+  /// Returns whether a path names an existing folder or ends in a slash.
   package static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
@@ -118,7 +118,8 @@ package enum TakeNames {
 
   /// Returns an unused path for a new take in a folder, which is created if necessary.
   ///
-  /// The name consists of the prefix, the time and, from the second take in a second on, a number.
+  /// The name consists of the prefix, the time and, for all but the first take in a second, a
+  /// number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
     // Only the owner may read the folder: takes contain keys and conversations.

@@ -386,7 +386,7 @@ struct CallTakes {
 
 /// The takes of ended calls, kept so that their pages can be requested.
 struct EndedTakes {
-  /// How many ended calls are remembered.
+  /// The maximum number of ended calls to remember.
   static let most = 1_000
 
   /// The ended calls' identifiers and the paths of their takes, oldest first.

@@ -152,7 +152,7 @@ final class MicrophoneMeter: Sendable {
     var frames = 0
     /// The level of the last complete window in -dBov; 0 is the loudest.
     var level = AudioMeter.silence
-    /// How many windows in a row were louder than speech can be.
+    /// The number of successive windows that were louder than speech can be.
     var loud = 0
     var hasHowled = false
   }

@@ -56,7 +56,7 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// A file whose sending failed before its end.
+  /// A file that could not be sent completely.
   package struct Failure: Encodable, Sendable {
     var file: String
     var reason: String

@@ -4,8 +4,8 @@ package import Peer
 import SCTP
 package import Wire
 
-/// The media that a recording's peers send: files and devices; for other kinds an echo or a test
-/// pattern.
+/// The media that a recording's peers send: files and devices, or an echo or test pattern for media
+/// that has neither.
 package struct SendPlan: Sendable {
   /// The source for media without a file or device.
   package enum Filling: Hashable, Sendable {
@@ -202,8 +202,8 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Sends a text and one block of each size once the channel is open, then messages over further
-  /// channels.
+  /// Sends a text message and one block of each size once the channel is open, then messages over
+  /// further channels.
   ///
   /// Messages received on the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {

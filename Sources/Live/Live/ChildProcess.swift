@@ -152,7 +152,7 @@ package struct ChildPipe {
   }
 }
 
-/// Memory that this process has freed but not given back to the system.
+/// Memory that this process has freed but not returned to the system.
 public enum ProcessMemory {
   /// Returns free memory to the system.
   ///

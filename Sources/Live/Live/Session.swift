@@ -26,7 +26,7 @@ public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
 public struct TakeSummary: Hashable, Sendable {
   /// The file's path.
   public var path: String
-  /// How many steps all machines in the take made together.
+  /// The total number of steps that the machines in the take made.
   public var steps: Int
   /// The number of datagrams sent and received.
   public var packets: Int
@@ -56,7 +56,7 @@ public final class Session: Sendable {
     public var keepsMedia = true
     /// The local addresses on which ICE gathers.
     public var bind = BindPolicy.automatic
-    /// The interval between samples of every peer's stats; zero or nil for none.
+    /// The interval between samples of every peer's stats; zero or nil for no samples.
     public var statsInterval: Interval? = .seconds(1)
     /// Receives the steps instead of a take; nil if a take is recorded, or nothing.
     package var sink: (any PeerSink)?

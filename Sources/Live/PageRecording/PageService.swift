@@ -19,11 +19,11 @@ package actor PageService {
     /// The takes' tags by key.
     package var tags: [String: String] = [:]
     package var keepsMedia = true
-    /// How many sessions may run at once.
+    /// The maximum number of simultaneous sessions.
     package var sessionsMaximum = 100
-    /// How many bytes of messages one session may send.
+    /// The maximum number of bytes of messages that one session may send.
     package var sessionBytes = 1 << 30
-    /// How many bytes of messages all sessions together may send.
+    /// The maximum number of bytes of messages that all sessions together may send.
     package var totalBytes = 10 << 30
     /// How long a session waits for a page that is reloading or has lost its connection.
     package var absence = Duration.seconds(60)
@@ -67,7 +67,7 @@ package actor PageService {
     var changes = 0
   }
 
-  /// How many takes' summaries are kept for the end.
+  /// The maximum number of takes whose summaries are kept for the end.
   private static let summariesMaximum = 10_000
 
   /// - Parameters:

@@ -5,7 +5,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// How many bytes of messages all sessions may still write together.
+/// The number of bytes of messages that all sessions together may still write.
 final class PageBudget: Sendable {
   private let left: Mutex<Int>
 
@@ -58,7 +58,7 @@ actor PageSession {
   private var strangeLines: UInt64 = 0
   private var ending: String?
 
-  /// The maximum number of page loads in a session; no call reloads its page as often.
+  /// The maximum number of page loads in a session; no call reloads its page that often.
   private static let loadsMaximum = 1_000
   /// How far a page's clock may run ahead of the recorder's.
   private static let leadMilliseconds = 60_000.0

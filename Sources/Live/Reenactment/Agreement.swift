@@ -435,8 +435,7 @@ extension ReenactmentPlan {
   /// Appends a section's streams with their repair streams, media first, because receivers may
   /// assume that the first SSRC is the media's.
   ///
-  /// - Parameter ssrcs: the SSRCs in the description, by the recorded ones; other streams are
-  ///   omitted.
+  /// - Parameter ssrcs: the SSRCs in the description, by recorded SSRC; other streams are omitted.
   func appendSources(
     of index: Int, named ssrcs: [UInt32: UInt32], to section: inout SDPSection
   ) {

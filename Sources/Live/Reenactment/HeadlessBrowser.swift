@@ -195,7 +195,7 @@ package final class HeadlessBrowser: Sendable {
 
 /// A re-enactment whose client is a headless browser.
 ///
-/// It opens the page, waits for the end, and reads the statistics.
+/// It opens the page, waits for the call to end, and reads the statistics.
 package struct BrowserTrial: Sendable {
   /// The browser's executable.
   package var program: String

@@ -146,7 +146,7 @@ package struct PacketRewriter: Sendable {
     return Rewritten(bytes: writer.bytes, transport: section.transport)
   }
 
-  /// Replaces the payload types of redundant blocks (RFC 2198 section 3), also inside a
+  /// Replaces the payload types of redundant blocks (RFC 2198 section 3), including those inside a
   /// retransmission.
   private func renameBlocks(
     in content: inout [UInt8], of header: RTPHeader, _ stream: ReenactmentPlan.Stream,

@@ -59,7 +59,7 @@ struct ReceiverFacts {
     var reason: String
   }
 
-  /// Returns the peer with a number, or the only one that received media.
+  /// Returns the peer with the given number, or the only one that received media.
   private static func choose(
     _ number: Int64?, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Result<Chosen, Refusal> {

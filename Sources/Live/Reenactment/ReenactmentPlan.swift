@@ -72,7 +72,7 @@ package struct ReenactmentPlan: Sendable {
     package var announced: [UInt32] = []
     package var repairs: [UInt32: UInt32] = [:]
 
-    /// Returns the format with a payload type; nil if there is none.
+    /// Returns the format with the given payload type; nil if there is none.
     package func format(_ type: UInt8) -> Format? { formats.first { $0.payloadType == type } }
   }
 

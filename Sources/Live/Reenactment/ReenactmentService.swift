@@ -9,7 +9,7 @@ import Wire
 /// A re-enactment to one live client, which connects directly or through a relay to its server.
 package protocol Reenacting: Sendable {
   var plan: ReenactmentPlan { get }
-  /// Yields when everything was played or the client has left.
+  /// Yields when everything has been played or the client has left.
   var finished: AsyncStream<Void> { get }
   /// The current or last client's re-enactment; nil before there is a client with an agreement.
   var outcome: ReenactmentOutcome? { get async }
@@ -33,7 +33,7 @@ package struct ReenactmentOutcome: Sendable {
 ///
 /// A client sends an offer, over `/offer` or WHEP, and receives the answer; or it receives an
 /// offer, over `/mkoffer` or as the target of a call, and answers. There is only one client;
-/// another may connect only after the first was refused.
+/// another may connect only after the first has been refused.
 package actor ReenactmentService: CallHandling, SessionHandling, Reenacting {
   package nonisolated let finished: AsyncStream<Void>
   private nonisolated let finish: AsyncStream<Void>.Continuation

@@ -136,7 +136,8 @@ struct ReportAnswers {
   /// Schedules the answer to a report of the client.
   ///
   /// - Parameters:
-  ///   - start: the time of the recorded receiver's first round trip; no answer is sent before.
+  ///   - start: the time of the recorded receiver's first round trip; no answer is sent before
+  ///     then.
   ///   - roundTrip: the round trip that the client should measure.
   mutating func receive(
     _ report: RTCPPacket, over transport: Int, at now: Instant, notBefore start: Instant,

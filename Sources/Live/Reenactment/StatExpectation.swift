@@ -71,7 +71,7 @@ package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
     return "\(type.map { $0 + "." } ?? "")\(member) \(comparison.rawValue) \(number)"
   }
 
-  /// Whether an expectation holds, and a sentence with the actual values.
+  /// Whether an expectation holds, and a sentence that states the actual values.
   package struct Outcome: Hashable, Sendable {
     package var holds: Bool
     package var sentence: String

@@ -22,7 +22,8 @@ final class RelayObserver: Sendable {
   private struct Queue {
     var events: [Event] = []
     var dropped: UInt64 = 0
-    /// Whether the thread is waiting for the semaphore, so that the next event has to wake it.
+    /// Whether the thread is waiting for the semaphore, in which case the next event has to wake
+    /// it.
     var isIdle = false
     var isFinishing = false
     var isOver = false

@@ -184,6 +184,6 @@ package protocol FarEndStandIn: Sendable {
   /// Called with the states of the leg to the client after each change.
   func follow(_ states: PeerConnectionStates, in call: Int)
   /// Decides what to forward in place of a packet.
-  /// - Returns: the packet to forward; nil for none.
+  /// - Returns: the packet to forward; nil to forward none.
   func pass(_ packet: RelayedPacket, from side: RelaySide, in call: Int) -> RelayedPacket?
 }

@@ -31,9 +31,9 @@ package struct RelayLegs: Sendable {
 ///
 /// A description with known ICE credentials, or with a newer version of a known `o=` line (RFC 8866
 /// section 5.2), belongs to that connection; any other offer begins a call. An answer belongs to an
-/// unanswered offer with the same sections that was forwarded to its end: preferably to one on the
-/// same channel, then to one of a connection that is known or has no description from this end, and
-/// finally to the oldest.
+/// unanswered offer with the same sections that was forwarded to the answering end: preferably to
+/// one on the same channel, then to one of a connection that is known or has no description from
+/// this end, and finally to the oldest.
 package actor RelayedCalls {
   /// The number of the WebSocket or HTTP exchange that carries a message.
   package typealias Channel = Int
@@ -54,7 +54,7 @@ package actor RelayedCalls {
     var session: String?
     /// The ICE restart that awaits the other end's fragment.
     var restart: Restart?
-    /// Whether a message is being processed, so that the call's next messages wait.
+    /// Whether a message is being processed, in which case the call's next messages wait.
     var isBusy = false
     var waiting: [CheckedContinuation<Void, Never>] = []
 

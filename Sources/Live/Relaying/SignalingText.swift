@@ -74,12 +74,12 @@ package struct SignalingText {
     return result
   }
 
-  /// Returns whether a text is a session description (RFC 8866 section 5).
+  /// Returns whether a string is a session description (RFC 8866 section 5).
   package static func isDescription(_ text: String) -> Bool {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
 
-  /// Returns the replacement for an entire text with a description or JSON values; nil if nothing
+  /// Returns the replacement for text that contains a description or JSON values; nil if nothing
   /// changes.
   private mutating func value(
     _ text: String, depth: Int
@@ -195,8 +195,9 @@ package struct SignalingText {
     return try await json(value, depth: depth + 1).map { SignalingReplacement($0) }
   }
 
-  /// Returns whether a string is a candidate: by its prefix, or as an empty `candidate` in an
-  /// object that names its section.
+  /// Returns whether a string is a candidate, judging by its prefix.
+  ///
+  /// An empty `candidate` in an object that names its section also counts.
   private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
     if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
     return string.name == "candidate" && value.isEmpty
@@ -251,10 +252,10 @@ package struct SignalingRefusal: Error, Hashable, Sendable, CustomStringConverti
   package var description: String { reason }
 }
 
-/// Signaling that cannot be replaced, so that the ends would bypass the relay or not connect at
+/// Signaling that cannot be replaced, with which the ends would bypass the relay or not connect at
 /// all.
 package enum SignalingObstacle {
-  /// Texts that identify such signaling, each with a sentence about it.
+  /// Strings that identify such signaling, each with a sentence about it.
   private static let marks: [(mark: String, sentence: String)] = [
     (
       "urn:xmpp:jingle:",
@@ -272,7 +273,8 @@ package enum SignalingObstacle {
     ),
   ]
 
-  /// Returns a sentence about signaling in a text without replaceable parts; nil if there is none.
+  /// Returns a sentence about signaling in text that has no replaceable parts; nil if it contains
+  /// no signaling.
   package static func find(in text: String) -> String? {
     marks.first { text.contains($0.mark) }?.sentence
   }

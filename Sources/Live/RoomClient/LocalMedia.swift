@@ -34,7 +34,7 @@ public final class LocalMedia: Sendable {
   /// - Parameters:
   ///   - capturer: the video source; nil to create the one that the options describe.
   ///   - orientation: the device's orientation, if the options refer to it.
-  ///   - permissions: checked before a camera starts; nil for none.
+  ///   - permissions: checked before a camera starts; nil if there are none.
   ///   - cameras: creates a camera's capturer; nil for the system's cameras.
   ///   - audio: the audio source; nil for the sound of the file if the media comes from one, or
   ///     else the microphone of the room's audio session, or whatever the application delivers to
@@ -74,8 +74,8 @@ public final class LocalMedia: Sendable {
 
   /// Creates local media that the stack generates or the application provides, without a capturer.
   /// - Parameters:
-  ///   - video: nil for none.
-  ///   - audio: nil for none.
+  ///   - video: the video source; nil for no video.
+  ///   - audio: the audio source; nil for no audio.
   public init(
     video: VideoSource?, audio: AudioSource?, options: LocalMediaOptions = LocalMediaOptions()
   ) {

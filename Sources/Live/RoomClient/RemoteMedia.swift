@@ -15,7 +15,7 @@ public final class RemoteParticipant: Sendable {
 
   /// The participant's identifier in the room.
   public let id: String
-  /// The participant's display name; empty for none.
+  /// The participant's display name; empty if there is none.
   public let name: String
   private let state = Mutex(State())
 

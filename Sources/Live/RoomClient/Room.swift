@@ -78,7 +78,8 @@ public final class Room: Sendable {
 
   /// The room's state.
   public var status: RoomStatus { model.status }
-  /// The service's closing message: available by the time `disconnected` is reported, nil before.
+  /// The service's closing message: available by the time `disconnected` is reported, nil before
+  /// that.
   public var closure: RoomClosure? { model.closure }
 
   /// Signs in: the room uses the token and requests another before it expires.
@@ -96,7 +97,7 @@ public final class Room: Sendable {
     _ = await driver.call(.signOut)
   }
 
-  /// Joins the room with an identifier.
+  /// Joins the room with the given identifier.
   /// - Parameter roomId: in Retake's own rooms 1 to 32 letters, digits and hyphens, or else error
   ///   1301.
   /// - Throws: `RoomError` if joining fails, which ends the room.
@@ -126,10 +127,10 @@ public final class Room: Sendable {
   /// The other participants present, by identifier.
   public var remoteParticipants: [String: RemoteParticipant] { model.participants }
 
-  /// Returns the participants whose video is received, by identifier.
+  /// Returns the identifiers of the participants whose video is received, sorted.
   public func getVideoOccupants() -> [String] { model.videoOccupants }
 
-  /// Returns the participants whose audio is played, by identifier.
+  /// Returns the identifiers of the participants whose audio is played, sorted.
   public func getAudioOccupants() -> [String] { model.audioOccupants }
 
   // MARK: Local media

@@ -9,16 +9,16 @@ public struct RoomConfig: Hashable, Sendable {
   public var videoReceiverInitialCount = 9
   /// The maximum number of received videos; subscribing to more is error 1322.
   public var videoReceiverMaximumCount = 20
-  /// By how much the number of videos that can be received grows when all are in use.
+  /// The number of video receivers added when all are in use.
   public var videoReceiverGrowthRate = 1
-  /// How many voices are played at once; nil for all.
+  /// The maximum number of voices played at once; nil for all.
   ///
   /// Retake's own rooms send only that many voices, the loudest. Other services send all voices,
   /// but no more than that many are played.
   public var audioOccupants: Int? = 4
   /// The time limit for connecting, in seconds.
   public var connectTimeoutSeconds = 30
-  /// The local participant's name, as others see it; empty for none.
+  /// The local participant's name, as others see it; empty if there is none.
   public var displayName = ""
   /// Whether the client sends, receives, or both.
   public var role = RoomRole.both
@@ -85,8 +85,8 @@ public struct RoomServer: Hashable, Sendable {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
 
-  /// Returns whether an identifier is valid in Retake's own rooms: 1 to 32 letters, digits and
-  /// hyphens.
+  /// Returns whether an identifier is valid in Retake's own rooms, that is, consists of 1 to 32
+  /// letters, digits and hyphens.
   public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
 
   /// Returns a Janus server: `ws://host:8188/`.

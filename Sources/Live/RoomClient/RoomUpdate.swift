@@ -69,7 +69,7 @@ public struct RoomClosure: Hashable, Sendable {
   public var reason: DisconnectReason
   /// The service's code, such as a close frame's (RFC 6455 section 7.4), if any.
   public var code: Int?
-  /// The service's text; empty for none.
+  /// The service's text; empty if there is none.
   public var message: String
 }
 

@@ -81,12 +81,12 @@ final class FileWork: Sendable {
 
   private let state = Mutex(State())
   private let count: Int
-  /// How many jobs may run or wait; further jobs are refused.
+  /// The maximum number of jobs that run or wait; further jobs are refused.
   private let limit: Int
 
   /// - Parameters:
-  ///   - count: how many jobs run at once.
-  ///   - waitingMaximum: how many jobs may run or wait.
+  ///   - count: the number of jobs that run at once.
+  ///   - waitingMaximum: the maximum number of jobs that run or wait.
   init(_ count: Int, waitingMaximum: Int = 256) {
     self.count = count
     limit = waitingMaximum
@@ -151,7 +151,7 @@ struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int
 
-  /// - Parameter maximum: how many results are kept.
+  /// - Parameter maximum: the maximum number of results to keep.
   init(keeping maximum: Int) { self.maximum = maximum }
 
   /// Returns the task that works on a file, starting it if necessary.

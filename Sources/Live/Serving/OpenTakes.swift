@@ -47,7 +47,7 @@ actor OpenTakes {
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
 
-  /// How many pages stay open; after that the oldest has to read its take again.
+  /// The maximum number of open pages; beyond it, the oldest has to read its take again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
 

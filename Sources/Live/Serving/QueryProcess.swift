@@ -15,7 +15,7 @@ import Wire
 struct QueryProcess: Sendable {
   /// The `retake` executable that runs queries; nil if there is none.
   var tool: String?
-  /// How long a query may take, in seconds, including its wait for other queries.
+  /// The time limit of a query in seconds, including its wait for other queries.
   var seconds = 15.0
   /// Schedules the end of a late query after some seconds; tests replace it to decide when.
   var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {

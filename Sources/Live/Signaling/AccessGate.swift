@@ -20,8 +20,9 @@ public struct AccessRules: Sendable {
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token as well.
   package var wantsToken = false
-  /// Whether the query may carry the token, as `?token=`: pages load scripts and open WebSockets
-  /// without header fields of their own.
+  /// Whether the query may carry the token, as `?token=`.
+  ///
+  /// Pages load scripts and open WebSockets without header fields of their own.
   package var readsTokenFromQuery = false
   /// Paths from which other origins' pages may load scripts, if they have the token; those pages
   /// cannot read the responses (Fetch, mode no-cors).
@@ -339,7 +340,7 @@ public struct BearerToken: Hashable, Sendable {
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// Compares in a time that does not depend on where the texts differ.
+  /// Compares in a time that does not depend on where the strings differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
   /// Returns the response to a request with a wrong token or none.
@@ -373,7 +374,7 @@ final class GuessLimit: Sendable {
   private static let burst = interval * 20
   /// The longest delay of a response.
   static let longestDelay = Duration.seconds(1)
-  /// How many clients' guesses are counted separately.
+  /// The maximum number of clients whose guesses are counted separately.
   private static let clientsMaximum = 1_000
 
   /// For each client, the time until which its guesses so far would last at one per `interval`.

@@ -96,7 +96,7 @@ public struct CallList: Hashable, Sendable, Codable {
     }
   }
 
-  /// How many calls may run at once.
+  /// The maximum number of simultaneous calls.
   public var limit: Int
   /// The name of the recording's file or folder; nil if it is withheld.
   public var recording: String?

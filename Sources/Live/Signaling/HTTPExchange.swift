@@ -41,7 +41,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// How many bytes of the body are written at once.
+  /// The maximum number of body bytes written at once.
   private static let partBytes = 256 << 10
 
   private let limits: HTTPServer.Limits

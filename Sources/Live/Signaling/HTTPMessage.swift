@@ -12,8 +12,8 @@ public struct HTTPRequest: Sendable {
   public var headers: [(name: String, value: String)]
   /// The body, at most as long as the server's limit.
   public var body: [UInt8]
-  /// Whether the request has the server's token: as a bearer token, in its page's cookie, or in the
-  /// query if the rules allow that.
+  /// Whether the request has the server's token, as a bearer token, in its page's cookie or, if the
+  /// rules allow that, in the query.
   package var isAuthorized = false
 
   /// Creates a request, splitting its target into path and query items.
@@ -45,7 +45,7 @@ public struct HTTPResponse: Sendable {
   public var status: Int
   /// The header fields; the server sets length and connection fields.
   public var headers: [(name: String, value: String)]
-  /// The body; empty for none.
+  /// The body; empty if there is none.
   public var body: [UInt8]
 
   /// Creates a response with a body of a media type.

@@ -19,9 +19,10 @@ public final class HTTPServer: Sendable {
     public var bodyBytes = 1 << 20
     /// The longest header block in bytes; longer blocks get status 431.
     public var headerBytes = 32 << 10
-    /// How many connections may be open; beyond that the one waiting longest is closed.
+    /// The maximum number of open connections; beyond it, the one that has waited longest is
+    /// closed.
     public var connections = 1024
-    /// How many connections each client address may have.
+    /// The maximum number of connections from each client address.
     public var clientConnections = 256
     /// The time limit for the head of a connection's first request, in seconds.
     public var headSeconds: Int64 = 10
@@ -32,8 +33,8 @@ public final class HTTPServer: Sendable {
     /// The time limit within which a client must accept each 256 KiB of a response, or its last
     /// part, in seconds.
     public var sendSeconds: Int64 = 60
-    /// How many bytes of requests and responses all connections may hold; beyond that the status is
-    /// 503.
+    /// The maximum number of bytes of requests and responses on all connections; beyond it, the
+    /// status is 503.
     public var waitingBytes = 256 << 20
 
     /// The default limits for signaling.
@@ -155,7 +156,7 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
   public func shutdown() async { await connections.shutdown(channel) }
 }
 
@@ -239,8 +240,8 @@ final class OpenConnections: Sendable {
   private let clientMaximum: Int
 
   /// - Parameters:
-  ///   - maximum: how many connections may be open.
-  ///   - clientMaximum: how many of them one client address may have.
+  ///   - maximum: the maximum number of open connections.
+  ///   - clientMaximum: the maximum number of them from one client address.
   init(maximum: Int, clientMaximum: Int) {
     self.maximum = maximum
     self.clientMaximum = clientMaximum
@@ -280,14 +281,14 @@ final class OpenConnections: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
   func shutdown(_ listener: any Channel) async {
     try? await listener.close().get()
     let open = state.withLock { state in
       state.isClosed = true
       return state.entries.values.map(\.channel)
     }
-    // All have the same two seconds, however many they are.
+    // They all have the same two seconds, however many there are.
     for connection in open {
       let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
         connection.close(promise: nil)

@@ -208,7 +208,7 @@ private struct DescriptionBody: Decodable {
   var sdp: String
   var type: String?
 
-  /// Refuses a description of another type; many clients state no type.
+  /// Refuses a description that states a different type; many clients state no type.
   func check(type wanted: String) throws(CallRefusal) {
     if let type, type != wanted {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)), but \(wanted) is expected")

@@ -66,8 +66,8 @@ struct InternetHeader {
     }
   }
 
-  /// Returns whether the bytes can only be an IP packet: in IPv4 the header's checksum is right, in
-  /// IPv6 the length.
+  /// Returns whether the bytes can only be an IP packet, judging by the header's checksum in IPv4
+  /// and by the length in IPv6.
   ///
   /// Ethernet pads frames shorter than 60 bytes.
   static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {

@@ -52,8 +52,10 @@ enum OffloadSplit {
     sources.place(in: payload, from: 13) { isChain(payload, $0, sources) }
   }
 
-  /// Returns whether a payload consists of datagrams of the given size: each one after the first
-  /// must continue a stream, except that the last may be a message of another kind.
+  /// Returns whether a payload consists of datagrams of the given size.
+  ///
+  /// Each one after the first must continue a stream, except that the last may be a message of
+  /// another kind.
   private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
     let first = payload.byte(at: 0) & 0xc0
     let source = payload.uint32(at: 8)
@@ -183,7 +185,7 @@ enum OffloadSplit {
     return kind == .rtp
   }
 
-  /// Returns whether a payload ends like SRTCP: with the encryption bit and a small index,
+  /// Returns whether a payload ends like SRTCP, that is, with the encryption bit and a small index,
   /// optionally followed by an 80-bit tag (none with AES-GCM).
   private static func mayEndControl(_ payload: RawSpan) -> Bool {
     hasIndex(payload, payload.byteCount - 4) || hasIndex(payload, payload.byteCount - 14)
@@ -257,7 +259,7 @@ struct FlowSources {
     }
   }
 
-  /// Returns whether a known source's next packet begins at an offset: 50 bits must match.
+  /// Returns whether a known source's next packet begins at an offset; 50 bits must match.
   func follows(_ payload: RawSpan, at place: Int) -> Bool {
     guard place + 12 <= payload.byteCount, payload.byte(at: place) & 0xc0 == 0x80 else {
       return false

@@ -384,13 +384,13 @@ extension RawSpan {
 ///
 /// All capture times pass through here. pcapng allows any date (even years of twelve digits),
 /// damaged files contain random ones, and takes use 64-bit nanoseconds since 1970. A record outside
-/// of `range` is timed from the previous record; if that one was outside too, their distance is
-/// kept. A capture from the year 2500 thus keeps its order and distances, but its take begins in
+/// of `range` is timed from the previous record; if that one was outside too, the time between them
+/// is kept. A capture from the year 2500 thus keeps its order and intervals, but its take begins in
 /// 1970; such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.
   static let range = -(Int64(1) << 62)...(Int64(1) << 62) - 1
-  /// The maximum credible distance between two records outside of the range: a day, in nanoseconds.
+  /// The maximum credible time between two records outside of the range: a day, in nanoseconds.
   private static let stepMaximum: Int128 = 86_400_000_000_000
 
   /// The last record's time, which a record without a time reuses.

@@ -219,8 +219,8 @@ struct EpochProtection: Sendable {
     return (type, text)
   }
 
-  /// Encrypts a text that includes its type and padding, under a decrypted record's number; nil if
-  /// OpenSSL fails.
+  /// Encrypts plaintext that includes its type and padding, under a decrypted record's number; nil
+  /// if OpenSSL fails.
   func seal(_ text: [UInt8], _ opened: Opened, number range: Range<Int>) -> [UInt8]? {
     guard
       let made = cipher.seal(
@@ -235,8 +235,8 @@ struct EpochProtection: Sendable {
     return header + sealed
   }
 
-  /// A decrypted record: its header with the number in the clear, its whole number, and its text
-  /// with type and padding.
+  /// A decrypted record: its header with the number in the clear, its whole number, and its
+  /// plaintext with type and padding.
   struct Opened {
     var header: [UInt8]
     var number: UInt64
@@ -320,7 +320,8 @@ package struct RecordResealing: Sendable {
 
   /// Returns the record at an offset with other contents, and advances; nil if no key opens it.
   ///
-  /// - Parameter change: receives the content type and the contents, and returns as many bytes.
+  /// - Parameter change: receives the content type and the contents, and returns the same number of
+  ///   bytes.
   package mutating func rewritten(
     _ bytes: [UInt8], at offset: inout Int,
     _ change: (_ type: UInt8, _ contents: [UInt8]) -> [UInt8]

@@ -145,9 +145,9 @@ package struct SRTPKey: Hashable, Sendable {
   }
 }
 
-/// The reason that a text is not an SRTP key.
+/// The reason that a string is not an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
-  /// The fault in the text.
+  /// What is wrong with the text.
   package var reason: String
 }
 

@@ -50,7 +50,7 @@ package struct EventLog {
   private var beganUnixMilliseconds: Int64 = 0
   /// Whether the file states a date.
   private(set) var hasDate = false
-  /// The number of logs in the file, one after another.
+  /// The number of consecutive logs in the file.
   private(set) var logCount = 1
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
@@ -152,7 +152,7 @@ package struct EventLog {
 
   // MARK: Version 1
 
-  /// Returns whether a file begins with a version 1 event: its length, its time, and its kind.
+  /// Returns whether a file begins with the length, time and kind of a version 1 event.
   static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
     var reader = ProtobufReader(head[...])
     guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {
@@ -298,7 +298,7 @@ struct ProtobufField {
   var value: Value
 }
 
-/// Reads fields one after another; ends before the first damaged one.
+/// Reads a sequence of fields; ends before the first damaged one.
 struct ProtobufReader {
   private var bytes: ArraySlice<UInt8>
   /// The number of bytes that could not be parsed.

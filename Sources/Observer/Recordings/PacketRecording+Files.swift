@@ -264,7 +264,7 @@ extension PacketRecording {
     notes.append("its lines have no date: the take begins in 1970")
   }
 
-  /// Returns whether one of a text's first lines is an RTP or RTCP packet, by its version, 2.
+  /// Returns whether one of the first lines is an RTP or RTCP packet, by its version, 2.
   static func hasDumpLine(_ head: [UInt8]) -> Bool {
     head.split(separator: UInt8(ascii: "\n"), maxSplits: 100).prefix(100).contains { line in
       dumpLine(line).map { $0.bytes.count >= 8 && $0.bytes[0] >> 6 == 2 } ?? false
@@ -291,7 +291,7 @@ extension PacketRecording {
     return bytes.count >= 4 ? (words[start] == "O", time, bytes) : nil
   }
 
-  /// Parses `12:34:56.789` as nanoseconds since midnight; nil for other texts.
+  /// Parses `12:34:56.789` as nanoseconds since midnight; nil if it is not a time.
   private static func clockTime(_ text: Substring) -> Int64? {
     let parts = text.split(separator: ":")
     guard parts.count == 3, let hours = Int64(parts[0]), let minutes = Int64(parts[1]),

@@ -9,7 +9,7 @@ struct LoggedLine: Sendable {
   var text: Substring
   /// The Unix time of the collector or logger, in milliseconds, if it states one.
   var unixMilliseconds: Double?
-  /// Whether the program's line continues in the next one: Docker and Kubernetes split long lines.
+  /// Whether the program's line continues in the next one; Docker and Kubernetes split long lines.
   var isSplit = false
 
   /// The JSON members in which collectors and loggers store the program's line.
@@ -44,8 +44,8 @@ struct LoggedLine: Sendable {
     unixMilliseconds = Self.time(in: line[..<start])
   }
 
-  /// The maximum length of text before the JSON, in bytes, and how many possible beginnings are
-  /// tried.
+  /// The maximum length of text before the JSON in bytes, and the maximum number of possible
+  /// beginnings to try.
   private static let leadMaximum = 1024
   private static let triesMaximum = 8
 
@@ -141,8 +141,8 @@ package struct LogUnwrapper: Sendable {
     }
   }
 
-  /// Parses a text as an event: `[method, connection, ...]`, or an object as Jitsi's services and
-  /// the head of an rtcstats dump have.
+  /// Parses an event: `[method, connection, ...]`, or an object as in logs of Jitsi's services and
+  /// at the head of an rtcstats dump.
   static func event(in text: Substring) -> JSONValue? {
     var text = text.trimmed
     if text.hasSuffix(",") { text.removeLast() }

@@ -24,7 +24,7 @@ package struct RepairedJSON: Sendable {
   /// The maximum length of other text before the first value, such as the fence around pasted code.
   private static let leadMaximum = 4096
 
-  /// Repairs a text; fails if no list or object begins in its first 4 KiB.
+  /// Repairs JSON; fails if no list or object begins in its first 4 KiB.
   package init?(_ bytes: [UInt8]) {
     self.bytes = bytes
     text.reserveCapacity(bytes.count + 16)

@@ -5,7 +5,7 @@
 struct ReportedDate: Hashable, Sendable {
   /// Unix time in milliseconds; for a time of day, since midnight.
   var unixMilliseconds: Double
-  /// Whether no zone is stated, so that the time is the writer's.
+  /// Whether no time zone is stated, in which case the time is in the writer's zone.
   var isLocal: Bool
   /// Whether a day is stated.
   var hasDay: Bool
@@ -13,7 +13,7 @@ struct ReportedDate: Hashable, Sendable {
   /// The maximum length of a date in bytes.
   private static let longest = 120
 
-  /// Parses a date with nothing but words before or after it; fails for other texts.
+  /// Parses a date with nothing but words before or after it; fails for anything else.
   ///
   /// A date with slashes and an upper-case `AM` or `PM` has the month first, as in the United
   /// States: `6/3/2026, 9:09:02 AM`. Other locales write `am` and `pm`, or neither. A number that
@@ -63,8 +63,8 @@ struct ReportedDate: Hashable, Sendable {
   private struct Number {
     var value: Int64
     var digits: Int
-    /// The last character since the previous number other than a space, `a` for any letter; nil if
-    /// there is none.
+    /// The last character other than a space since the previous number, with `a` standing for any
+    /// letter; nil if there is none.
     var before: Character?
   }
 
@@ -76,7 +76,7 @@ struct ReportedDate: Hashable, Sendable {
     var isUpperHalf = false
   }
 
-  /// Splits a text into numbers and words; nil if it has too many of them to be a date.
+  /// Splits text into numbers and words; nil if it has too many of them to be a date.
   private static func parts(of text: some StringProtocol) -> Parts? {
     var parts = Parts()
     var (word, before) = ("", Character?.none)

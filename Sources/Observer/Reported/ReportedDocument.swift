@@ -340,7 +340,7 @@ package struct ReportedDocument: Sendable {
     return inner
   }
 
-  /// Parses `type: offer, sdp: v=0...`; nil for other texts.
+  /// Parses `type: offer, sdp: v=0...`; nil for anything else.
   private static func description(_ text: String) -> JSONValue? {
     guard text.hasPrefix("type: "), let comma = text.firstIndex(of: ","),
       let sdp = text.range(of: "sdp: ", after: comma)
@@ -349,7 +349,7 @@ package struct ReportedDocument: Sendable {
     return .members(("type", .text(String(type))), ("sdp", .text(String(text[sdp...]))))
   }
 
-  /// Parses `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`; nil for other texts.
+  /// Parses `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`; nil for anything else.
   private static func candidate(_ text: String) -> JSONValue? {
     guard text.hasPrefix("sdpMid: "),
       let place = text.range(of: "candidate: ", after: text.startIndex)

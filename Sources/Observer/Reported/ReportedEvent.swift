@@ -12,7 +12,7 @@ package struct ReportedEvent: Hashable, Sendable {
     case call(name: String, arguments: JSONValue?)
     /// A call of that name succeeded.
     case success(name: String, result: JSONValue?)
-    /// A call of that name failed; the reason is a text or an object.
+    /// A call of that name failed; the reason is a string or an object.
     case failure(name: String, reason: JSONValue?)
     /// An event was fired, or something else was logged.
     case event(name: String, detail: JSONValue?)
@@ -115,8 +115,8 @@ package struct ReportedStats: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// The value as a Unix time in milliseconds: a number, also in a string, or a date; nil if it is
-  /// neither.
+  /// The value as a Unix time in milliseconds: a number, possibly in a string, or a date; nil if it
+  /// is neither.
   ///
   /// No file says in which unit its times are. If a number falls into the years 2010 to 2059 as
   /// seconds, microseconds or nanoseconds, it is converted from that unit. Any other number is

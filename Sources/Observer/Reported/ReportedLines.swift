@@ -34,7 +34,7 @@ package struct ReportedLines: Sendable {
 
   /// Parses a line; returns nil if it does not contain an event.
   package mutating func event(ofLine line: String) -> ReportedEvent? {
-    // Lines that were cut out of an array have its commas.
+    // Lines cut out of an array still have its commas.
     let end = line.last { !$0.isWhitespace }
     let text = end == "," ? String(line.trimmed.dropLast()) : line
     guard let value = try? JSONValue(parsing: text, limits: Self.limits) else {

@@ -179,7 +179,7 @@ package struct SavedPage {
     objects[place].members?.append(.init(name, value))
   }
 
-  /// Reads counters from a translated text's arguments, such as `{"packets":300}` for
+  /// Reads counters from the arguments of a translated string, such as `{"packets":300}` for
   /// `received-label`.
   private mutating func count(_ name: String, _ arguments: JSONValue?) {
     switch name {
@@ -285,7 +285,8 @@ package struct SavedPage {
     }
   }
 
-  /// Adds the candidate in `192.0.2.1:33611/udp(host)`; returns its id; nil for other texts.
+  /// Adds a candidate written as `192.0.2.1:33611/udp(host)`; returns its id, or nil for anything
+  /// else.
   private mutating func addCandidate(_ text: String, _ type: String) -> String? {
     let word = text.split(separator: " ").first ?? ""
     let halves = word.split(separator: "/", maxSplits: 1)
@@ -323,7 +324,7 @@ struct MarkupElement: Sendable {
 struct MarkupScanner {
   enum Piece {
     case element(MarkupElement)
-    /// A text, with the element that directly contains it.
+    /// Text, with the element that directly contains it.
     case text(String, MarkupElement)
     case end(String)
   }
@@ -418,7 +419,7 @@ struct MarkupScanner {
     place = min(place + mark.count, bytes.count)
   }
 
-  /// Returns a text with character references replaced.
+  /// Returns text with its character references replaced.
   private static func plain(_ bytes: ArraySlice<UInt8>) -> String {
     var text = String(decoding: bytes, as: UTF8.self)
     guard text.contains("&") else { return text }

@@ -33,8 +33,8 @@ package struct ScriptUnit: Hashable, Sendable {
   package var number: UInt64
   package var content: Content
 
-  /// Returns whether a text identifies a session or a page load: 128 bits in lower-case
-  /// hexadecimal.
+  /// Returns whether a string identifies a session or a page load, that is, consists of 128 bits in
+  /// lower-case hexadecimal.
   package static func isName(_ text: some StringProtocol) -> Bool {
     text.utf8.count == 32
       && text.utf8.allSatisfy { byte in

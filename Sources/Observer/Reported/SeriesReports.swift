@@ -81,8 +81,8 @@ struct SeriesReports {
     return objects
   }
 
-  /// Splits `id-member` and `id-[computed/s]`, where ids may contain hyphens too; nil for other
-  /// texts.
+  /// Splits `id-member` and `id-[computed/s]`, where ids may contain hyphens too; nil for anything
+  /// else.
   private static func parts(of key: String) -> (id: String, name: String)? {
     let split = key.firstIndex(of: "[") ?? key.lastIndex(of: "-").map { key.index(after: $0) }
     guard let split, split > key.startIndex else { return nil }

@@ -5,8 +5,8 @@ import Stats
 public import Tape
 public import Wire
 
-/// The error for a take that cannot be opened, read, replayed or exported: one sentence with the
-/// file, the place and the reason.
+/// The error for a take that cannot be opened, read, replayed or exported: one sentence that states
+/// the file, the place and the reason.
 public typealias TakeError = TapeError
 
 /// A recorded session: one SQLite file that can be read, queried, replayed and exported.
@@ -140,7 +140,7 @@ public struct TakeStep: Hashable, Sendable {
   public var input: [TakeRow]
   /// The outputs' rows, in order.
   public var outputs: [TakeRow]
-  /// When the machine's next timer was due afterwards; nil for none.
+  /// When the machine's next timer was due afterwards; nil if there was none.
   public var deadline: Instant?
   /// How many random bytes the machine had drawn after the step.
   public var entropyDrawn: UInt64

@@ -188,7 +188,8 @@ public final class UIRenderView: Sendable {
   private let screen: Screen
 
   /// Creates a view.
-  /// - Parameter renderer: draws video frames on the thread that delivers them; nil for none.
+  /// - Parameter renderer: draws video frames on the thread that delivers them; nil if there is
+  ///   none.
   public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
     let screen = Screen(frame, renderer.map { ShownFrames($0) })
     self.screen = screen

@@ -135,7 +135,7 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// Returns the program at a path, or with a name on `PATH`.
+  /// Returns the program at a path, or the one with the given name on `PATH`.
   ///
   /// If no program has the name, the room waits for one that is started separately.
   static func program(_ name: String) -> ScreenShareProgram {

@@ -40,10 +40,10 @@ public final class MediaChannel: Sendable {
     streams.filter { $0.streamId != configuration.publisherStreamId }
   }
 
-  /// All streams, including the local one; not on the SDK's audio page.
+  /// All streams, including the local one.
   public var streams: [MediaStream] { state.withLock { $0.streams } }
 
-  /// The local stream; nil if nothing is sent; not on the SDK's audio page.
+  /// The local stream; nil if nothing is sent.
   public var senderStream: MediaStream? {
     streams.first { $0.streamId == configuration.publisherStreamId }
   }
@@ -111,7 +111,7 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Creates media from the camera and the microphone, or black frames without a camera.
+  /// Creates media from the camera and the microphone; without a camera, the video is black.
   private static func media(_ configuration: SoraConfiguration) throws(RoomError) -> LocalMedia {
     var options = LocalMediaOptions()
     options.hasVideo = configuration.videoEnabled
@@ -121,7 +121,7 @@ public final class MediaChannel: Sendable {
       cameras: { AVCaptureDevice.capturer($0) ?? BlackVideoCapturer() })
   }
 
-  /// Leaves the channel; not on the SDK's audio page.
+  /// Leaves the channel.
   public func disconnect() {
     let room = state.withLock { state in
       state.isGivenUp = true
@@ -130,9 +130,9 @@ public final class MediaChannel: Sendable {
     room?.beginDisconnecting()
   }
 
-  // MARK: Beyond the page
+  // MARK: Beyond the audio page of the SDK's documentation
 
-  /// Returns the channel's W3C statistics; not on the SDK's audio page.
+  /// Returns the channel's W3C statistics.
   public func getStats(handler: @escaping (RTCStatisticsReport) -> Void) {
     let told = Handed(handler)
     let room = state.withLock { $0.room }
@@ -142,7 +142,7 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Stops or restarts the microphone itself; not on the SDK's audio page.
+  /// Stops or restarts the microphone itself.
   /// - Throws: the device's error.
   public func setAudioHardMute(_ isMuted: Bool) async throws {
     let audio = state.withLock { $0.audio }
@@ -152,7 +152,7 @@ public final class MediaChannel: Sendable {
 
 // MARK: - MediaChannelHandlers
 
-/// How a channel ended; not on the SDK's audio page.
+/// How a channel ended.
 public enum SoraCloseEvent: Sendable {
   /// A normal end, with the server's code and reason.
   case ok(code: Int, reason: String)
@@ -199,17 +199,17 @@ public final class MediaChannelHandlers: Sendable {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// Called when the channel has ended; not on the SDK's audio page.
+  /// Called when the channel has ended.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
   }
-  /// Called when a stream is removed; not on the SDK's audio page.
+  /// Called when a stream is removed.
   public var onRemoveStream: ((MediaStream) -> Void)? {
     get { value(\.onRemoveStream) }
     set { set(\.onRemoveStream, newValue) }
   }
-  /// Called with each message from the server, as JSON; not on the SDK's audio page.
+  /// Called with each message from the server, as JSON.
   public var onReceiveSignaling: ((String) -> Void)? {
     get { value(\.onReceiveSignaling) }
     set { set(\.onReceiveSignaling, newValue) }
@@ -275,9 +275,9 @@ public final class MediaStream: Sendable {
     set { core.remoteAudioVolume = newValue }
   }
 
-  // MARK: Beyond the page
+  // MARK: Beyond the audio page of the SDK's documentation
 
-  /// Whether the video is enabled rather than black; not on the SDK's audio page.
+  /// Whether the video is enabled rather than black.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
@@ -285,7 +285,7 @@ public final class MediaStream: Sendable {
 
   /// Displays the video in a renderer with libwebrtc's interface from now on.
   ///
-  /// It replaces the previous renderer; nil removes it. Not on the SDK's audio page.
+  /// It replaces the previous renderer; nil removes it.
   public func setVideoRenderer(_ renderer: (any RTCVideoRenderer)?) {
     let next = renderer.map { ShownFrames($0) }
     let former = shown.withLock { shown in
@@ -305,7 +305,7 @@ public final class MediaStream: Sendable {
 
   /// Sends an application's video frame on the local stream, with its timestamp.
   ///
-  /// The first such frame stops the camera. Not on the SDK's audio page.
+  /// The first such frame stops the camera.
   public func send(videoFrame: RTCVideoFrame?) {
     guard let frame = videoFrame?.native else { return }
     let isFirst = isFilled.withLock { isFilled in

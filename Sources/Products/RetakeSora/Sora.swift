@@ -33,10 +33,9 @@ public enum AudioMode: Sendable {
 
 /// The API of the WebRTC SFU Sora SDK for iOS, for Retake's client of Sora servers.
 ///
-/// It is source-compatible with the SDK's page on audio operations (from the time of iOS 14):
-/// types, methods, handlers and their values. That page starts with a connected channel; `connect`
-/// and the other members that a channel needs follow other descriptions of the SDK, and their
-/// documentation says so.
+/// It is source-compatible with the page on audio operations in the SDK's documentation (as of iOS
+/// 14): types, methods, handlers and their values. That page starts with a connected channel;
+/// `connect` and the other members that a channel needs follow other descriptions of the SDK.
 ///
 /// Handlers are called one at a time on `callbackQueue`.
 public final class Sora: Sendable {
@@ -48,7 +47,7 @@ public final class Sora: Sendable {
 
   private init() {}
 
-  // MARK: Beyond the page
+  // MARK: Beyond the audio page of the SDK's documentation
 
   /// The serial queue on which handlers are called.
   ///
@@ -69,7 +68,7 @@ public final class Sora: Sendable {
   /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   public func finish() async throws { try await machine.finish() }
 
-  /// Connects to a channel; not on the SDK's audio page.
+  /// Connects to a channel.
   /// - Parameter handler: called once with the channel, or the error.
   /// - Returns: a task that can cancel the attempt.
   @discardableResult
@@ -97,20 +96,20 @@ public final class Sora: Sendable {
     Result { try RTCAudioSession.sharedInstance().apply(mode.choice, options: options) }
   }
 
-  /// Whether the device waits for `audioEnabled`; not on the SDK's audio page.
+  /// Whether the device waits for `audioEnabled`.
   public var usesManualAudio: Bool {
     get { RTCAudioSession.sharedInstance().useManualAudio }
     set { RTCAudioSession.sharedInstance().useManualAudio = newValue }
   }
 
-  /// Whether the device may run while `usesManualAudio` is set; not on the SDK's audio page.
+  /// Whether the device may run while `usesManualAudio` is set.
   public var audioEnabled: Bool {
     get { RTCAudioSession.sharedInstance().isAudioEnabled }
     set { RTCAudioSession.sharedInstance().isAudioEnabled = newValue }
   }
 }
 
-/// An attempt to connect; not on the SDK's audio page.
+/// An attempt to connect.
 public final class ConnectionTask: Sendable {
   private let channel: MediaChannel
 
@@ -177,29 +176,29 @@ public struct Configuration: Sendable {
     set { core.publisherStreamId = newValue }
   }
 
-  // MARK: Beyond the page
+  // MARK: Beyond the audio page of the SDK's documentation
 
-  /// The time limit for connecting, in seconds; not on the SDK's audio page.
+  /// The time limit for connecting, in seconds.
   public var connectionTimeout: Int {
     get { core.connectionTimeout }
     set { core.connectionTimeout = newValue }
   }
-  /// Whether video is sent and received; not on the SDK's audio page.
+  /// Whether video is sent and received.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
   }
-  /// Whether audio is sent and received; not on the SDK's audio page.
+  /// Whether audio is sent and received.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
-  /// Whether the camera is initially enabled; not on the SDK's audio page.
+  /// Whether the camera is initially enabled.
   public var initialCameraEnabled: Bool {
     get { core.initialCameraEnabled }
     set { core.initialCameraEnabled = newValue }
   }
-  /// Whether the microphone is initially enabled; not on the SDK's audio page.
+  /// Whether the microphone is initially enabled.
   public var initialMicrophoneEnabled: Bool {
     get { core.initialMicrophoneEnabled }
     set { core.initialMicrophoneEnabled = newValue }

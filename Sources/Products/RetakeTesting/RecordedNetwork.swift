@@ -80,7 +80,7 @@ public final class RecordedNetwork: Sendable {
   ///
   /// The application's own tasks may still be running when this is called. A call not made within
   /// the limit is a deviation, except for closing.
-  /// - Parameter limit: how long to wait at most.
+  /// - Parameter limit: the maximum time to wait.
   public func finish(within limit: Duration = .seconds(10)) async -> Report {
     let report = await peer.finish(within: limit)
     return Report(
@@ -92,7 +92,7 @@ public final class RecordedNetwork: Sendable {
   /// Finishes, and throws `Difference` if anything differs from the recording.
   ///
   /// A missing close is not a difference: a test may cover only the start of a call.
-  /// - Parameter limit: how long to wait at most for calls that the application has not made yet.
+  /// - Parameter limit: the maximum time to wait for calls that the application has not made yet.
   public func expectSameSession(within limit: Duration = .seconds(10)) async throws(Difference) {
     let report = await finish(within: limit)
     guard report.deviations.isEmpty, report.sentOtherwise == 0 else {

@@ -193,7 +193,7 @@ extension AudioDeviceOperation {
 
 // MARK: - DeviceRequests
 
-/// A request that needs several device operations, one after the other.
+/// A request that needs several successive device operations.
 struct DeviceRequest {
   /// Why a request was made; its operations are worked out only when it starts.
   enum Purpose {

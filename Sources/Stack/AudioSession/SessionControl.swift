@@ -280,7 +280,7 @@ struct SessionConnections {
   }
 }
 
-/// Lets the application, if it asked for that, decide when the device may run.
+/// Lets the application, if it asked to, decide when the device may run.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
@@ -324,7 +324,7 @@ package enum AudioUnitState: String, Hashable, Sendable {
 package struct AudioUnitConditions: Hashable, Sendable {
   /// Whether a connection needs the device.
   package var isNeeded = false
-  /// Whether the device may run: always, unless audio is manual and not enabled.
+  /// Whether the device may run, which is always so unless audio is manual and not enabled.
   package var canPlayOrRecord = false
   package var isPlaying = false
   package var isRecording = false

@@ -34,7 +34,7 @@ struct Generations {
 
   // MARK: Lookup
 
-  /// Returns the generation with a number; nil if its credentials are no longer valid.
+  /// Returns the generation with the given number; nil if its credentials are no longer valid.
   func generation(_ number: UInt32) -> ICEGeneration? {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }

@@ -138,7 +138,7 @@ extension ICECandidate {
 
 // MARK: - Text
 
-/// The reason that a text is not a usable candidate attribute.
+/// The reason that a string is not a usable candidate attribute.
 public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong with the text, in one sentence.
   public var description: String
@@ -148,7 +148,7 @@ public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConverti
 }
 
 extension ICECandidate {
-  /// Longer texts are refused without parsing.
+  /// Longer strings are refused without parsing.
   private static let lengthMaximum = 2048
 
   /// Parses `candidate:...` or `a=candidate:...` (RFC 8839 section 5.1).
@@ -237,7 +237,7 @@ extension ICECandidate {
     }
   }
 
-  /// Parses a plain decimal number: one to ten digits; nil for other texts.
+  /// Parses a plain decimal number: one to ten digits; nil for anything else.
   private static func number<Value: FixedWidthInteger>(
     _ text: Substring, _: Value.Type
   ) -> Value? {
@@ -251,7 +251,7 @@ extension ICECandidate {
 
 extension ICECandidate.Host {
   /// Parses the connection-address: a literal, or a host name of letters, digits, `-`, `_` and `.`;
-  /// nil for other texts.
+  /// nil for anything else.
   init?(attribute text: Substring) {
     if let address = IPAddress(text) {
       self = .address(address)

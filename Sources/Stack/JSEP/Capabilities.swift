@@ -94,7 +94,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// The clock rate in Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The local fmtp value; empty for none.
+  /// The local fmtp value; empty if there is none.
   package let parameters: String
   /// The values that distinguish the codec's formats; nil only if the parameters are invalid.
   package let format: CodecFormat?
@@ -103,7 +103,7 @@ package struct CodecCapability: Hashable, Sendable {
   package var payloadType: UInt8
   /// The payload type of RTX (RFC 4588), for codecs that have it.
   package var rtxPayloadType: UInt8?
-  /// Whether frames pass through undecoded: without a library, every variant of the format can be
+  /// Whether frames pass through undecoded; without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
   /// Whether a library linked into this process encodes the codec.
@@ -179,7 +179,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package let name: String
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The peer's fmtp value, stating what the peer accepts; empty for none.
+  /// The peer's fmtp value, stating what the peer accepts; empty if there is none.
   package var parameters: String {
     didSet { format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate) }
   }
@@ -215,7 +215,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The encoding name as spelled in MIME types and rtpmap lines.
   package var displayName: String { known?.spelling ?? name }
 
-  /// The local fmtp value, stating what is accepted locally; empty for none.
+  /// The local fmtp value, stating what is accepted locally; empty if there is none.
   package var localParameters: String {
     known?.localParameters(answering: parameters) ?? ""
   }

@@ -9,7 +9,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
   public var clockRate: UInt32
   /// The number of audio channels, if more than one.
   public var channels: UInt8?
-  /// The parameters of the `a=fmtp:` line, in its syntax; nil for none.
+  /// The parameters of the `a=fmtp:` line, in its syntax; nil if there are none.
   public var sdpFmtpLine: String?
 
   /// Creates a codec; `channels` is nil for video and for mono audio.
@@ -148,7 +148,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// The level times ten; level 1b is 9 and ranks between 1 and 1.1.
   private let number: UInt8
 
-  /// Parses the level from six hexadecimal digits; nil for other texts.
+  /// Parses the level from six hexadecimal digits; nil for anything else.
   package init?(profileLevelID: String) {
     guard profileLevelID.utf8.count == 6, let digits = UInt32(profileLevelID, radix: 16) else {
       return nil

@@ -36,7 +36,7 @@ package struct Transceiver: Hashable, Sendable {
   package private(set) var currentDirection: TransceiverDirection?
   /// Whether `stop` was called.
   package private(set) var isStopping = false
-  /// Whether addTrack created the transceiver: only then may a remote offer use it (RFC 9429
+  /// Whether addTrack created the transceiver; only then may a remote offer use it (RFC 9429
   /// section 5.10).
   package private(set) var wasMadeByAddTrack = false
   /// Stream and track identifiers to send in msid.
@@ -134,7 +134,7 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: Set by descriptions
 
-  /// Whether a remote offer may still determine the layers: neither the application nor a
+  /// Whether a remote offer may still determine the layers, because neither the application nor a
   /// negotiation has set them (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
   var mayTakeLayers: Bool {
     kind == .video && !isStopping && currentDirection == nil && (layers.isEmpty || layersAreOffered)
@@ -146,8 +146,8 @@ package struct Transceiver: Hashable, Sendable {
     layersAreOffered = true
   }
 
-  /// Returns whether a new section in a remote offer may use the transceiver: addTrack created it,
-  /// it is not yet negotiated, and the peer wants to receive (RFC 9429 section 5.10).
+  /// Returns whether a new section in a remote offer may use the transceiver, because addTrack
+  /// created it, it is not yet negotiated, and the peer wants to receive (RFC 9429 section 5.10).
   func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
     self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
   }

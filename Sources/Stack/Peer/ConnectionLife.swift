@@ -155,8 +155,8 @@ extension PeerStack {
 
 // MARK: - Establishment
 
-/// Whether a connection is established: the exchange is complete, ICE is connected and, unless
-/// configured otherwise, all local candidates are known.
+/// Whether a connection is established, that is, the exchange is complete, ICE is connected and,
+/// unless configured otherwise, all local candidates are known.
 public enum EstablishmentState: String, Hashable, Sendable {
   /// No description has been set.
   case new
@@ -180,7 +180,7 @@ struct Establishment {
   /// The instant of the time-out; nil without a time limit, before the first description, and once
   /// the result is known.
   private(set) var deadline: Instant?
-  /// The time limit; nil for none.
+  /// The time limit; nil if there is none.
   private let limit: Interval?
   private let needsAllCandidates: Bool
 

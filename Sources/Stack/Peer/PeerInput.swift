@@ -106,7 +106,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// With a shorter time, a quiet remote peer is checked more often.
   public var iceReceivingTimeoutMilliseconds: UInt32?
   /// The number of transports that gather before a local description requires it (W3C
-  /// iceCandidatePoolSize); nil for none.
+  /// iceCandidatePoolSize); nil means none.
   ///
   /// Their candidates are reported when a description requires them; most are ready by then.
   public var iceCandidatePoolSize: UInt8?
@@ -126,7 +126,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// is false.
   public var answersAsDTLSClient = false
   /// The time limit for establishing a connection, from its first description on, in milliseconds;
-  /// 0 for none.
+  /// 0 for no limit.
   public var establishmentTimeoutMilliseconds: UInt32 = 30_000
   /// Whether a connection counts as established only once all local candidates are known.
   public var establishmentNeedsAllCandidates = true
@@ -159,9 +159,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether changes of a received track's gain (muted, enabled, volume) are spread over a block to
   /// avoid clicks; nil means no, as in older takes.
   public var rampsVolume: Bool?
-  /// Optional events to report; nil for none.
+  /// Optional events to report; nil if there are none.
   public var notices: [PeerNotice]?
-  /// The application's own codecs; nil for none.
+  /// The application's own codecs; nil if there are none.
   ///
   /// A replay uses them if it has them, and the recorded results otherwise.
   public var ownCodecs: [OwnCodec]?

@@ -35,7 +35,7 @@ package final class PeerMachine: Machine {
 
   package var deadline: Instant? { stack?.deadline }
 
-  /// Returns whether a datagram from an unknown endpoint is a check from the remote peer: it
+  /// Returns whether a datagram from an unknown endpoint is a check from the remote peer, that is,
   /// carries the local credentials.
   ///
   /// The state does not change.
@@ -226,7 +226,7 @@ struct RefusalLedger {
   private static let kindsMaximum = 64
 
   /// Counts a refusal, unless there are too many kinds; returns whether the count is a power of
-  /// two, so that it should be reported.
+  /// two, in which case it should be reported.
   mutating func count(layer: String, reason: String) -> Bool {
     let key = "\(layer): \(reason)"
     guard let index = counts.firstIndex(where: { $0.key == key }) else {

@@ -37,8 +37,8 @@ package struct Codec: Sendable {
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
   /// Whether rows of received frames record the size found in the frame's bytes.
   package var recordsSize = false
-  /// The file format in which frames that cannot be decoded here are exported; nil for other
-  /// codecs.
+  /// The file format in which frames that cannot be decoded here are exported; nil if there is
+  /// none.
   package var container: FrameContainer?
 
   package static func named(_ name: String) -> Codec? {
@@ -73,7 +73,7 @@ package struct Codec: Sendable {
 
 /// One format of a codec in local offers.
 package struct OfferedFormat: Hashable, Sendable {
-  /// The local fmtp value; empty for none.
+  /// The local fmtp value; empty if there is none.
   package var parameters: String
   /// The preferred payload type; RTX for video uses the one after it.
   package var payloadType: UInt8

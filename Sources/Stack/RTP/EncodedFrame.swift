@@ -112,7 +112,7 @@ package struct ReceivedFrame: Hashable, Sendable {
 package struct TemporalLayer: Hashable, Sendable {
   /// The layer's number; 0 is the base layer.
   package var id: UInt8
-  /// Whether the frame refers only to the base layer, so that a receiver may switch up here.
+  /// Whether the frame refers only to the base layer, in which case a receiver may switch up here.
   package var isSync: Bool
   /// Whether other frames refer to this one.
   package var isReference: Bool

@@ -22,8 +22,8 @@ package struct NearRestarts: Sendable {
 
   /// Records the next packet of a stream, in order of arrival.
   ///
-  /// - Returns: whether this packet may be the first after a restart; `isBorneOut` decides with the
-  ///   packet after it.
+  /// - Returns: whether this packet may be the first after a restart; `isBorneOut` decides once the
+  ///   packet after it is known.
   package mutating func mayBegin(_ sequence: UInt16, _ timestamp: UInt32) -> Bool {
     defer { insert(sequence, timestamp) }
     guard let last = packet(1) else { return false }

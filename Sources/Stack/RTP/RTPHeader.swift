@@ -141,7 +141,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
 
 /// Values of the known header extensions in a received packet (RFC 8285).
 ///
-/// Texts are ranges of the packet, so parsing allocates nothing.
+/// Strings are ranges of the packet, so parsing allocates nothing.
 package struct HeaderExtensions: Hashable, Sendable {
   package var mid: Range<Int>?
   package var streamID: Range<Int>?
@@ -353,8 +353,8 @@ package struct OutgoingHeader: Hashable, Sendable {
     }
   }
 
-  /// Returns whether an extension exceeds the one-byte form: ids 1 to 14, values of 1 to 16 bytes
-  /// (RFC 8285 section 4.2).
+  /// Returns whether an extension exceeds the one-byte form, which allows ids from 1 to 14 and
+  /// values of 1 to 16 bytes (RFC 8285 section 4.2).
   private func needsTwoByteForm(_ map: HeaderExtensionMap) -> Bool {
     func isTooLarge(_ id: UInt8, _ value: [UInt8]?) -> Bool {
       guard id != 0, let value else { return false }

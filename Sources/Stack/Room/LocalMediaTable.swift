@@ -39,7 +39,7 @@ struct LocalMediaTable {
 
   // MARK: Application
 
-  /// Returns whether media can be added: its ids are new, and the table is not full.
+  /// Returns whether media can be added, that is, its ids are new and the table is not full.
   func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count

@@ -8,8 +8,8 @@ struct ReceiverPool {
   enum Voices: Sendable {
     /// There is no selection: all received voices are active.
     case all
-    /// Voices are played if they hold one of the connection's audio slots; `silences` tells whether
-    /// the others are silenced.
+    /// Voices are played if they hold one of the connection's audio slots; `silences` states
+    /// whether the others are silenced.
     case slots(silences: Bool)
     /// The service selects voices and reports whose audio it sends.
     case reported
@@ -32,7 +32,7 @@ struct ReceiverPool {
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether the audio is played: because it holds a slot or needs none (`isExempt`), the service
+    /// Whether the audio is played, because it holds a slot or needs none (`isExempt`), the service
     /// selected it, or there is no selection.
     var isOccupant = false
     /// Whether the audio is played without a slot, because its owner has it always on.

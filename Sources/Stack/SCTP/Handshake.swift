@@ -21,13 +21,14 @@ struct Handshake {
   /// The verification tag of incoming packets.
   var localTag: UInt32 { identity.tag }
 
-  /// Whether messages interleave: both peers announced it (RFC 8260 section 2.2.1).
+  /// Whether messages may be interleaved, which both peers must have announced (RFC 8260 section
+  /// 2.2.1).
   var interleaves: Bool {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// Where packets are sent, and whether they need a checksum: not if both peers announced support
-  /// for a checksum of zero (RFC 9653 section 5.2).
+  /// Where packets are sent, and whether they need a checksum, which is omitted only if both peers
+  /// announced support for a checksum of zero (RFC 9653 section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)

@@ -74,7 +74,7 @@ package struct SCTPAssociation: Machine {
     assert(transfer.isConsistent, "sums are not those of their parts")
   }
 
-  /// Starts the handshake and handles packets that arrived before.
+  /// Starts the handshake and handles packets that arrived earlier.
   mutating func start(
     _ parameters: SCTPParameters, _ identity: AssociationIdentity, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -245,13 +245,13 @@ package struct SCTPAssociation: Machine {
 
 extension SCTPAssociation {
   package enum Input {
-    /// Start the handshake; packets received before, up to a small limit, are handled now.
+    /// Start the handshake; packets received earlier, up to a small limit, are handled now.
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
-    /// Create a channel, numbered `nextChannel`; call `refusal(ofOpening:)` before.
+    /// Create a channel, numbered `nextChannel`; call `refusal(ofOpening:)` first.
     case open(DataChannelInit)
-    /// Send a text (UTF-8) or a binary message; call `refusal(ofSending:on:)` before.
+    /// Send a text (UTF-8) or binary message; call `refusal(ofSending:on:)` first.
     case send(DataChannelNumber, binary: Bool, [UInt8])
     /// Close a channel after its pending messages; the peer then closes its direction.
     case close(DataChannelNumber)

@@ -167,7 +167,7 @@ struct Initiation: Hashable {
   /// The error detection that replaces the checksum: DTLS (RFC 9653 section 6).
   private static let errorDetectionByDTLS: UInt32 = 1
 
-  /// Whether an association is possible: a receive window below 1,500 bytes or zero streams are
+  /// Whether an association is possible; a receive window below 1,500 bytes or zero streams are
   /// invalid (RFC 9260 section 3.3.2).
   var isAcceptable: Bool { window >= 1500 && outgoingStreams > 0 && incomingStreams > 0 }
 

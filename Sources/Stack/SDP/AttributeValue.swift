@@ -291,7 +291,7 @@ extension Substring {
     return (self[..<index], self[utf8.index(after: index)...])
   }
 
-  /// Whether this is a token as in RFC 8866 section 9: visible ASCII except a few separators.
+  /// Whether this is a token (RFC 8866 section 9), that is, visible ASCII except a few separators.
   var isToken: Bool {
     for byte in utf8 {
       switch byte {
@@ -335,7 +335,7 @@ extension String {
     return String(decoding: Array(rest), as: UTF8.self)
   }
 
-  /// Whether this is a token as in RFC 8866 section 9: visible ASCII except a few separators.
+  /// Whether this is a token (RFC 8866 section 9), that is, visible ASCII except a few separators.
   package var isToken: Bool { self[...].isToken }
 
   /// Whether this is visible ASCII text without spaces.
@@ -343,12 +343,12 @@ extension String {
 }
 
 extension FixedWidthInteger {
-  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for anything else.
   init?(decimal text: Substring) {
     guard text.isNumber else { return nil }
     self.init(text)
   }
 
-  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for other texts.
+  /// Parses decimal digits only: no sign, no spaces, no overflow; nil for anything else.
   package init?(decimal text: String) { self.init(decimal: text[...]) }
 }

@@ -90,7 +90,8 @@ package struct SDPSection: AttributeScope {
   /// The identification tag (RFC 5888 section 4).
   package var mid: String? { value(.mid) }
 
-  /// Whether the section is disabled: port 0, and not `bundle-only` (RFC 9143 section 6).
+  /// Whether the section is disabled, that is, has port 0 and is not `bundle-only` (RFC 9143
+  /// section 6).
   package var isRejected: Bool { port == 0 && !has(.bundleOnly) }
 
   package var connection: ConnectionData? {

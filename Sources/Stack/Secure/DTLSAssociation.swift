@@ -198,7 +198,7 @@ final class DTLSAssociation {
   /// Sends close_notify.
   func shutdown() { cdtls_shutdown(handle) }
 
-  /// The number of the flight that is waiting for the peer's answer; 0 for none.
+  /// The number of the flight that is waiting for the peer's answer; 0 if there is none.
   var waitingFlight: UInt32 { cdtls_flight(handle) }
 
   /// Retransmits the waiting flight.

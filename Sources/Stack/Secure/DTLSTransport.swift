@@ -44,7 +44,7 @@ package final class DTLSTransport: Machine {
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// The number of ignored inputs: unsuitable in the state, beyond a limit, or malformed.
+  /// The number of ignored inputs: unsuitable for the state, beyond a limit, or malformed.
   package private(set) var dropped: UInt64 = 0
 
   /// The values that the certificates are derived from.
@@ -288,7 +288,7 @@ struct RetransmissionTimer {
   private var timeout = initial
   private var retransmissions = 0
 
-  /// Records the waiting flight, 0 for none; a new flight starts with the initial time-out.
+  /// Records the waiting flight, 0 if there is none; a new flight starts with the initial time-out.
   mutating func follow(flight: UInt32, at now: Instant) {
     guard flight != self.flight else { return }
     self.flight = flight

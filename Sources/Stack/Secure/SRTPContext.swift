@@ -189,7 +189,7 @@ package final class SRTPReceiver {
 
   /// Creates a receiver from a master key followed by its salt.
   /// - Parameters:
-  ///   - identifier: the key's identifier in each packet (MKI); empty for none.
+  ///   - identifier: the key's identifier in each packet (MKI); empty if there is none.
   ///   - findsIdentifiers: whether the identifier is also found in RTCP if its tag is longer than
   ///     RTP's, as in all suites with 32-bit tags.
   package init(

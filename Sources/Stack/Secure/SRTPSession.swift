@@ -86,7 +86,7 @@ final class SRTPSession {
     return srtp_set_stream_roc(handle, ssrc, rollover) == srtp_err_status_ok
   }
 
-  /// Continues a stream at a rollover counter, whether or not it sent anything before.
+  /// Continues a stream at a rollover counter, whether or not it has sent anything.
   func proceed(ssrc: UInt32, to rollover: UInt32) {
     guard srtp_set_stream_roc(handle, ssrc, rollover) != srtp_err_status_ok else { return }
     _ = begin(ssrc: ssrc, rollover: rollover)

@@ -92,7 +92,7 @@ package struct StatsMembers: Sendable {
       || (member.hasSuffix("Count") && member != "activeSlotCount")
   }
 
-  /// Returns by how much a cumulative member may temporarily fall; nil for other members.
+  /// Returns the amount by which a cumulative member may temporarily fall; nil for other members.
   ///
   /// Late packets count as lost until they arrive (RFC 3550 appendix A.3).
   package static func slack(of member: String) -> Double? {

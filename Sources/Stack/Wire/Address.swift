@@ -20,7 +20,7 @@ public struct IPAddress: Hashable, Sendable {
     isIPv4 = false
   }
 
-  /// Creates an address from its 4 or 16 bytes in network order; nil for another count.
+  /// Creates an address from its 4 or 16 bytes in network order; nil for any other number of bytes.
   public init?(bytes: [UInt8]) {
     func number(_ part: ArraySlice<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
     switch bytes.count {
@@ -41,10 +41,10 @@ public struct IPAddress: Hashable, Sendable {
   /// The address as two words; an IPv4 address is in the low half of the second.
   package var words: (high: UInt64, low: UInt64) { (high, low) }
 
-  /// Whether this is a loopback address: 127.0.0.0/8 or ::1.
+  /// Whether this is a loopback address (127.0.0.0/8 or ::1).
   public var isLoopback: Bool { isIPv4 ? low >> 24 == 127 : high == 0 && low == 1 }
 
-  /// Whether this is a link-local address: 169.254.0.0/16 or fe80::/10.
+  /// Whether this is a link-local address (169.254.0.0/16 or fe80::/10).
   public var isLinkLocal: Bool { isIPv4 ? low >> 16 == 0xa9fe : high >> 54 == 0x3fa }
 
   /// Whether this is the unspecified address, 0.0.0.0 or ::.
@@ -73,8 +73,8 @@ extension IPAddress: CustomStringConvertible {
     return text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
   }
 
-  /// Parses dotted decimal or IPv6 text; nil for other texts, such as addresses with a zone after
-  /// `%`.
+  /// Parses dotted decimal or IPv6 text; nil for anything else, including addresses with a zone
+  /// after `%`.
   public init?(_ text: some StringProtocol) {
     if text.utf8.contains(UInt8(ascii: ":")) {
       guard let address = IPAddress.ipv6(Array(text.utf8)) else { return nil }
@@ -167,8 +167,8 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address as text: `192.0.2.1:5000` or `[2001:db8::1]:5000`.
   public var description: String { ip.isIPv4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
 
-  /// Parses the text of `description`, in which an IPv6 address need not have its brackets; nil for
-  /// other texts.
+  /// Parses the form that `description` returns, except that an IPv6 address need not have
+  /// brackets; nil for anything else.
   public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
     else { return nil }

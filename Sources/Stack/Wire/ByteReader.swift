@@ -170,7 +170,7 @@ package struct ByteWriter {
     written.append(contentsOf: repeatElement(0, count: max(0, count)))
   }
 
-  /// Overwrites a 16-bit integer that was written before.
+  /// Overwrites a 16-bit integer that was written earlier.
   package mutating func patch(uint16 value: UInt16, at offset: Int) {
     written[offset] = UInt8(truncatingIfNeeded: value >> 8)
     written[offset + 1] = UInt8(truncatingIfNeeded: value)

@@ -163,7 +163,7 @@ package enum TimeText {
     return number(text).map { unit == .seconds ? $0 : $0 * 1e-3 }
   }
 
-  /// Parses a finite decimal number; nil for other texts, such as `nan`, `inf` and hexadecimal.
+  /// Parses a finite decimal number; nil for anything else, including `nan`, `inf` and hexadecimal.
   package static func number(_ text: some StringProtocol) -> Double? {
     guard (1...longest).contains(text.utf8.count),
       text.utf8.allSatisfy({
@@ -174,7 +174,8 @@ package enum TimeText {
     return value
   }
 
-  /// Parses an instant of a take: not negative and at most 10^9 s (31 years); nil for other texts.
+  /// Parses an instant of a take: not negative and at most 10^9 s (31 years); nil for anything
+  /// else.
   package static func instant(_ text: some StringProtocol) -> Instant? {
     guard let seconds = seconds(text), takeSeconds.contains(seconds) else { return nil }
     return Instant(nanoseconds: Int64(saturating: seconds * 1e9))

@@ -64,7 +64,7 @@ package struct JSONText: Hashable, Sendable {
     text += "\""
   }
 
-  /// Appends a quoted string as UTF-8 bytes; faster where a text has many short strings.
+  /// Appends a quoted string as UTF-8 bytes; faster where the JSON has many short strings.
   package static func append(_ value: String, to bytes: inout [UInt8]) {
     var value = value
     let start = bytes.count
@@ -102,15 +102,15 @@ package struct JSONText: Hashable, Sendable {
 
 // MARK: - JSONWriter
 
-/// Writes JSON directly into bytes, for texts written many times a second (RFC 8259).
+/// Writes JSON directly into bytes, for JSON that is written many times a second (RFC 8259).
 ///
 /// Members and elements keep the order they are written in.
 package struct JSONWriter {
   private var bytes: [UInt8] = []
-  /// Whether the current object or list already has a value, so that a comma is needed.
+  /// Whether the current object or list already has a value, in which case a comma is needed.
   private var isBehindValue = false
 
-  /// Creates an empty text with room for `capacity` bytes.
+  /// Creates empty text with room for `capacity` bytes.
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
   /// The text written so far.

@@ -119,7 +119,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
   package init(integerLiteral value: Int64) { self = .integer(value) }
 }
 
-/// The reason that a text is not JSON, in one sentence.
+/// The reason that a string is not JSON, in one sentence.
 package struct JSONError: Error, Hashable, Sendable {
   package var reason: String
 
@@ -129,7 +129,7 @@ package struct JSONError: Error, Hashable, Sendable {
 // MARK: - JSONReader
 
 extension JSONValue {
-  /// Limits that stop a hostile text from exhausting memory or the stack.
+  /// Limits that stop hostile text from exhausting memory or the stack.
   package struct Limits: Hashable, Sendable {
     /// The maximum depth of nested lists and objects.
     package var depth = 32

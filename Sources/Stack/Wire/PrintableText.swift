@@ -22,7 +22,7 @@ package enum PrintableText {
     }
   }
 
-  /// Escapes a text for one line, including its line ends.
+  /// Escapes text for one line, including its line ends.
   package static func line(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return text }
     var plain = ""
@@ -36,7 +36,7 @@ package enum PrintableText {
     return plain
   }
 
-  /// Escapes a text of several lines; keeps tabs and line feeds, alone or after a carriage return.
+  /// Escapes text of several lines; keeps tabs and line feeds, alone or after a carriage return.
   /// - Parameter mark: returns the replacement for a character that the caller inserted itself.
   package static func lines(
     _ text: String, mark: (Unicode.Scalar) -> String? = { _ in nil }

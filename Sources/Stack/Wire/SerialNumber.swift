@@ -128,7 +128,7 @@ extension [UInt8] {
     }
   }
 
-  /// Parses a text of hexadecimal digit pairs; nil if it contains anything else.
+  /// Parses a string of hexadecimal digit pairs; nil if it contains anything else.
   package init?(hexadecimal text: some StringProtocol) {
     self.init(hexadecimal: text.utf8)
   }
@@ -178,7 +178,7 @@ public struct CertificateFingerprint: Hashable, Sendable {
   /// The hash as upper-case hexadecimal bytes separated by colons.
   public var value: String
 
-  /// Creates a fingerprint; both texts are case-insensitive.
+  /// Creates a fingerprint; both strings are case-insensitive.
   public init(algorithm: String, value: String) {
     self.algorithm = algorithm.lowercased()
     self.value = value.uppercased()

@@ -60,12 +60,12 @@ static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/// Sets the result to a text, which SQLite copies.
+/// Sets the result to a string, which SQLite copies.
 static inline void csqlite_result_text(sqlite3_context *context, const char *text, int count) {
   sqlite3_result_text(context, text, count, SQLITE_TRANSIENT);
 }
 
-/// Copies a text into memory that SQLite frees.
+/// Copies a string into memory that SQLite frees.
 static inline char *csqlite_copy(const char *text) { return sqlite3_mprintf("%s", text); }
 
 #endif

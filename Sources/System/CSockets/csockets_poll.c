@@ -78,7 +78,7 @@ int csockets_wake_create(void) { return result(eventfd(0, EFD_NONBLOCK | EFD_CLO
 int csockets_wake_signal(int wake) {
   uint64_t one = 1;
   ssize_t length = write(wake, &one, sizeof one);
-  // A full counter is readable already.
+  // A full counter is already readable.
   return length >= 0 || errno == EAGAIN ? 0 : -errno;
 }
 

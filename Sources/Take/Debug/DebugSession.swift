@@ -15,7 +15,7 @@ package struct DebugPosition: Hashable, Sendable {
 ///
 /// Other processes execute the take: the current one, and forked copies at other steps, which serve
 /// as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running forward
-/// leaves checkpoints at equal distances, so one is near each visited place, and their number is
+/// leaves checkpoints at equal intervals, so one is near each visited place, and their number is
 /// bounded.
 package final class DebugSession {
   struct Checkpoint {

@@ -23,7 +23,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     self.children = children
   }
 
-  /// Reflects plain data: numbers, texts, times, and structures, arrays and optionals of them.
+  /// Reflects plain data: numbers, strings, times, and structures, arrays and optionals of them.
   package init(_ name: String, of value: Any) {
     switch value {
     case let text as String: self.init(name, .text, text)
@@ -145,7 +145,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return Array(ends.filter { wanted.contains(String($0.name)) }.prefix(3).map(\.path))
   }
 
-  /// Returns all paths that begin with a text, for completion.
+  /// Returns all paths that begin with a string, for completion.
   package func paths(below prefix: String) -> [String] {
     leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }
   }

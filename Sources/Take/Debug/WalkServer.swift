@@ -20,7 +20,7 @@ enum WalkRequest: Codable {
 
 /// The range of steps to continue over.
 struct WalkOrder: Codable {
-  /// The conditions as texts; the reply has the index of the satisfied one.
+  /// The conditions as strings; the reply has the index of the satisfied one.
   var conditions: [String] = []
   /// The maximum number of steps; nil for no limit.
   var steps: Int?
@@ -85,7 +85,7 @@ struct WalkReply: Codable {
 
 /// One end of the socket between a debugger and a process that executes a take.
 final class WalkChannel {
-  /// Thrown when the other end was closed.
+  /// Thrown when the other end is closed.
   struct Gone: Error {}
 
   private let descriptor: Int32

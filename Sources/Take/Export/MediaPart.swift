@@ -23,8 +23,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
-    /// Whether another stack received and decoded the track, so that its frames must be decoded
-    /// here to know what they show.
+    /// Whether another stack received and decoded the track, in which case its frames must be
+    /// decoded here to find out what they show.
     var isReported: Bool
   }
 

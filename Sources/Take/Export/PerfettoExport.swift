@@ -228,7 +228,7 @@ private struct TraceStory {
       let socket = track(number, isIn ? "socket in" : "socket out")
       let protection = track(number, isIn ? "SRTP in" : "SRTP out")
       let step = Int(row >> 16)
-      // A packet is decrypted in its step, and may have waited in the socket before.
+      // A packet is decrypted in its step, and may have waited in the socket before that.
       let worked = step > 0 && step <= times.count ? max(at, times[step - 1]) : at
       if isIn {
         file.instant(socket, "RTP", at, flows: flow, facts)

@@ -175,7 +175,7 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns a secret's replacement: lists and objects are emptied, and empty texts stay, because
+  /// Returns a secret's replacement: lists and objects are emptied, and empty strings stay, because
   /// they hide nothing.
   private static func hidden(_ value: JSONValue) -> JSONValue {
     switch value {
@@ -186,7 +186,7 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns a text without the secrets of a description in it; JSON objects are searched member by
+  /// Returns text without the secrets of any description in it; JSON objects are searched member by
   /// member.
   static func removed(fromText text: String) -> String {
     if text.hasPrefix("{"), let inner = try? JSONValue(parsing: text) {

@@ -47,7 +47,7 @@ struct InternalsWriter: ReportWriting {
     case .failure: type = event.name + "OnFailure"
     case .call, .event: type = event.name
     }
-    // A value is always a text: JSON, or empty if there is none.
+    // A value is always a string: JSON, or empty if there is none.
     let value = event.value == .null ? "" : event.value.json
     connections[event.peer, default: Connection()].log.append(
       JSONText.object([

@@ -193,7 +193,7 @@ struct ReportReader {
   }
 
   /// Adds events for newly negotiated transceivers, received tracks, and data channels that the
-  /// remote side opened; in observed calls, also the data channels that the own side created.
+  /// remote side opened; in observed calls, also the data channels that this side created.
   private func addTracks(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]

@@ -195,7 +195,7 @@ enum FileNamePart {
 
   /// Keeps ASCII letters and digits; everything else becomes hyphens.
   ///
-  /// A long text is cut and gets a digest of the full text appended, so that texts with the same
+  /// A long string is cut, and a digest of all of it is appended, so that strings with the same
   /// beginning stay distinct.
   static func plain(_ text: String) -> String {
     let plain = String(

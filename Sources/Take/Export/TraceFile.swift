@@ -49,7 +49,8 @@ struct TraceFile {
     return identifier
   }
 
-  /// Returns the track with a name; overlapping events go into several lanes, which viewers merge.
+  /// Returns the track with the given name; overlapping events go into several lanes, which viewers
+  /// merge.
   mutating func track(
     _ peer: Int64, _ label: String, _ name: String, lane: Int = 0, isCounter: Bool = false
   ) -> UInt64 {

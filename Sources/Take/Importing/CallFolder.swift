@@ -204,7 +204,7 @@ final class CallSurvey {
     }
   }
 
-  /// Reads an event without a packet, and gives the observer the descriptions in it.
+  /// Reads an event without a packet, and passes the descriptions in it to the observer.
   private func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     let (descriptions, signaling) = (notes.descriptions.count, notes.signaling.count)
     notes.read(event, of: reader)

@@ -36,7 +36,7 @@ package final class CaptureFeed {
   /// Reads a complete capture piece by piece; `-` is standard input.
   /// - Parameters:
   ///   - what: the progress line's text.
-  ///   - isAgain: whether the capture was read before, so that its damage has already been
+  ///   - isAgain: whether the capture was read before, in which case its damage has already been
   ///     reported.
   package static func read(
     _ path: String, _ what: String, isAgain: Bool = false, _ reports: ImportReports,
@@ -88,7 +88,7 @@ package final class CaptureFeed {
   ///
   /// - Parameters:
   ///   - isWhole: whether the capture's end was reached; false if reading was stopped.
-  ///   - isAgain: whether the capture was read before, so that its damage has already been
+  ///   - isAgain: whether the capture was read before, in which case its damage has already been
   ///     reported.
   package func finish(
     isWhole: Bool = true, isAgain: Bool = false,

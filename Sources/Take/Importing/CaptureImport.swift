@@ -250,13 +250,13 @@ struct CaptureNotes {
 
   /// The maximum time between the take's beginning and the first packet: a day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
-  /// The maximum number of bytes, and of texts of each kind, because a capture may begin with any
+  /// The maximum number of bytes, and of notes of each kind, because a capture may begin with any
   /// number of them.
   private static let bytesMaximum = 64 << 20
   private static let textsMaximum = 4096
   private var bytes = 0
 
-  /// Counts a text towards the maximum size; returns false if there is no room for it.
+  /// Counts a note towards the maximum size; returns false if there is no room for it.
   private mutating func hasRoom(for text: String, _ count: Int) -> Bool {
     guard count < CaptureNotes.textsMaximum, bytes + text.utf8.count <= CaptureNotes.bytesMaximum
     else { return false }

@@ -80,7 +80,7 @@ public struct CaptureImporter {
 
 /// Facts about calls that a capture does not reveal, and options for their takes.
 public struct ImportSettings: Sendable {
-  /// The take's label, which is shown as its title; empty for none.
+  /// The take's label, which is shown as its title; empty if there is none.
   public var label = ""
   /// Facts about the take by key, such as its site or build.
   public var tags: [String: String] = [:]
@@ -93,7 +93,7 @@ public struct ImportSettings: Sendable {
   public var isClear = false
   /// Whether received media is decoded, for its levels and digests.
   public var decodes = false
-  /// The texts of key logs in NSS format.
+  /// The contents of key logs in NSS format.
   public var keyLogs: [String] = []
   /// SRTP keys with their salts, in hexadecimal or base64.
   public var srtpKeys: [String] = []
@@ -111,7 +111,7 @@ public struct ImportSettings: Sendable {
   package var names: [ObserverGenesis.EndName] = []
   /// Descriptions found in the same capture's signaling.
   var signaling: [String] = []
-  /// What an exported take's observer was told that it did not see.
+  /// The parts of calls that an exported take's observer was configured not to see.
   var notSeen: [ObserverCall] = []
 
   /// Creates the default settings.
@@ -124,7 +124,7 @@ package struct ImportReports {
   package var notice: (String) -> Void
   /// Receives the current activity, and how many bytes of the capture were read.
   package var progress: (_ what: String, _ bytes: Int) -> Void
-  /// Called when the capture was read to its end, or abandoned.
+  /// Called once the capture has been read to its end or abandoned.
   package var end: () -> Void
 
   /// Creates the callbacks; those that are omitted do nothing.

@@ -119,8 +119,8 @@ package struct KeyLogGate {
   /// Key log lines for associations not seen yet, by client random.
   private var held: [String: [Substring]] = [:]
   private var heldBytes = 0
-  /// The numbers of key log texts read, of secrets in them, and of secrets for associations that
-  /// were seen.
+  /// The numbers of key logs read, of secrets in them, and of secrets for associations that were
+  /// seen.
   private(set) var logs = 0
   private(set) var secrets: UInt64 = 0
   private(set) var fitting: UInt64 = 0
@@ -160,7 +160,7 @@ package struct KeyLogGate {
     return KeyLogGate.text(lines)
   }
 
-  /// Returns whether a text contains a key log line.
+  /// Returns whether text contains a key log line.
   package static func hasSecrets(_ text: String) -> Bool {
     text.split(whereSeparator: \.isNewline).contains {
       !$0.hasPrefix("#") && isSecret($0.split(separator: " ", maxSplits: 2))

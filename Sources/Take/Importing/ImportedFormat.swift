@@ -9,7 +9,7 @@ package enum ImportedFormat: Hashable, Sendable {
   case reported(ReportedFormat)
   case recording(PacketRecording.Format)
 
-  /// Finds the format with this name; fails if there is none.
+  /// Creates the format with this name; fails if there is none.
   package init?(name: String) {
     if name == "capture" {
       self = .capture
@@ -89,7 +89,7 @@ package enum ImportedFormat: Hashable, Sendable {
       + "log or recording; name the format with --as"
   }
 
-  /// Returns whether a text has the lines of `rtpdump -F ascii`, as in `1700000000.1 RTP len=172`.
+  /// Returns whether text has the lines of `rtpdump -F ascii`, as in `1700000000.1 RTP len=172`.
   private static func isPrintedDump(_ text: String) -> Bool {
     text.split(whereSeparator: \.isNewline).prefix(5).contains { line in
       let words = line.split(separator: " ")
@@ -131,7 +131,7 @@ struct RecordingList {
   /// The files' names, as in the list.
   var names: [String] = []
 
-  /// Reads a list; fails for other files.
+  /// Reads a list; fails if the file is not one.
   init?(_ bytes: [UInt8]) {
     let lines = String(decoding: bytes.prefix(64 << 10), as: UTF8.self)
       .split(whereSeparator: \.isNewline).map(\.trimmed)

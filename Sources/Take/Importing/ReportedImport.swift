@@ -33,7 +33,7 @@ package struct ReportedImport {
       ringWords = part.words
     }
 
-    /// A phrase with the numbers of reported connections, events, statistics and frames.
+    /// A phrase that states the numbers of reported connections, events, statistics and frames.
     package var partWords: String {
       if let ringWords { return ringWords }
       let parts = [

@@ -98,7 +98,7 @@ package final class SpooledText {
     return try bytes(at: 0, count: size)
   }
 
-  /// Returns a text with each line replaced; lines for which `body` returns nil are left out.
+  /// Returns text with each line replaced; lines for which `body` returns nil are left out.
   package func mapped(_ body: (_ line: [UInt8]) throws -> [UInt8]?) throws -> SpooledText {
     let (file, folder) = try Self.unnamed()
     var written = 0
@@ -279,12 +279,12 @@ package final class SpooledText {
   }
 }
 
-/// The first bytes of a text that state its encoding.
+/// The bytes at the start of text that state its encoding.
 enum ByteOrderMark: Hashable, Sendable {
   case utf8
   case utf16(isLittle: Bool)
 
-  /// Finds the mark at the beginning of a text; fails if there is none.
+  /// Recognizes the mark at the start of text; fails if there is none.
   init?(_ bytes: [UInt8]) {
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) {
       self = .utf8
@@ -302,7 +302,7 @@ enum ByteOrderMark: Hashable, Sendable {
     }
   }
 
-  /// Returns a text's first bytes in UTF-8, without the mark.
+  /// Returns the first bytes of text in UTF-8, without the mark.
   static func unmarked(_ bytes: [UInt8]) -> [UInt8] {
     switch ByteOrderMark(bytes) {
     case nil: bytes

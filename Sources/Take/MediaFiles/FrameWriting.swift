@@ -23,7 +23,7 @@ package struct GapBudget: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - length: the part of the pause not accounted for yet, in nanoseconds.
-  ///   - start: the length of the part that was accounted for before.
+  ///   - start: the length of the part already accounted for.
   mutating func spend(_ length: Int64, after start: Int64 = 0) -> Int64 {
     let length = max(0, length)
     let free = min(length, max(0, GapBudget.freeNanoseconds - max(0, start)))

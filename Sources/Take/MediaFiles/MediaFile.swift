@@ -2,7 +2,7 @@ import Glibc
 public import Media
 public import Wire
 
-/// An error in a media file: one sentence with the file and the position in it.
+/// An error in a media file: one sentence that states the file and the position in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of fault.
   public enum Cause: String, Hashable, Sendable {

@@ -14,7 +14,7 @@ package import Tape
 package struct TakePage: Sendable {
   /// The parts of the take that a page includes.
   package struct Options: Sendable {
-    /// Whether to include signaling messages' texts.
+    /// Whether to include the text of signaling messages.
     package var keepsMessages = true
     /// Whether to include IP addresses; otherwise consistent names replace them.
     package var keepsAddresses = true
@@ -113,8 +113,8 @@ enum PageDocument {
   /// Returns the complete page.
   ///
   /// - Parameters:
-  ///   - summary: a description of the call, shown if the browser does not run scripts; empty for
-  ///     none.
+  ///   - summary: a description of the call, shown if the browser does not run scripts; empty if
+  ///     there is none.
   ///   - data: JSON with arbitrary strings.
   ///   - series: the compressed columns in base64.
   ///   - media: files in base64.
@@ -236,7 +236,7 @@ package enum Deflate {
 /// Constants do not follow later changes of an export, and imports must not be cyclic. Comment
 /// lines are omitted.
 package struct PageScript: Sendable {
-  /// The modules' texts by path, such as `board/strip.js`.
+  /// The modules' source text by path, such as `board/strip.js`.
   private let texts: [String: String]
   /// The index of each module added so far.
   private var numbers: [String: Int] = [:]

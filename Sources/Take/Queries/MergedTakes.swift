@@ -132,7 +132,7 @@ private struct Side {
   /// All peers in the take, and the selected peer's number.
   private let peers: [(number: Int64, label: String)]
   private let peer: Int64?
-  /// Whether the end is in a room, so that encoded frames are compared instead of datagrams.
+  /// Whether the end is in a room, in which case encoded frames are compared instead of datagrams.
   var isRoom = false
   var start: Int64 = 0
   /// Sent and received datagrams as hashes, because a long call has gigabytes of datagrams.

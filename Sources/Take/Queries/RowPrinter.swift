@@ -56,7 +56,7 @@ final class RowPrinter {
     }
   }
 
-  /// How long rows may be held back: a person at a terminal waits less than a program.
+  /// How long rows may be held back; a person at a terminal is less patient than a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
   /// Adds a row, and writes pending text that has waited long enough.

@@ -86,7 +86,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let people = try RoomPeople(connection)
       for index in participants.indices {
         let voice = participants[index]
-        // If several participants are mixed into a track, the names do not tell whose CSRC this is.
+        // If several participants are mixed into a track, the names do not show whose CSRC this is.
         guard voice.contributor == nil else { continue }
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
@@ -380,8 +380,8 @@ package enum CoverageText {
   ///
   /// Packets that belong to no call are such a harmless gap.
   ///
-  /// - Parameter reason: usually the number of packets, optionally followed by a colon and a text;
-  ///   for some kinds a text alone.
+  /// - Parameter reason: usually the number of packets, optionally followed by a colon and words;
+  ///   for some kinds, words alone.
   static func text(what: String, reason: String) -> String? {
     if what == "late-start" { return "what happened before the capture began" }
     if what == "one-direction" { return "the packets in one direction" }

@@ -15,7 +15,7 @@ package struct Talk: Sendable, Codable {
     /// How long the person spoke alone, and while others spoke.
     package var aloneNanoseconds: Int64 = 0
     package var overlapNanoseconds: Int64 = 0
-    /// How often the person interrupted others, and was interrupted.
+    /// How many times the person interrupted others, and was interrupted.
     package var interruptions = 0
     package var interrupted = 0
   }

@@ -11,7 +11,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   /// The noncharacter that marks the end of a colour.
   private static let end: UInt32 = 0xfdd3
 
-  /// Encloses a text in the colour's marks.
+  /// Encloses text in the colour's marks.
   package func paint(_ text: String) -> String {
     guard let begin = Unicode.Scalar(rawValue), let end = Unicode.Scalar(Ink.end) else {
       return text
@@ -116,7 +116,7 @@ package struct TextTable: Sendable {
     return layout.head + rows.map { layout.line($0, ink: ink) }.joined() + layout.foot
   }
 
-  /// Returns a text as one line for a cell, with control characters escaped.
+  /// Returns text as one line for a cell, with control characters escaped.
   package static func plain(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { (0x20..<0x7f).contains($0) }
     guard !isPlain else { return text }
@@ -140,7 +140,7 @@ struct TableLayout {
   /// becoming unreadable.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
-  /// The maximum column width where nothing is cut: a single longer text extends past its column
+  /// The maximum column width where nothing is cut: a single longer cell extends past its column
   /// instead of widening all rows.
   private static let paddingLimit = 100
 
@@ -175,7 +175,7 @@ struct TableLayout {
     self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
   }
 
-  /// Returns whether a row is a heading: a single text that spans all columns.
+  /// Returns whether a row is a heading, that is, a single cell that spans all columns.
   private static func isHeading(_ row: [String], of names: [String]) -> Bool {
     row.count == 1 && names.count > 1
   }
@@ -231,7 +231,7 @@ struct TableLayout {
     }.joined()
   }
 
-  /// Wraps a text between words, and breaks words longer than a line.
+  /// Wraps text between words, and breaks words longer than a line.
   ///
   /// - Parameter further: the width of the lines after the first; nil for the same width.
   static func wrapped(_ text: String, _ columns: Int, further: Int? = nil) -> [String] {
@@ -298,7 +298,7 @@ struct TableLayout {
     return text + "\n"
   }
 
-  /// Cuts a text to a width of `columns`, including the ellipsis at its end.
+  /// Cuts text to a width of `columns`, including the ellipsis at its end.
   private static func cut(_ text: String, _ columns: Int) -> String {
     guard width(of: text) > columns else { return text }
     var cut = ""

@@ -153,7 +153,7 @@ package final class Redrive {
     return due == recordedDeadlines[index] || due <= instant
   }
 
-  /// Fires the timers that only this stack has set, as far as they are due before an instant.
+  /// Fires the timers that only this stack has set and that are due before an instant.
   private func fireTimers(before limit: Instant) throws(TapeError) {
     var budget = Redrive.timersPerInstant
     while budget > 0 {

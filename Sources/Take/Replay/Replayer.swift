@@ -21,7 +21,7 @@ package final class Replayer {
   /// How far a take is replayed, and what is substituted.
   package struct Options: Sendable {
     package var until: Stop?
-    /// Whether recorded frames replace the codecs; then decoded media is not compared.
+    /// Whether recorded frames replace the codecs, in which case decoded media is not compared.
     package var skipsCodecs = false
     /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []

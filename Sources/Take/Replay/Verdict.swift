@@ -55,7 +55,7 @@ package struct ReplayReport: Sendable {
   package var elapsedSeconds: Double
   /// The labels of the actors that were replayed.
   package var peers: [String]
-  /// Whether all actors were endpoints, so that there are as many peers as actors.
+  /// Whether all actors were endpoints, in which case there are as many peers as actors.
   ///
   /// An observer is a single actor but has the peers of all calls that it saw.
   var areEndpoints = true

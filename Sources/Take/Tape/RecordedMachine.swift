@@ -38,7 +38,7 @@ package struct StepKind: RawRepresentable, Hashable, Sendable {
 /// It is one row, after the rows that it refers to by number (`path`, `content`, `clock`). A
 /// deadline has no rows.
 package protocol RecordedInput: Sendable {
-  /// The kind of the input, among the kinds that the machine has.
+  /// The input's kind, which is one of the machine's.
   var stepKind: StepKind { get }
   /// The approximate size of the input while it waits to be written, in bytes of memory.
   var byteCount: Int { get }
@@ -56,7 +56,8 @@ extension RecordedInput {
 
 /// A machine's output, which can be written as rows.
 package protocol RecordedOutput: Sendable {
-  /// About how many bytes of memory the output occupies while it waits to be written.
+  /// The approximate number of bytes of memory that the output occupies while it waits to be
+  /// written.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
   /// Adds rows for all outputs of a step, in order.
@@ -77,7 +78,8 @@ extension RecordedOutput {
 /// The outputs of a step, whatever kind of machine they come from.
 package protocol RecordedOutputs: Sendable {
   var count: Int { get }
-  /// About how many bytes of memory the outputs occupy while they wait to be written.
+  /// The approximate number of bytes of memory that the outputs occupy while they wait to be
+  /// written.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
   /// Replaces large content with its digest, unless the take stores the content.

@@ -33,7 +33,7 @@ package struct Redaction: Hashable, Sendable {
   }
 
   package var parts: Parts
-  /// Whether the rows can no longer be executed, so that a replay only checks their digests.
+  /// Whether the rows can no longer be executed, in which case a replay only checks their digests.
   package var isFactsOnly: Bool
   /// The version of Retake that redacted the take, such as `0.1.0`.
   package var version: String

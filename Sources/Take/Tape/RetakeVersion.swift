@@ -1,7 +1,7 @@
 /// The version of Retake that is stored in takes.
 public let retakeVersion = "0.1.0"
 
-/// The stack's revision, to be raised whenever the stack produces other outputs from the same
+/// The stack's revision, to be raised whenever the stack produces different outputs from the same
 /// inputs.
 ///
 /// It covers all machines except the observer, and is stored in takes. A test checks that the
@@ -9,7 +9,7 @@ public let retakeVersion = "0.1.0"
 /// outputs raises it and says why in its message.
 public let stackRevision: Int64 = 1
 
-/// The observer's revision, to be raised when only the observer produces other outputs from the
+/// The observer's revision, to be raised when only the observer produces different outputs from the
 /// same inputs.
 ///
 /// It is stored in an observer's genesis; without it, the revision is 1. A change to code that both
@@ -29,7 +29,7 @@ package struct OtherRevision: Hashable, Sendable {
     self.present = present
   }
 
-  /// A phrase with the difference, as in `revision 1 of the observer, and this is 2`.
+  /// Words that state the difference, as in `revision 1 of the observer, and this is 2`.
   package var text: String {
     "revision \(recorded) of the \(isObserver ? "observer" : "stack"), and this is \(present)"
   }

@@ -2,7 +2,7 @@ import CFiles
 
 /// The schema of takes: the numbered files in Schema/, which are embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of the files in order; executed one after another, it creates the newest format.
+  /// The SQL of the files in order, which creates the newest format when executed in sequence.
   package static var migrations: [String] {
     var migrations: [String] = []
     while let sql = cfiles_schema(UInt32(migrations.count)) {
@@ -384,7 +384,8 @@ struct TableStatement: Hashable {
     String(column.prefix { $0 != " " })
   }
 
-  /// Splits a statement into words and single other characters, without spaces and comments.
+  /// Splits a statement into words and individual punctuation characters, dropping whitespace and
+  /// comments.
   fileprivate static func tokens(_ sql: String) -> [String] {
     let bytes = Array(sql.utf8)
     var tokens: [String] = []

@@ -119,7 +119,7 @@ struct TapeBody {
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// The maximum number of steps in a body; a writer begins a new one long before.
+  /// The maximum number of steps in a body; a writer begins a new one long before that.
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 

@@ -206,7 +206,7 @@ package class ActorNotes {
   package init() {}
 }
 
-/// What is known about an actor; a class, because every step looks it up.
+/// The words and notes of an actor; a class, because every step looks them up.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?
@@ -376,7 +376,7 @@ extension I420Buffer {
   }
 }
 
-/// JSON with sorted keys, so that equal values have equal texts.
+/// JSON with sorted keys, so that equal values have equal JSON.
 package enum CanonicalJSON {
   /// Encodes a value, optionally with indentation; returns `null` if it cannot be encoded.
   package static func text(_ value: some Encodable, isIndented: Bool = false) -> String {

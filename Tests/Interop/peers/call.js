@@ -188,7 +188,7 @@
     configuration: {},
     // The kind of media whose sections the answer rejects.
     rejects: "",
-    // Whether there are data channels: without DTLS there are none.
+    // Whether there are data channels; without DTLS there are none.
     channels: true,
     // The scalability mode of the sent video, as in "L1T3" (W3C webrtc-svc).
     layers: "",

@@ -10,7 +10,8 @@ from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
 _START_SECONDS = 120
-# DTLS versions as the preference has them: the numbers of the TLS versions that they are based on.
+# DTLS versions as the preference states them: the numbers of the TLS versions that they are based
+# on.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
 PREFERENCES = {

@@ -61,7 +61,7 @@ class BrowserPage:
         return reply["result"]
 
     async def until(self, expression, limit=COMMAND_SECONDS):
-        """Waits until a JavaScript expression is true, also across page loads."""
+        """Waits until a JavaScript expression is true, even across page loads."""
         async with asyncio.timeout(limit):
             while True:
                 try:

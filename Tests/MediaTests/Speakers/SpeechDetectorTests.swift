@@ -47,7 +47,7 @@ struct SpeechDetectorTests {
   @Test func aShortPauseBelongsToTheSpeech() {
     var detector = SpeechDetector()
     _ = changes(loud, from: 0, to: 400, &detector)
-    // The last loud block started at 380, so that the pause is exactly half a second.
+    // The last loud block started at 380, so the pause is exactly half a second.
     #expect(changes(loud, from: 880, to: 900, &detector) == [])
     #expect(detector.finish(1).map(words) == ["1 ended", "0", "900"])
   }

@@ -3,7 +3,7 @@ import Observer
 import Secure
 import Wire
 
-/// A captured call with its key log, as far as these tests need it.
+/// The parts of a captured call and its key log that these tests need.
 struct RecordedCall {
   /// The datagrams between its two ends, with the sending end and the class of each.
   var datagrams: [(end: Int, kind: DatagramClass, bytes: [UInt8])] = []

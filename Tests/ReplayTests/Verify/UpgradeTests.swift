@@ -54,7 +54,7 @@ struct UpgradeTests {
     #expect(try digest(of: folder.file("new.take")) == digest(of: path))
   }
 
-  /// Copies a take in the previous format: without key logs and certificates.
+  /// Copies a take into the previous format, without key logs and certificates.
   private func writeOlderFormat(_ path: String, as output: String) throws {
     let reader = try TapeReader(path: path)
     var header = reader.header

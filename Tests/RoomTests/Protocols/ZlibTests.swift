@@ -44,7 +44,7 @@ struct ZlibTests {
     }
   }
 
-  /// The bytes that zlib makes of an incompressible text.
+  /// The bytes that zlib makes of incompressible text.
   @Test func storedBytesAreRead() throws {
     let bytes: [UInt8] = [
       0x78, 0x01, 0x01, 0x05, 0x00, 0xfa, 0xff, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x06, 0x2c, 0x02,

@@ -84,7 +84,7 @@ struct ImportCommand: ParsableCommand {
     do {
       try run(format)
     } catch var failure as CommandFailure {
-      // The wrong name for a file of a known format is the likeliest cause.
+      // The likeliest cause is a wrong name for a file of a known format.
       if failure.status == .invalidTake, capture != "-",
         let found = try? ImportedFormat(of: capture),
         found != format

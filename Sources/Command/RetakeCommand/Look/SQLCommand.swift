@@ -188,7 +188,7 @@ struct QueryRun {
   let query: String
   let format: SQLConsole.Format
   let look: TableLook
-  /// The time limit in seconds; nil for none.
+  /// The time limit in seconds; nil if there is none.
   let limit: Double?
 
   /// Runs the query and writes the formatted result in pieces; returns the number of rows.
@@ -279,7 +279,7 @@ final class QueryWatch: Sendable {
   ///
   /// Elapsed time alone would also end a query that waits for a processor.
   private static let grace = 0.5
-  /// How often the grace is checked, a second apart, before the process ends anyway.
+  /// The number of times, a second apart, that the grace is checked before the process ends anyway.
   private static let checks = 20
 
   init(limit: Double, _ failure: CommandFailure) {
@@ -327,7 +327,7 @@ struct FolderQuestion {
   let over: String?
   let format: SQLConsole.Format
   let look: TableLook
-  /// The time limit in seconds; nil for none.
+  /// The time limit in seconds; nil if there is none.
   let limit: Double?
 
   /// Runs the query and writes the formatted result in pieces.

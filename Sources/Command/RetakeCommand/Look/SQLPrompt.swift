@@ -120,18 +120,18 @@ enum SQLScript {
     var isEnded: Bool
   }
 
-  /// Returns the statements in a text, without the semicolons between them.
+  /// Returns the statements in a string, without the semicolons between them.
   static func statements(in text: String) -> [String] {
     pieces(of: text).filter(\.hasWords).map(\.text)
   }
 
-  /// Returns whether a text ends with a complete statement.
+  /// Returns whether a string ends with a complete statement.
   static func isComplete(_ text: String) -> Bool {
     let pieces = pieces(of: text)
     return pieces.last?.hasWords == false && pieces.contains { $0.isEnded }
   }
 
-  /// Splits a text at semicolons outside of strings, quoted names and comments.
+  /// Splits a string at semicolons outside of strings, quoted names and comments.
   private static func pieces(of text: String) -> [Piece] {
     let bytes = Array(text.utf8)
     var pieces: [Piece] = []

@@ -16,8 +16,7 @@ final class InterfaceSource: CaptureSource {
 
   /// The kernel ring's capacity in bytes.
   private static let ringLength: Int32 = 64 << 20
-  /// The timeout of libpcap, after which the kernel is to deliver the frames it has, in
-  /// milliseconds.
+  /// libpcap's timeout, after which the kernel should deliver the frames it has, in milliseconds.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 

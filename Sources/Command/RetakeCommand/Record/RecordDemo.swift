@@ -80,7 +80,7 @@ struct RecordDemo: AsyncParsableCommand {
     }
   }
 
-  /// How long a virtual call may be, in seconds, since it cannot be interrupted.
+  /// The maximum length of a virtual call in seconds, since it cannot be interrupted.
   private static let virtualLimit = 86_400.0
 
   private static let labels = ["caller", "callee"]

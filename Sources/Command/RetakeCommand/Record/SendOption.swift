@@ -88,7 +88,7 @@ struct SendOptions: ParsableArguments {
       """)
   var simulcast = false
 
-  /// The sources that all uses of the option name, in order.
+  /// The sources named by all uses of the option, in order.
   var choices: [SendChoice] { send.flatMap(\.choices) }
 }
 

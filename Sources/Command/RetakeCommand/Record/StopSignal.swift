@@ -29,7 +29,7 @@ final class StopSignal: Sendable {
   /// Returns once a stop is requested, the time has passed, or the closure has returned.
   ///
   /// - Parameters:
-  ///   - seconds: the time limit; nil for none.
+  ///   - seconds: the time limit; nil if there is none.
   ///   - ended: returns once there is nothing left to wait for; nil if that never happens.
   func wait(
     seconds: Double?, orUntil ended: (@Sendable () async -> Void)? = nil

@@ -116,7 +116,7 @@ struct RoomOptions: ParsableArguments {
       """)
   var commands = false
 
-  /// The sources that all uses of the option name, in order.
+  /// The sources named by all uses of the option, in order.
   var publish: [PublishChoice] { published.flatMap(\.choices) }
 
   private var sent: Set<SendDevice> {

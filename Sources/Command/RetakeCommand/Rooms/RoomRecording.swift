@@ -292,13 +292,14 @@ final class RoomVisitor: Sendable {
   var hasLeft: Bool { state.withLock { $0.hasLeft } }
   var failure: String? { state.withLock { $0.failure } }
 
-  /// A phrase with the numbers of participants and received videos.
+  /// A phrase that states the numbers of participants and received videos.
   var present: String {
     let (people, videos) = state.withLock { ($0.people, $0.videos) }
     return "\(counted(people, "participant")), \(counted(videos, "video")) received"
   }
 
-  /// Returns a phrase with the numbers of participants met and videos received since the last take.
+  /// Returns a phrase that states the numbers of participants met and videos received since the
+  /// last take.
   func summaryOfTake() -> String {
     let (met, received) = state.withLock { state in
       defer { (state.met, state.received) = ([], 0) }

@@ -136,13 +136,13 @@ enum CommandReading {
   private static let messageLimit = 1_200
   private static let shownLimit = 80
 
-  /// Returns a typed word for messages: on one line and of limited length.
+  /// Returns a typed word as messages show it, on one line and of limited length.
   static func shown(_ word: String) -> String {
     guard word.utf8.count > shownLimit else { return oneLine(word) }
     let head = String(decoding: word.utf8.prefix(shownLimit), as: UTF8.self)
     return oneLine(head) + "...(\(word.utf8.count) bytes)"
   }
 
-  /// Returns a text on one line, without control characters.
+  /// Returns the text as one line, without control characters.
   static func oneLine(_ text: String) -> String { PrintableText.line(text) }
 }

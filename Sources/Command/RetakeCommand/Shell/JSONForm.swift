@@ -74,7 +74,7 @@ private struct Reader {
   private var index = 0
   private var depth = 0
 
-  /// The maximum nesting depth of values, which exceeds that of any text that this process writes.
+  /// The maximum nesting depth of values, which exceeds that of any JSON that this process writes.
   private static let depthLimit = 200
 
   init(bytes: [UInt8], form: JSONForm) {

@@ -10,7 +10,7 @@ import Wire
 /// All output goes through here, so that write errors are noticed and no control sequence in
 /// recorded data reaches a terminal.
 ///
-/// Non-printable characters are escaped (`PrintableText`), also in files and pipes, which are often
+/// Non-printable characters are escaped (`PrintableText`), even in files and pipes, which are often
 /// shown on terminals. Only this type creates control sequences, from `Ink`'s marks.
 package enum Output {
   /// The kind of text, which determines how non-printable characters are escaped.
@@ -78,7 +78,7 @@ package enum Output {
     }
   }
 
-  /// Writes a complete text; returns nil on success, or the errno value of the failure.
+  /// Writes a complete string; returns nil on success, or the errno value of the failure.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in

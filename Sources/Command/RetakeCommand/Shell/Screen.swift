@@ -36,7 +36,7 @@ struct PagerOptions: ParsableArguments {
 
 /// Standard output for tables: direct, or through a pager if the terminal is too small.
 ///
-/// The first written text decides: if it fills the terminal, all output goes through the pager;
+/// The first text written decides: if it fills the terminal, all output goes through the pager;
 /// shorter text is written at once.
 final class Screen {
   private let rows: Int?
@@ -189,7 +189,7 @@ struct Terminal: Sendable {
   /// The table layout for this output.
   var look: TableLook { TableLook(columns: size?.columns, isColoured: hasColours) }
 
-  /// Colours a text if the terminal has colours.
+  /// Colours text if the terminal has colours.
   func paint(_ text: String, _ ink: Ink?) -> String {
     hasColours ? ink?.paint(text) ?? text : text
   }

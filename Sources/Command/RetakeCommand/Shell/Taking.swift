@@ -102,7 +102,7 @@ package enum Taking {
     Int(exactly: number).map { String($0) } ?? String(number)
   }
 
-  // MARK: Names and texts
+  // MARK: Names and text
 
   /// Reads the path of a file or folder.
   package static func path(_ word: String) throws -> String {

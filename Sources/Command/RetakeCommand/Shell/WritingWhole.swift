@@ -82,8 +82,7 @@ enum WritingWhole {
     }
   }
 
-  /// Writes a text to a file that appears once it is complete, by default readable only by its
-  /// owner.
+  /// Writes text to a file that appears once it is complete, by default readable only by its owner.
   static func text(
     _ text: String, to path: String, _ present: WholeFile.Present, mode: UInt32 = 0o600
   ) throws(CommandFailure) {
@@ -112,7 +111,7 @@ enum WritingWhole {
     raise(number)
   }
 
-  /// Waits for the end if a signal is ending the process: failures at that time come from the
+  /// Waits for the process to end if a signal is ending it; failures at that time come from the
   /// removal of its files.
   static func yieldToSignal() {
     while isInterrupted.load(ordering: .sequentiallyConsistent) { pause() }

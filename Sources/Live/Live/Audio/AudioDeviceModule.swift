@@ -77,9 +77,9 @@ public final class NullAudioDevice: AudioDeviceModule {
 
   /// The device's name in takes.
   public var name: String { "null" }
-  /// nil: the device cannot capture.
+  /// Nil, because the device cannot capture.
   public var captureFormat: AudioFormat? { nil }
-  /// nil: the device cannot play.
+  /// Nil, because the device cannot play.
   public var renderFormat: AudioFormat? { nil }
   /// Does nothing: the device has no use for the port.
   public func connect(_ port: AudioDevicePort) {}

@@ -154,7 +154,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     return .ok
   }
 
-  /// Delivers chunks one by one, each at its time.
+  /// Delivers chunks one by one, each when it is due.
   private static func run(_ run: Int, _ source: Source, _ device: () -> PacedAudioDevice?) {
     let clock = TakeClock()
     while let (chunk, nanoseconds) = source() {
@@ -224,7 +224,7 @@ final class RecordedMicrophone {
     ORDER BY capture.row
     """
 
-  /// Returns the next chunk and its time after the first one.
+  /// Returns the next chunk and how long after the first one it is due.
   func next() -> (chunk: PCMChunk, nanoseconds: Int64)? {
     guard (try? rows.step()) == true, let chunk = RecordedMicrophone.chunk(rows) else {
       return nil

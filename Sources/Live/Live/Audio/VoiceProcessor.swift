@@ -71,7 +71,7 @@ private struct VoiceChain: ~Copyable {
   static let periodsPerSecond = 100
   /// The reciprocal of the longest echo that is cancelled: 1/5 s.
   private static let tailsPerSecond = 5
-  /// The reciprocal of how long played audio is kept: 1/2 s; older audio causes no echo.
+  /// The reciprocal of the time for which played audio is kept (1/2 s); older audio causes no echo.
   private static let backlogsPerSecond = 2
 
   let format: AudioFormat

@@ -136,7 +136,7 @@ public final class FileSink: Sendable {
     var subscription: MediaSubscription?
   }
 
-  /// How many frames may wait for the disk.
+  /// The maximum number of frames that may wait for the disk.
   private static let waitingMaximum = 256
 
   private let queue = DispatchQueue(label: "retake.sink")

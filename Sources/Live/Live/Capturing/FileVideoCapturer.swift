@@ -35,7 +35,8 @@ public final class FileVideoCapturer: VideoCapturer {
 
   /// How early a frame may be delivered, in nanoseconds: the timer's leeway.
   private static let grain: Int64 = 1_000_000
-  /// How many times faster than the frame rate the timer runs, so that no frame is much too late.
+  /// The factor by which the timer runs faster than the frame rate, so that no frame is much too
+  /// late.
   private static let asking = 4.0
 
   /// Opens a file.
@@ -70,10 +71,10 @@ public final class FileVideoCapturer: VideoCapturer {
   /// none.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
-  /// Starts capturing from the file's beginning.
+  /// Starts capturing from the beginning of the file.
   ///
-  /// Fails for another format, if the file is gone, and for H.264 if the consumer does not accept
-  /// encoded video.
+  /// Fails if the format is not supported, if the file is gone, or if it is H.264 and the consumer
+  /// does not accept encoded video.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), kind != .h264 || consumer is any EncodedVideoConsumer

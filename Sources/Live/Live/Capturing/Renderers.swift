@@ -58,7 +58,7 @@ public final class DigestRenderer: VideoRenderer {
   public var shown: [Shown] { inside.withLock { $0.shown } }
   /// The reported sizes, in order.
   public var sizes: [VideoRectangle] { inside.withLock { $0.sizes } }
-  /// Whether the renderer has no frame: none was rendered, or the last one was cleared.
+  /// Whether the renderer has no frame, because none was rendered or the last one was cleared.
   public var isBlank: Bool { inside.withLock { $0.isBlank } }
 
   /// Appends to `sizes`.
@@ -223,7 +223,7 @@ extension PeerConnection {
   /// Sends a frame on a transceiver whose source is `.application`.
   ///
   /// The frame is converted to upright I420 before it is recorded, so neither the encoder nor a
-  /// replay converts it again. Its timestamp, not the time of the call, determines the distance
+  /// replay converts it again. Its timestamp, not the time of the call, determines the interval
   /// from the previous frame.
   /// - Returns: false if the loop is too busy to accept the frame or has ended.
   @discardableResult

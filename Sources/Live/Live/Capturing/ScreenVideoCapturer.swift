@@ -10,7 +10,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
   public struct Options: Hashable, Sendable {
     /// The target and maximum frame rate: 1 to 120.
     public var targetFramesPerSecond = 15.0
-    /// The milliseconds after which a still screen is repeated; nil for never.
+    /// The milliseconds after which a still screen is repeated; nil means never.
     public var retransmitLastFrameMilliseconds: Int?
 
     /// Creates the default: 15 frames per second, without repetition.
@@ -56,7 +56,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
     ]
   }
 
-  /// Starts capturing; fails for another format, and if there is no content.
+  /// Starts capturing; fails if the format is not supported or there is no content.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), content() != nil else {
@@ -101,7 +101,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
 struct ScreenCadence {
   /// The maximum frame rate.
   let framesPerSecond: Double
-  /// The nanoseconds after which a still screen's last frame is repeated; nil for never.
+  /// The nanoseconds after which a still screen's last frame is repeated; nil means never.
   let repetition: Int64?
 
   private var thinner = FrameThinner()

@@ -50,7 +50,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var isAutomatic: Bool
     /// Whether there was a sender at the last change.
     var isSent = false
-    /// How often capturing was stopped: a start that finds it changed was stopped meanwhile.
+    /// The number of times that capturing was stopped; if it changes during a start, that start was
+    /// cancelled.
     var stops = 0
 
     /// Whether any sender still exists.
@@ -59,7 +60,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
         || fed.contains { $0.source?.hub.isSent ?? false }
     }
 
-    /// Ends capturing, and returns the state before.
+    /// Ends capturing, and returns the previous state.
     mutating func end() -> Inside {
       defer {
         state = .stopped
@@ -72,7 +73,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   /// Creates a stopped session.
   /// - Parameters:
-  ///   - permissions: checked before the capturer starts; nil for none.
+  ///   - permissions: checked before the capturer starts; nil if there are none.
   ///   - startsWhenSent: whether senders start and stop the capturer until the application does;
   ///     false leaves both to the application.
   public init(
@@ -334,7 +335,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 /// Connects a capturer to its session without keeping the session alive.
 private final class SourceInlet: EncodedVideoConsumer {
   private weak let source: VideoCaptureSession?
-  /// How often the session had been stopped: a late report must not end a later capture.
+  /// How many times the session had been stopped: a late report must not end a later capture.
   private let stops: Int
 
   init(_ source: VideoCaptureSession, _ stops: Int) { (self.source, self.stops) = (source, stops) }

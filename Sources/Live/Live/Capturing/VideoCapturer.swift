@@ -33,7 +33,7 @@ public protocol VideoCapturer: Sendable {
   var isScreencast: Bool { get }
   /// Starts capturing in a supported format.
   ///
-  /// The consumer is notified once whether that worked, and then receives the frames. It is also
+  /// The consumer is notified once of whether that worked, and then receives the frames. It is also
   /// notified if capturing ends by itself, without `stopCapture`.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
   /// Stops capturing; frames still in flight are dropped.
@@ -119,7 +119,7 @@ final class CaptureRun: Sendable {
   /// The current run's number, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Ends a run by itself, and notifies the consumer that it ended or did not start.
+  /// Ends a run that nobody stopped, and notifies the consumer that it ended or did not start.
   func didEnd(_ number: Int) {
     let (consumer, wasStarted) = state.withLock { state -> ((any VideoConsumer)?, Bool) in
       guard state.number == number else { return (nil, false) }
@@ -129,7 +129,7 @@ final class CaptureRun: Sendable {
     if wasStarted { consumer?.captureDidEnd() } else { consumer?.captureDidStart(false) }
   }
 
-  /// Notifies the consumer once whether a run started; a run that failed to start has ended.
+  /// Notifies the consumer once of whether a run started; a run that failed to start has ended.
   func didStart(_ isStarted: Bool, _ number: Int) {
     let consumer = state.withLock { state -> (any VideoConsumer)? in
       guard state.number == number, !state.isStarted, let consumer = state.consumer else {

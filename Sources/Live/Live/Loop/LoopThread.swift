@@ -367,7 +367,7 @@ extension LoopThread {
     }
   }
 
-  /// How long a listener pauses after accepting failed.
+  /// How long a listener pauses after failing to accept a connection.
   private static let restNanoseconds: Int64 = 1_000_000_000
 
   /// Pauses a listener that failed to accept, because the poller would report it continuously.

@@ -190,7 +190,7 @@ final class Resident {
   private let clock: TakeClock
   /// The interface addresses last reported to the peer.
   var interfaces: [IPAddress]
-  /// When the table next checks the peer, on the monotonic clock; nil for never.
+  /// When the table next checks the peer, on the monotonic clock; nil means never.
   fileprivate var lookNanoseconds: Int64?
   fileprivate var isTouched = false
 
@@ -223,8 +223,7 @@ struct TurnTable {
     }
   }
 
-  /// One entry for each waiting peer, and entries that an earlier one of the same peer has
-  /// superseded.
+  /// One entry for each waiting peer, plus entries superseded by an earlier one for the same peer.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 

@@ -23,8 +23,8 @@ public final class DataChannel: Sendable, Hashable {
   public let isRemote: Bool
   /// All received messages in order; ends when the channel is closed.
   ///
-  /// Only for one reader: two would share the messages. An application that leaves more than 64 MiB
-  /// unread loses the channel.
+  /// It is for a single reader: two would each receive only some of the messages. An application
+  /// that leaves more than 64 MiB unread loses the channel.
   public let messages: DataChannelMessages
 
   private let inbox: MessageInbox
@@ -47,7 +47,7 @@ public final class DataChannel: Sendable, Hashable {
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// The name that the channel was created with; not necessarily unique (W3C label).
   public var label: String { options.label }
-  /// The subprotocol that the channel was created with; empty for none (W3C protocol).
+  /// The subprotocol that the channel was created with; empty if there was none (W3C protocol).
   public var `protocol`: String { options.protocol }
   /// Whether messages arrive in the order in which they were sent (W3C ordered).
   public var ordered: Bool { options.ordered }

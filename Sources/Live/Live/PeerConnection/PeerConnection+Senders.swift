@@ -24,7 +24,7 @@ extension PeerConnection {
   }
 
   /// Changes a sender's parameters without negotiation (W3C RTCRtpSender.setParameters).
-  /// - Throws: `InvalidStateError` if the parameters were not read before or have been set since,
+  /// - Throws: `InvalidStateError` if the parameters were not read first or have been set since,
   ///   `InvalidModificationError` if something besides the encodings was changed, `RangeError` for
   ///   invalid values.
   public func setParameters(_ parameters: RTPSendParameters, of transceiver: UInt32)
@@ -112,8 +112,8 @@ extension PeerConnection {
     get async throws(PeerError) { try await description(.remote) }
   }
 
-  /// Whether the peer supports trickle ICE, so that a description may be sent before all candidates
-  /// are known; nil without a remote description (W3C canTrickleIceCandidates).
+  /// Whether the peer supports trickle ICE, in which case a description may be sent before all
+  /// candidates are known; nil without a remote description (W3C canTrickleIceCandidates).
   public var canTrickleICECandidates: Bool? {
     get async throws(PeerError) {
       guard let text = try await remoteDescription?.sdp else { return nil }
@@ -184,13 +184,13 @@ extension PeerConnection {
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 
   /// The levels of received tracks with an audio slot, in the order in which they got it: a track
-  /// that is missing has no slot, a track at 0 is silent.
+  /// that is missing has no slot, and a track at 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }
 
   /// Limits how many received tracks are played at once: a speaker gets a free slot, or the slot of
-  /// the track silent for longest.
+  /// the track that has been silent longest.
   ///
   /// Nil disables slots. `PeerConnectionEvent.audioSubscribed` and `audioUnsubscribed` report
   /// changes.

@@ -22,7 +22,7 @@ public final class PeerConnection: Sendable {
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
-  /// How many blocks and frames may wait for the loop before `send` refuses more.
+  /// The maximum number of blocks and frames that may wait for the loop; `send` refuses more.
   private static let captureMaximum = 16
 
   init(
@@ -215,7 +215,8 @@ public final class PeerConnection: Sendable {
   /// `.application`.
   ///
   /// The frame is sent now if that codec was negotiated, from the first key frame on.
-  /// - Returns: false if the loop is too busy to accept it or has ended, or for other codecs.
+  /// - Returns: false if the loop is too busy to accept it or has ended, or for an unsupported
+  ///   codec.
   @discardableResult
   public func send(_ videoFrame: EncodedVideoChunk, on transceiver: UInt32) -> Bool {
     guard let codec = Codec.named(videoFrame.codec), codec.look != nil else { return false }

@@ -65,7 +65,7 @@ package final class RecordedPeer: Sendable {
 
   /// Waits until the application has made all recorded calls, then runs the rest of the recording
   /// without further calls, and closes.
-  /// - Parameter limit: how long to wait at most.
+  /// - Parameter limit: the maximum time to wait.
   package func finish(within limit: Duration) async -> Report {
     let report = await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.waitForCalls() }

@@ -62,7 +62,8 @@ final class SocketSet: DatagramPort {
   /// Adds a connection accepted by a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
-  /// Returns whether no UDP socket has this local endpoint, so that it identifies a TCP connection.
+  /// Returns whether no UDP socket has this local endpoint, in which case it identifies a TCP
+  /// connection.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }

@@ -134,7 +134,7 @@ struct RendererList {
   var isEmpty: Bool { entries.isEmpty }
   var all: [any VideoRenderer] { entries.map(\.renderer) }
 
-  /// Adds a renderer unless it was added before.
+  /// Adds a renderer unless it has already been added.
   mutating func add(_ renderer: any VideoRenderer) {
     guard !entries.contains(where: { $0.renderer === renderer }) else { return }
     entries.append(Entry(renderer: renderer))
@@ -220,7 +220,7 @@ public final class MediaStream: Sendable {
   /// Adds a track; connections that already send the stream are not affected.
   /// - Throws: `DuplicateIDError` if another track in the stream has its identifier; adding the
   ///   same track again has no effect. `InvalidAccessError` for a local track in a remote stream
-  ///   and the reverse.
+  ///   and vice versa.
   public func addTrack(_ track: any MediaStreamTrack) throws(PeerError) {
     guard (track is any SentTrack) != isRemote else {
       throw PeerError(

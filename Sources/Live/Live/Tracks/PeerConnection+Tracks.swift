@@ -48,7 +48,8 @@ extension PeerConnection {
 
   /// Sends all tracks of a local stream, or none.
   /// - Throws: `DuplicateIDError` if the identifier of the stream or of one of its tracks is
-  ///   already in use, `InvalidAccessError` if the stream has no track or is the peer's.
+  ///   already in use, `InvalidAccessError` if the stream has no track or belongs to the remote
+  ///   peer.
   public func add(_ stream: MediaStream) async throws(PeerError) {
     var sent: [any SentTrack] = []
     for track in stream.tracks { sent.append(try newlySendable(track)) }

@@ -10,9 +10,9 @@ import { measured } from "./cost.js";
 const softLimit = 8 << 20;
 /** Beyond this many waiting bytes, everything is left out. */
 const hardLimit = 12 << 20;
-/** How many waiting bytes are stored for the page after a reload. */
+/** The maximum number of waiting bytes that are stored for the page after a reload. */
 const storedLimit = 1 << 20;
-/** How many bytes the socket may buffer: if it breaks, they are lost and must be sent again. */
+/** The maximum number of bytes in the socket's buffer, which must be sent again if it breaks. */
 const socketLimit = 1 << 20;
 /** The largest batch of frames that is sent, in bytes; only one with a huge frame is larger. */
 const frameLimit = 2 << 20;

@@ -58,7 +58,7 @@ interface CopiedFrame {
   height?: number;
 }
 
-/** Copied frames with their bytes, one after another. */
+/** Copied frames, with the bytes of all of them concatenated. */
 interface FrameBatch {
   copies: CopiedFrame[];
   bytes: Uint8Array;

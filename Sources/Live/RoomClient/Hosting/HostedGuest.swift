@@ -35,7 +35,7 @@ final class HostedGuest: Sendable {
     var outbox: GuestOutbox
     /// Callers waiting until everything is sent.
     var flushes: [CheckedContinuation<Void, Never>] = []
-    /// How often the socket has changed.
+    /// The number of times that the socket has changed.
     var ways = 0
     var allowance: SpeechAllowance
     var up: PeerConnection?
@@ -93,7 +93,7 @@ final class HostedGuest: Sendable {
 
   func send(_ notice: RoomNotice) { send(notice.text) }
 
-  /// Queues a text; returns false if it is dropped.
+  /// Queues a message; returns false if it is dropped.
   @discardableResult
   func send(_ text: String, isMessage: Bool = false) -> Bool {
     switch state.withLock({ $0.outbox.append(text, isMessage: isMessage) }) {

@@ -54,7 +54,8 @@ struct HostedRoom {
 
   // MARK: Details
 
-  /// Returns how many bytes of details a participant has, or all together if `id` is nil.
+  /// Returns how many bytes of details a participant has, or all participants together if `id` is
+  /// nil.
   private func detailBytes(of id: String?) -> Int {
     let metadata = members.reduce(0) { sum, member in
       id == nil || member.id == id ? sum + (member.metadata?.utf8.count ?? 0) : sum
@@ -251,7 +252,7 @@ struct HostedRoom {
     }
   }
 
-  /// Returns the voices available to a participant, by number.
+  /// Returns the voices available to a participant, sorted by number.
   func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
     media.filter { $0.owner != id && $0.media.kind == .audio }
       .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
@@ -292,7 +293,7 @@ struct HostedRoom {
 /// dropped, and their sender is informed. The room's own messages cannot be dropped, so a
 /// participant that reads nothing is disconnected.
 struct GuestOutbox {
-  /// The result of queueing a text.
+  /// The result of queueing a message.
   enum Outcome {
     /// Queued; another task is already sending.
     case waits
@@ -319,7 +320,7 @@ struct GuestOutbox {
 
   var isEmpty: Bool { texts.isEmpty && !isSending }
 
-  /// Replaces the socket; texts queued for the former one are dropped.
+  /// Replaces the socket; messages queued for the former one are dropped.
   /// - Returns: the former socket, if different.
   mutating func exchange(_ socket: WebSocket?) -> WebSocket? {
     let former = self.socket
@@ -344,7 +345,7 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// Returns the next text and its socket; if the queue is empty, returns nil and ends sending.
+  /// Returns the next message and its socket; if the queue is empty, returns nil and ends sending.
   mutating func next() -> (socket: WebSocket, text: String)? {
     guard let socket, sentCount < texts.count else {
       (texts, sentCount, isSending) = ([], 0, false)
@@ -354,7 +355,7 @@ struct GuestOutbox {
     return (socket, texts[sentCount])
   }
 
-  /// Records that a text was sent on a socket.
+  /// Records that a message was sent on a socket.
   mutating func didSend(_ text: String, over socket: WebSocket) {
     if self.socket === socket { waitingBytes -= text.utf8.count }
   }

@@ -22,7 +22,7 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open before their clients join or resume.
+  /// The maximum number of open WebSockets whose clients have not yet joined or resumed.
   private static let spareSockets = 32
   private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0
@@ -61,7 +61,7 @@ package actor RoomHost {
     HTTPResponse(json: "{\"token\":\"\(token)\",\"expiresIn\":\(tokenSeconds)}")
   }
 
-  /// Closes all rooms, after telling each participant that the server is shutting down.
+  /// Closes all rooms, after notifying each participant that the server is shutting down.
   package func close() async {
     let all = Array(guests.values)
     guests = [:]
@@ -248,8 +248,8 @@ package actor RoomHost {
     return sent.values.max() ?? 0
   }
 
-  /// Passes a message on; returns a fault for the sender if recipients with too much queued miss
-  /// it.
+  /// Passes a message on; returns a fault for the sender if any recipients miss it because too much
+  /// is queued for them.
   private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in
@@ -419,13 +419,15 @@ extension RoomHost {
     package var secret: String?
     /// How long a disconnected participant may take to return, in seconds.
     package var graceSeconds = 15.0
-    /// How many bytes per second a participant can make the room send to each of the others.
+    /// The maximum number of bytes per second that a participant can make the room send to each of
+    /// the others.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
-    /// How many participants all rooms may have at once.
+    /// The maximum number of participants in all rooms together.
     package var guestsMaximum = 50
-    /// How many times participants may join in total: each join leaves rows in the take.
+    /// The maximum number of times that participants may join in total: each join leaves rows in
+    /// the take.
     package var entriesMaximum = 10_000
-    /// How many bytes of recorded descriptions and candidates are accepted, per participant and in
+    /// The maximum number of bytes of recorded descriptions and candidates, per participant and in
     /// total.
     package var guestSignalingBytes = 16 << 20
     package var signalingBytes = 256 << 20

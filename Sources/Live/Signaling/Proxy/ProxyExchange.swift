@@ -24,7 +24,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case finished
   }
 
-  /// The server's response, as far as it has arrived.
+  /// The part of the server's response that has arrived.
   struct Response {
     var head: HTTPResponseHead
     var way: ProxiedBody

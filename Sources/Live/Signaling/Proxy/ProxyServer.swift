@@ -163,7 +163,7 @@ package final class ProxyServer: Sendable {
     try pipeline.addHandler(ProxyExchange(route, connections))
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
   package func shutdown() async { await connections.shutdown(channel) }
 }
 

@@ -265,18 +265,18 @@ package struct WebSocketClosure: Hashable, Sendable {
 package struct WebSocketLimits: Hashable, Sendable {
   /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20
-  /// How many bytes of unread messages stop reading.
+  /// The number of bytes of unread messages at which reading pauses.
   package var unreadBytes = 1 << 20
-  /// How many unread messages stop reading.
+  /// The number of unread messages at which reading pauses.
   package var unreadMessages = 256
-  /// How many bytes may be unsent; more end the connection.
+  /// The maximum number of unsent bytes; the connection ends if there are more.
   package var unsentBytes = 4 << 20
   /// The time limit for the handshake, in seconds.
   package var handshakeSeconds: Int64 = 10
   /// The interval between pings, in seconds; the connection ends if nothing arrives between two of
   /// them.
   package var pingSeconds: Int64 = 20
-  /// How long the peer may take to agree to a close, in seconds.
+  /// The maximum time that the peer may take to agree to a close, in seconds.
   package var closeSeconds: Int64 = 5
 
   package init() {}

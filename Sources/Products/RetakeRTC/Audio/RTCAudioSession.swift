@@ -101,7 +101,7 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  /// The sessions that calls apply to, without those that are finished.
+  /// The unfinished sessions, to which calls apply.
   private var sessions: [AudioSession] {
     state.withLock { $0.sessions }.filter { !$0.isFinished }
   }

@@ -39,13 +39,13 @@ public final class RTCDataChannel: Sendable {
 
   /// The name that the channel was created with; not necessarily unique.
   public var label: String { channel.label }
-  /// The subprotocol; empty for none.
+  /// The subprotocol; empty if there is none.
   public var `protocol`: String { channel.protocol }
   /// Whether messages arrive in sending order.
   public var isOrdered: Bool { channel.ordered }
-  /// For how many milliseconds a message is retransmitted; 65535 for no limit.
+  /// The maximum time for which a message is retransmitted, in milliseconds; 65535 for no limit.
   public var maxPacketLifeTime: UInt16 { channel.maxPacketLifeTime ?? .max }
-  /// How many times a message is retransmitted; 65535 for no limit.
+  /// The maximum number of retransmissions of a message; 65535 for no limit.
   public var maxRetransmits: UInt16 { channel.maxRetransmits ?? .max }
   /// Whether the applications on both ends created the channel.
   public var isNegotiated: Bool { channel.negotiated }
@@ -150,7 +150,7 @@ public final class RTCDataBuffer: Sendable {
   /// Whether the message is binary rather than text.
   public let isBinary: Bool
 
-  /// Creates a message; the bytes of a text are UTF-8.
+  /// Creates a message; the bytes of a text message are UTF-8.
   public init(data: Data, isBinary: Bool) {
     self.data = data
     self.isBinary = isBinary
@@ -168,15 +168,15 @@ public final class RTCDataBuffer: Sendable {
 public final class RTCDataChannelConfiguration {
   /// Whether messages arrive in sending order.
   public var isOrdered = true
-  /// For how many milliseconds a message is retransmitted; -1 for no limit.
+  /// The maximum time for which a message is retransmitted, in milliseconds; -1 for no limit.
   public var maxPacketLifeTime: Int32 = -1
-  /// How many times a message is retransmitted; -1 for no limit.
+  /// The maximum number of retransmissions of a message; -1 for no limit.
   public var maxRetransmits: Int32 = -1
   /// Whether the applications on both ends create the channel.
   public var isNegotiated = false
   /// The stream identifier; -1 lets the association choose.
   public var channelId: Int32 = -1
-  /// The subprotocol; empty for none.
+  /// The subprotocol; empty if there is none.
   public var `protocol` = ""
 
   /// Creates a configuration for a reliable, ordered channel.

@@ -190,8 +190,8 @@ final class CaptureAccess: Sendable {
     state.withLock { $0 = State(answer: answer, info: info) }
   }
 
-  /// Returns whether the application has a usage description for a device; not required without an
-  /// `Info.plist`, which most applications on this system lack.
+  /// Returns whether the application has a usage description for a device; none is required without
+  /// an `Info.plist`, which most applications on this system lack.
   func isDeclared(_ mediaType: AVMediaType) -> Bool {
     let name = mediaType == .video ? "NSCameraUsageDescription" : "NSMicrophoneUsageDescription"
     if let info = state.withLock({ $0.info }) { return info[name]?.isEmpty == false }

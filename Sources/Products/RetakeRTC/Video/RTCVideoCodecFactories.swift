@@ -17,7 +17,7 @@ public final class RTCVideoCodecInfo: Sendable, Hashable {
   /// Creates an info without parameters.
   public convenience init(name: String) { self.init(name: name, parameters: nil) }
 
-  /// Creates an info with fmtp parameters; nil for none.
+  /// Creates an info with fmtp parameters; nil if there are none.
   public init(name: String, parameters: [String: String]?) {
     self.name = name
     self.parameters = parameters ?? [:]

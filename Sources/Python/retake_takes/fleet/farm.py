@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 Work = Callable[[Sequence[Source]], Result]
 
 _TRIES = 3
-"""How often a task may lose its process before its takes are tried one by one, or fail."""
+"""How many times a task may lose its process before its takes are tried one by one, or fail."""
 _LARGEST_BATCH = 500
 _REACH_SECONDS = 10
 _PROBE_SECONDS = 120
@@ -167,7 +167,7 @@ class Worker:
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        # A process that forks from one with threads, such as DuckDB's, may hang.
+        # A process forked from one with threads, such as DuckDB's, may hang.
         return ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), initializer=_begin_worker,
             initargs=(self._folder,))
@@ -342,7 +342,7 @@ class RayFarm:
             try:
                 lack = ray.get(reference, timeout=_PROBE_SECONDS)
             except ray.exceptions.RayError:
-                # The node is gone, or too busy to answer; its tasks will tell.
+                # The node is gone, or too busy to answer; its tasks will show which.
                 continue
             if lack:
                 raise FleetError(f"--ray: {probe.sentence(name, lack, __version__)}")

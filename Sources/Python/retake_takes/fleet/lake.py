@@ -20,7 +20,7 @@ from .storage import FleetError, place_of, split_s3
 from .tables import SOURCE_FILE, TABLES, TAKE_FRONT, VERSION, Table, wanted_columns
 
 _TRIES = 5
-"""How often a transaction is tried when another writer's conflicts with it."""
+"""How many times a transaction is tried when another writer's conflicts with it."""
 
 
 def database() -> Any:
@@ -229,7 +229,7 @@ class Lake:
                             f"ALTER TABLE lake.{quoted(table.name)} "
                             f"ADD COLUMN {quoted(name)} {kind}")
             if before and is_altered:
-                # The additions are empty for takes published before, so these are published again.
+                # The additions are empty for takes published earlier, so these are published again.
                 self.duck.execute("UPDATE lake.take SET tables_version = 0")
             if not self.columns("source_file"):
                 words = ", ".join(f"{name} {kind}" for name, kind in SOURCE_FILE)

@@ -120,7 +120,7 @@ class Postgres:
                         f"ALTER TABLE retake.{quoted(table.name)} "
                         f"ADD COLUMN {quoted(name)} {_TYPES[kind]}")
         if before and is_altered:
-            # The additions are empty for takes published before, so these are published again.
+            # The additions are empty for takes published earlier, so these are published again.
             self.base.execute("UPDATE retake.take SET tables_version = 0")
         if not self.columns("source_file"):
             words = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in SOURCE_FILE)

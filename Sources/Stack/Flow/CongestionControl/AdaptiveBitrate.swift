@@ -260,7 +260,7 @@ struct PathCapacity: Sendable {
   /// drain.
   private(set) var carriedAtCut: Double?
 
-  /// Returns whether the effect of the last cut is visible, so that another one may follow.
+  /// Returns whether the effect of the last cut is visible, in which case another one may follow.
   func mayCut(at now: Instant) -> Bool {
     cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
   }

@@ -182,7 +182,7 @@ struct SentLog: Sendable {
     newest = max(newest, sequence)
   }
 
-  /// Returns what a feedback message newly reports, without packets reported before.
+  /// Returns what a feedback message newly reports, leaving out packets that were already reported.
   mutating func news(in feedback: TransportFeedback) -> News {
     var news = News()
     guard newest >= 0 else { return news }

@@ -9,8 +9,8 @@ struct ArrivalFeedback {
   /// The SSRC of the newest packet with a transport-wide sequence number.
   private var newestSSRC: UInt32 = 0
 
-  /// When arrivals are due to be reported: a step that happens anyway reports them from then on,
-  /// and `deadline` requests one if none has.
+  /// When arrivals are due to be reported: from then on, any step reports them, and `deadline`
+  /// requests a step if there has been none.
   var due: Instant? { log.due }
   var deadline: Instant? { log.deadline }
 
@@ -60,7 +60,7 @@ struct ArrivalLog {
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 
-  /// When a step that happens anyway reports the arrivals; nil if none are waiting.
+  /// The time from which any step reports the arrivals; nil if none are waiting.
   private(set) var due: Instant?
   private var times: [(sequence: Int64, ticks: Int64)] = []
   private var unwrapper = SequenceUnwrapper()

@@ -74,7 +74,7 @@ struct FrameAssembler {
   /// necessary.
   private var missedSomething = false
 
-  /// Whether a key frame should be requested: frames were missed for lack of one, and none is
+  /// Whether to request a key frame, because frames were missed for lack of one and none is
   /// arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
@@ -108,8 +108,8 @@ struct FrameAssembler {
     self.awaitsBeginning = awaitsBeginning
   }
 
-  /// Whether the first frames still wait for a key frame: none is complete yet, and not too many
-  /// frames are waiting.
+  /// Whether the first frames still wait for a key frame, because none is complete yet and not too
+  /// many frames are waiting.
   var isBeginning: Bool {
     awaitsBeginning && !hasBegun && ready.count <= FrameAssembler.beginningMaximum
       && !ready.contains { $0.isKey }

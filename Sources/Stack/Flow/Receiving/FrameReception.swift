@@ -14,8 +14,8 @@ struct FrameReception {
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether a real receiver is being observed: its requests show what it gives up, so that no time
-  /// limit is needed.
+  /// Whether a real receiver is being observed, whose requests show when it gives up on a packet,
+  /// so no time limit is needed.
   private let isWatched: Bool
 
   /// Creates a reception that has no packets yet.
@@ -26,7 +26,7 @@ struct FrameReception {
     assembler = FrameAssembler(passesGaps: isWatched, awaitsBeginning: awaitsBeginning)
   }
 
-  /// Whether NACK was negotiated, so that missing packets can be requested.
+  /// Whether NACK was negotiated and missing packets can therefore be requested.
   var canRequest: Bool {
     get { missing.canRequest }
     set { missing.canRequest = newValue }
@@ -154,7 +154,7 @@ struct MissingPackets {
   /// Requests that are due within this time of each other are combined.
   static let coalescing = Interval.milliseconds(3)
 
-  /// Whether NACK was negotiated, so that missing packets can be requested.
+  /// Whether NACK was negotiated and missing packets can therefore be requested.
   var canRequest = false
   /// When missing packets are next requested or given up; nil if there is nothing to do.
   private(set) var due: Instant?

@@ -65,7 +65,7 @@ struct ReceiveStream {
     return counters
   }
 
-  /// Restarts the stream after its end: the source may send again, with any sequence numbers.
+  /// Restarts the stream after it has ended: the source may send again, with any sequence numbers.
   mutating func resume() {
     hasEnded = false
     isReplaced = false
@@ -322,8 +322,8 @@ struct ReceiveStream {
 
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Whether to request a key frame: a decoder asked for one, or frames were missed for lack of one
-  /// and none is arriving.
+  /// Whether to request a key frame, because a decoder asked for one, or frames were missed for
+  /// lack of one and none is arriving.
   var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
 
   /// Returns a PLI or FIR if one is needed and the last one is old enough; otherwise nil.

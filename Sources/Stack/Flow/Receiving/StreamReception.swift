@@ -16,7 +16,7 @@ package struct StreamReception {
     package var header: RTPHeader
     package var bytes: [UInt8]
     package var codec: FlowSection.Codec
-    /// Whether the packet was wrapped in RED, so that FEC may protect it.
+    /// Whether the packet was wrapped in RED, in which case FEC may protect it.
     package var isInRED: Bool
     /// The FEC payload, if the packet carries FEC instead of media.
     package var correction: [UInt8]?
@@ -45,7 +45,7 @@ package struct StreamReception {
   /// stream's totals and separately.
   private var flexFEC = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var fecSSRC: UInt32?
-  /// Whether a FlexFEC source exists, so that the stream's packets are kept for recovery.
+  /// Whether there is a FlexFEC source, in which case the stream's packets are kept for recovery.
   private var isProtected = false
   /// The codecs that recovered packets may have; if empty, they have the codec of the packet that
   /// completes the recovery.
@@ -345,7 +345,7 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Forgets the last packet after a restart: the distance to it is not jitter.
+  /// Forgets the last packet after a restart: the time since it is not jitter.
   mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter the receiver reported, in timestamp units.

@@ -183,7 +183,7 @@ struct SendStream {
     return (bytes, false)
   }
 
-  /// Returns whether to retransmit a packet that the peer is missing: at most once per `spacing`.
+  /// Returns whether to retransmit a packet that the peer is missing, at most once per `spacing`.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     history.mayResend(sequence, at: now, spacing: spacing)
   }

@@ -188,7 +188,7 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Returns whether frames of a codec can be sent: it must be the negotiated one, or telephone
+  /// Returns whether frames of a codec can be sent; it must be the negotiated one, or telephone
   /// events if those were negotiated.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil

@@ -29,8 +29,10 @@ package struct StreamEmission {
   private var requested: [UInt16] = []
   /// Retransmitted packets not requested yet, oldest first.
   private var early: [(sequence: UInt16, bytes: UInt64)] = []
-  /// Whether early retransmissions count once they are requested: libwebrtc retransmits packets
-  /// that transport-wide feedback reports lost, before the NACK arrives.
+  /// Whether early retransmissions count once they are requested.
+  ///
+  /// libwebrtc retransmits packets that transport-wide feedback reports lost, before the NACK
+  /// arrives.
   private let countsEarlyRepeats: Bool
   private var reports: [Report] = []
 

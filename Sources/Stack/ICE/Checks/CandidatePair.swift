@@ -99,7 +99,7 @@ struct CandidatePair {
 
   // MARK: Checks
 
-  /// Remembers a sent check until its response, and counts it.
+  /// Remembers a sent check until its response arrives, and counts it.
   mutating func remember(_ check: CheckRound.Check, atMost maximum: Int) {
     round.remember(check, atMost: maximum)
     traffic.countRequest()
@@ -181,7 +181,7 @@ struct PairNomination {
   private(set) var isNominating = false
   /// Whether the peer nominated the pair before a check on it succeeded.
   private var wasChosenEarly = false
-  /// When the peer last sent USE-CANDIDATE on this pair, and how often since it last nominated
+  /// When the peer last sent USE-CANDIDATE on this pair, and how many times since it last nominated
   /// another pair.
   private(set) var chosenAt: Instant?
   private(set) var timesChosen = 0
@@ -316,7 +316,8 @@ struct CheckRound {
   /// Refused sends since the last response.
   private var refusals = 0
 
-  /// Remembers a sent request until its response, dropping the oldest if there are too many.
+  /// Remembers a sent request until its response arrives, dropping the oldest if there are too
+  /// many.
   mutating func remember(_ check: Check, atMost maximum: Int) {
     if checks.count >= maximum { checks.removeFirst() }
     checks.append(check)

@@ -195,8 +195,8 @@ extension ICEAgent {
     for state in states { emit(.connectionState(state)) }
   }
 
-  /// Whether checking is complete: all candidates known, all pairs decided, a nominated pair
-  /// selected.
+  /// Whether checking is complete, that is, all candidates are known, all pairs decided, and a
+  /// nominated pair selected.
   private var isDone: Bool {
     guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,
       gatheringState == .complete,

@@ -57,8 +57,8 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Returns whether a pair can still send: its socket or connection exists or, for an active TCP
-  /// pair, the address to connect from.
+  /// Returns whether a pair can still send, that is, whether its socket or connection exists or,
+  /// for an active TCP pair, the address to connect from.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
@@ -235,8 +235,8 @@ struct LocalCandidates {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Returns whether another candidate of the base shows a mapped address already: the host
-  /// candidate, unless a name hides its address, or one from another server (RFC 8445 section
+  /// Returns whether another candidate of the base already shows a mapped address, whether the host
+  /// candidate (unless a name hides its address) or one from another server (RFC 8445 section
   /// 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {

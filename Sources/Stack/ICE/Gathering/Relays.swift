@@ -1,6 +1,6 @@
 import Wire
 
-/// The allocations on TURN servers: their requests and connections, and how often they were
+/// The allocations on TURN servers: their requests and connections, and how many times they were
 /// redirected or renewed.
 ///
 /// The TURN clients here only produce outputs; the agent carries them out.
@@ -224,7 +224,7 @@ struct Relays {
   // MARK: Clients
 
   /// Passes an input to a relay's client; returns the client's outputs, whose storage should be
-  /// given back with `recycle`.
+  /// returned with `recycle`.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {

@@ -76,7 +76,7 @@ struct ServerQueries {
     let base: SocketAddress
     let server: SocketAddress
     let transaction: STUNTransactionID
-    /// When the request is sent or given up; nil once it was answered or given up.
+    /// When the request is sent or given up; nil once it has been answered or given up.
     fileprivate var nextAttempt: Instant?
     fileprivate var attempts = 0
     fileprivate var sendFailures = 0

@@ -69,7 +69,7 @@ package struct MulticastNames: Machine {
     return next
   }
 
-  /// Returns whether a name ends in `.local`, so that multicast DNS must resolve it.
+  /// Returns whether a name ends in `.local`, in which case multicast DNS must resolve it.
   package static func isLocal(_ name: String) -> Bool { name.lowercased().hasSuffix(".local") }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {

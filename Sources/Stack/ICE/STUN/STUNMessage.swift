@@ -145,7 +145,8 @@ extension STUNMessage {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// Returns the first attribute of a type, before MESSAGE-INTEGRITY if there is one; nil if none.
+  /// Returns the first attribute of a type, before MESSAGE-INTEGRITY if there is one; nil if there
+  /// is none.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil

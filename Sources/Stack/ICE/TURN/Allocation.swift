@@ -207,7 +207,8 @@ struct Channels {
     return deadline
   }
 
-  /// Returns whether a channel to a peer may be added: the peer has none, and there is room.
+  /// Returns whether a channel to a peer may be added, that is, the peer has none and there is
+  /// room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }

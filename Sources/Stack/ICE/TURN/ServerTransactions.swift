@@ -31,7 +31,8 @@ struct ServerTransactions {
   private static let reliableWait = Interval.milliseconds(9500)
 
   private var all: [Transaction] = []
-  /// Whether the transport is reliable, so that nothing is sent twice (RFC 8489 section 6.2.2).
+  /// Whether the transport is reliable, in which case nothing is sent twice (RFC 8489 section
+  /// 6.2.2).
   private let isReliable: Bool
 
   init(isReliable: Bool) { self.isReliable = isReliable }
@@ -106,8 +107,10 @@ struct ServerAuthentication {
     return writer.finish(key: key)
   }
 
-  /// Returns whether a response is authentic: a success must prove that the server knows the
-  /// password, and an error with wrong integrity is not trusted either (RFC 8489 section 9.2.5).
+  /// Returns whether a response is authentic.
+  ///
+  /// A success must prove that the server knows the password, and an error with wrong integrity is
+  /// not trusted either (RFC 8489 section 9.2.5).
   func accepts(_ response: STUNMessage) -> Bool {
     guard let key, response.hasIntegrity || response.messageClass == .success else { return true }
     return response.verifiesIntegrity(key: key)

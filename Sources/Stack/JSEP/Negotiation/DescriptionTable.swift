@@ -96,8 +96,8 @@ public enum DescriptionSlot: String, Hashable, Sendable, Codable, CaseIterable {
 
 // MARK: - CreatedDescriptions
 
-/// Local descriptions created so far: the one waiting to be set, the texts that may be set, and the
-/// session version (RFC 9429 section 5.2.2).
+/// Local descriptions created so far: the one waiting to be set, the descriptions that may be set,
+/// and the session version (RFC 9429 section 5.2.2).
 struct CreatedDescriptions {
   /// A local description waiting to be set.
   struct Created {
@@ -113,7 +113,7 @@ struct CreatedDescriptions {
   let sessionID: UInt64
   /// The last offer or answer created, unless another description has been set since.
   private var waiting: Created?
-  /// Texts of the last offer and answer created since the state was stable (W3C
+  /// The text of the last offer and answer created since the state was stable (W3C
   /// [[LastCreatedOffer]], [[LastCreatedAnswer]]).
   private var texts: [SDPType: String] = [:]
   /// The last description created, even if it was never set or was rolled back.

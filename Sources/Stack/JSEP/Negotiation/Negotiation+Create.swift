@@ -239,7 +239,7 @@ struct OfferPlan {
 extension Negotiation {
   /// Applies a local description.
   ///
-  /// Only the last offer or answer created is accepted, or an empty text in its place.
+  /// Only the last offer or answer created is accepted, or empty text in its place.
   package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     if description.type == .rollback { return try rollBack() }

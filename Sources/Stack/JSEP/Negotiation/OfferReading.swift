@@ -92,7 +92,8 @@ extension Negotiation {
     }
   }
 
-  /// Returns whether the m-section at an index is disabled, so that nothing is signaled for it.
+  /// Returns whether the m-section at an index is disabled, in which case nothing is signaled for
+  /// it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }
@@ -163,7 +164,7 @@ struct OfferReading {
   struct Group {
     /// The indices of acceptable sections, ascending.
     var members: [Int]
-    /// Whether the sections are in a BUNDLE group, so that the answer may have one.
+    /// Whether the sections are in a BUNDLE group, in which case the answer may have one.
     var isBundled: Bool
     var transport: TransportReading
   }

@@ -125,7 +125,7 @@ struct SessionNumbers {
 /// supported here or not.
 struct RemoteNumbers {
   private var payloadTypes: Set<String> = []
-  /// The URI of each header extension id; nil if the id is used for several.
+  /// The URI of each header extension id; nil if the id is used for several URIs.
   private var uris: [UInt16: String?] = [:]
 
   init(_ document: SDPDocument?) {

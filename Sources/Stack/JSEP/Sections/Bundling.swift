@@ -33,7 +33,7 @@ struct Bundling {
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 
-  /// Returns the transports for a remote offer's groups: those that their sections had before, or
+  /// Returns the transports for a remote offer's groups: those that their sections already have, or
   /// else new ones.
   mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
     var numbers: [Int?] = []

@@ -11,7 +11,7 @@ struct SectionSlot: Hashable {
   var transceiverID: UInt32?
   /// Whether the section is for data channels.
   var isData = false
-  /// Whether the section is disabled, so that its index may be reused.
+  /// Whether the section is disabled, in which case its index may be reused.
   var isDead = false
   /// The number of the section's transport; bundled sections share one.
   var transportNumber = 0
@@ -163,7 +163,7 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var remoteSSRCs: [UInt32]
   package var remoteRTXSSRCs: [UInt32?]
   package var reducedSizeRTCP: Bool
-  /// The peer's limit on what is sent, in bits per second of payload; nil for none.
+  /// The peer's limit on what is sent, in bits per second of payload; nil if there is none.
   package var sendBitrateLimit: UInt64?
   /// Simulcast layers that are sent, in the local description's order; empty for a single stream.
   package var sentLayers: [NegotiatedLayer]

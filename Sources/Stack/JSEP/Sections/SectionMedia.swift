@@ -184,8 +184,8 @@ package struct SimulcastLayer: Hashable, Sendable {
   /// The maximum number of simulcast layers that a transceiver sends.
   package static let countMaximum = 3
 
-  /// Returns whether a text is a valid layer name: letters and digits, short enough for one-byte
-  /// header extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
+  /// Returns whether a string is a valid layer name, that is, letters and digits, short enough for
+  /// one-byte header extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
   package static func isName(_ text: String) -> Bool {
     (1...16).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -204,7 +204,8 @@ package struct NegotiatedLayer: Hashable, Sendable {
   package let rid: String
   /// Whether the peer has paused the layer (RFC 8853 section 5.1).
   package let isPaused: Bool
-  /// The peer's limits in bits per second and frames per second (RFC 8851 section 5); nil for none.
+  /// The peer's limits in bits per second and frames per second (RFC 8851 section 5); nil if there
+  /// are none.
   package let maxBitrate: UInt64?
   package let maxFramerate: Double?
 }

@@ -2,14 +2,14 @@ package import RTP
 
 /// Maps timestamps of a source's own clock to its track's media time.
 ///
-/// Frames keep the distances between their timestamps, so that a delayed frame is still shown at
+/// Frames keep the intervals between their timestamps, so that a delayed frame is still shown at
 /// the right time. Because the source's clock may differ from the local one, it is anchored at the
 /// first frame, and again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
 
-  /// The maximum distance of media time from a frame's arrival, in 90 kHz ticks.
+  /// The maximum difference between media time and a frame's arrival, in 90 kHz ticks.
   private static let largestDistance: Int64 = 45_000
 
   /// Returns a frame's media time, which never decreases.

@@ -100,8 +100,8 @@ struct StreamThinner {
   /// Returns whether to send a frame.
   /// - Parameters:
   ///   - isReference: whether other frames may refer to it.
-  ///   - limit: the path's capacity in bits per second; nil if it is not known to be too low, so
-  ///     that everything is sent.
+  ///   - limit: the path's capacity in bits per second; nil if it is not known to be too low, in
+  ///     which case everything is sent.
   mutating func admits(
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {

@@ -56,7 +56,7 @@ package struct VideoSettings: Hashable, Sendable {
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
-  /// Whether the video is screen content: letters and edges matter more than motion.
+  /// Whether the video is screen content, in which letters and edges matter more than motion.
   package var isScreen = false
   /// The number of temporal layers, 1 to 3; more than 1 only for VP8.
   package var temporalLayers = 1

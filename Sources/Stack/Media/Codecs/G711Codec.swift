@@ -335,7 +335,7 @@ enum NarrowbandFilter {
   private static let window: [Double] = {
     let length = span * ratio
     return (0..<length).map { place in
-      // The centre is on a sample, so that the delay is a whole number of samples.
+      // The centre is on a sample, so the delay is a whole number of samples.
       let distance = Double(place - length / 2)
       // cos(x) is sin(x + a quarter turn).
       let hann = 0.5 + 0.5 * Sine.ofTurns(distance / Double(length) + 0.25)
@@ -348,7 +348,7 @@ enum NarrowbandFilter {
   private static let lowPass = scaled(window, to: 1 << downShift)
 
   /// For each of six outputs at 48 kHz, the taps on the samples at 8 kHz, oldest first; all rows
-  /// have the same sum, so that a constant stays constant.
+  /// have the same sum, so a constant stays constant.
   private static let phases: [Int32] = (0..<ratio).flatMap { phase in
     scaled(
       (0..<span).map { window[phase + ratio * (span - 1 - $0)] }, to: 1 << upShift)

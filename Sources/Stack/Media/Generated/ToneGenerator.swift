@@ -44,7 +44,7 @@ package struct ToneGenerator {
   }
 
   private let hertz: Int64
-  /// The period of the pauses in samples; 0 for none.
+  /// The period of the pauses in samples; 0 if there are none.
   private let period: Int64
 
   /// Creates a tone; the frequency is reduced modulo the sampling rate.
@@ -100,7 +100,7 @@ package struct ToneGenerator {
 
 // MARK: - KeyTones
 
-/// Telephone keys pressed one after the other, each replacing blocks of audio (RFC 4733, W3C
+/// Telephone keys pressed in succession, each replacing blocks of audio (RFC 4733, W3C
 /// RTCDTMFSender).
 package struct KeyTones: Hashable, Sendable {
   /// The contents of one telephone event packet.

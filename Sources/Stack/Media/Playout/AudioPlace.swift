@@ -23,7 +23,7 @@ struct AudioPlace {
   /// Recent sequence numbers of packets without audio: events or comfort noise.
   private var silentSequences: [Int64] = []
   private static let silentMaximum = 64
-  /// Consecutive concealed samples, and during how many of them the playhead was held.
+  /// The number of consecutive concealed samples, and of those during which the playhead was held.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
 
@@ -138,7 +138,7 @@ struct AudioDelay {
   private var timing = ArrivalSpread(clockRate: AudioBlock.sampleRate)
   /// Ticks since the delay was last changed.
   private var ticksSinceAdjustment = 0
-  /// Whether the last block was quiet, so that a change goes unnoticed.
+  /// Whether the last block was quiet, in which case a change of the delay goes unnoticed.
   private(set) var isQuiet = true
 
   /// Creates a delay; the minimum is limited to 5 s.
@@ -197,8 +197,8 @@ struct AudioDelay {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
-  /// Returns whether the delay is more than a block too long, so that one should be removed; loud
-  /// audio postpones that.
+  /// Returns whether the delay is more than a block too long, in which case one should be removed;
+  /// loud audio postpones that.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)

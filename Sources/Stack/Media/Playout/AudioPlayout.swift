@@ -233,8 +233,8 @@ package struct AudioPlayout: Machine {
     let isPause = place.isFollowed(by: head.frame)
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard place.concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
-      // Enough has been concealed, or the gap is too long: continue with the next packet at its
-      // time.
+      // Enough has been concealed, or the gap is too long: continue with the next packet when it is
+      // due.
       place.move(to: head.frame.extendedTime)
       nextTick = max(due, delay.dueTime(of: place.playhead))
       return

@@ -80,7 +80,7 @@ package struct VideoPlayout: Machine {
     schedule()
   }
 
-  /// Delays all frames by the time a retransmission takes, once some were retransmitted, as
+  /// Delays all frames by the time a retransmission takes, once some have been retransmitted, as
   /// libwebrtc does without negotiated forward error correction.
   package mutating func awaitRepairs(taking roundTrip: Interval?) {
     delay.awaitRepairs(taking: roundTrip)
@@ -252,7 +252,7 @@ struct VideoDelay {
     newestTime = nil
   }
 
-  /// Sets how long all frames wait for repairs once some were repaired.
+  /// Sets how long all frames wait for repairs once some have been repaired.
   mutating func awaitRepairs(taking time: Interval?) { repairTime = time }
 
   /// Counts a frame with lost packets that were repaired.

@@ -77,8 +77,8 @@ package struct DominantSpeaker: Machine {
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: all participants are silent, and the dominant speaker is
-  /// final: none if there is a silence time-out, otherwise the last one.
+  /// Whether time alone changes nothing, because all participants are silent and the dominant
+  /// speaker is final (none if there is a silence time-out, otherwise the last one).
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -220,7 +220,7 @@ struct SpeechHistory {
   /// Consecutive silent levels, at most `length`.
   private var silentCount = SpeechHistory.length
 
-  /// Whether all levels are silent, so that another silent one changes nothing.
+  /// Whether all levels are silent, in which case another silent one changes nothing.
   var isSilent: Bool { silentCount >= SpeechHistory.length }
 
   mutating func add(_ loudness: UInt8) {

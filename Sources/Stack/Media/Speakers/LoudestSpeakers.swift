@@ -126,8 +126,8 @@ package struct LoudestSpeakers: Machine {
 
 /// Selects the participants to play when their number is limited: those that hold an audio slot.
 ///
-/// A participant that speaks gets a free slot, or the slot of the one silent for longest. It keeps
-/// the slot when it stops speaking, so that slots do not change with every pause. No
+/// A participant that speaks gets a free slot, or the slot of the one that has been silent longest.
+/// It keeps the slot when it stops speaking, so that slots do not change with every pause. No
 /// participant loses its slot while speaking.
 package struct AudioSlots: Sendable {
   /// A change in which participants are played.

@@ -123,8 +123,8 @@ extension PeerStack {
     updateCaptures()
   }
 
-  /// Adapts the senders' encodings to their transceivers' layers after a remote offer requested
-  /// simulcast or was rolled back.
+  /// Adapts the senders' encodings to their transceivers' layers after a remote offer has requested
+  /// simulcast or has been rolled back.
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)

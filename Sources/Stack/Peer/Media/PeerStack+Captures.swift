@@ -187,7 +187,7 @@ extension PeerStack {
     return senders.map { sender in sender.count < 2 ? sender : sender.sorted(by: isLower) }
   }
 
-  /// Returns whether a layer is lower than another: smaller, or with a lower limit.
+  /// Returns whether a layer is lower than another, that is, smaller or with a lower limit.
   private func isLower(_ left: Int, _ right: Int) -> Bool {
     let (low, high) = (encoding(of: tracks.sending[left]), encoding(of: tracks.sending[right]))
     let (small, large) = (low.scaleResolutionDownBy ?? 1, high.scaleResolutionDownBy ?? 1)
@@ -195,7 +195,7 @@ extension PeerStack {
     return (low.maxBitrate ?? .max, left) < (high.maxBitrate ?? .max, right)
   }
 
-  /// Returns a sender's limit in bit/s, or nil for none.
+  /// Returns a sender's limit in bit/s, or nil if there is none.
   private func limit(of sender: [Int]) -> UInt64? {
     let track = tracks.sending[sender[0]]
     guard track.rid != nil else { return encoding(of: track).maxBitrate }
@@ -247,8 +247,10 @@ struct LayerAllocation {
   struct Layer {
     /// The highest useful bit rate in bit/s.
     var target: UInt64
-    /// Whether the layer is being sent; a paused layer resumes only when slightly more than its
-    /// minimum is available, so that it does not flap.
+    /// Whether the layer is being sent.
+    ///
+    /// To prevent flapping, a paused layer resumes only when slightly more than its minimum is
+    /// available.
     var isSent: Bool
 
     /// The lowest bit rate at which the layer is better than the next lower one.

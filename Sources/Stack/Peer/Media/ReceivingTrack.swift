@@ -16,7 +16,7 @@ struct ReceivingTrack: Machine {
     case audio(AudioBlock, level: UInt8, FrameRecord)
     /// A decoded video frame and its encoded frame.
     case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
-    /// A frame that the decoder refused, so that a key frame is needed.
+    /// A frame that the decoder refused; a key frame is now needed.
     case undecodable(FrameRecord)
     /// A frame that is passed on without decoding, at its display time.
     case passed(ReceivedFrame, FrameRecord)

@@ -60,7 +60,7 @@ struct SendingTrack: Machine {
     var origin: Instant?
     /// Whether frames can be encoded here in the codec, rather than only passed on.
     var isEncoded = false
-    /// Whether video that arrives encoded is sent here: this is the first layer, or the only
+    /// Whether video that arrives encoded is sent here, because this is the first layer or the only
     /// stream.
     var isFirst = true
     /// The largest H.264 unit in bytes; nil if the remote peer accepts fragments.

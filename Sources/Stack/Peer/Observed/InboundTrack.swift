@@ -12,7 +12,7 @@ struct InboundTrack {
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
   private(set) var playout: ReceivingTrack?
-  /// The transport's header extensions, as far as known.
+  /// The transport's known header extensions.
   private var extensions = HeaderExtensionMap()
   private let codecs: any CodecFactory
   let decodes: Bool
@@ -266,7 +266,7 @@ struct InboundTrack {
     playout?.awaitRepairs(taking: waits ? roundTrip : nil)
   }
 
-  /// Stores the playout after it was synchronised with others.
+  /// Stores the playout after it has been synchronised with others.
   mutating func setAligned(_ playout: ReceivingTrack) { self.playout = playout }
 
   // MARK: RTCP

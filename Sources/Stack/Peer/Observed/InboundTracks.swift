@@ -111,7 +111,7 @@ struct InboundTracks {
   }
 
   /// Handles a stream's packet, passing a retransmission to the original stream; returns the frames
-  /// now complete, or nil if the stream is unknown.
+  /// that are now complete, or nil if the stream is unknown.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     if let protected = all[place].track.protects {

@@ -274,7 +274,8 @@ struct ReferenceTimes {
   }
 }
 
-/// Determines when an observed peer's stats are sampled: while packets arrive and shortly after.
+/// Determines when an observed peer's stats are sampled: while packets arrive and shortly
+/// afterwards.
 struct SampleSchedule {
   /// The time without packets after which sampling stops.
   private static let silence = Interval.seconds(5)

@@ -13,7 +13,7 @@ package struct ObservedTrack: Sendable {
   /// The kind; nil while it is unknown.
   package var kind: MediaKind?
   package var mid: String
-  /// The codecs of the payload types, as far as descriptions or packets have shown them.
+  /// The codecs of the payload types that descriptions or packets have shown.
   package var codecs: [FlowSection.Codec] = []
   /// The SSRC whose packets this stream retransmits (RFC 4588); nil if it retransmits no other
   /// stream.
@@ -148,7 +148,7 @@ package struct SeenPacket: Sendable {
 }
 
 extension ObservedTrack {
-  /// Whether the CNAME is a UUID, as with Firefox and aiortc: both count a stream without its
+  /// Whether the CNAME is a UUID, as with Firefox and aiortc, which both count a stream without its
   /// retransmissions.
   var isNamedByUUID: Bool {
     guard var name = canonicalName.map({ $0[...] }) else { return false }
@@ -172,7 +172,7 @@ extension ObservedTrack {
     codecs.filter { $0.name != .redundant && $0.name != .errorCorrection }
   }
 
-  /// Whether the stream carries media, so that statistics have an object for it.
+  /// Whether the stream carries media, in which case statistics have an object for it.
   var isMedia: Bool { repairs == nil && protects == nil }
 
   /// The codec of the media packets, without wrappers such as RTX and RED; nil if it is unknown.

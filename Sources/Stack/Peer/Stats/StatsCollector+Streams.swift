@@ -183,7 +183,7 @@ extension StatsBuilder {
   /// - Parameters:
   ///   - discarded: the number of packets that did not reach the playout.
   ///   - decoding: the decoder's processing time in seconds.
-  ///   - decodes: whether the audio is decoded, so that its level is known.
+  ///   - decodes: whether the audio is decoded, in which case its level is known.
   mutating func add(
     _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, decodes: Bool = true
   ) {

@@ -189,8 +189,8 @@ extension StatsCollector {
 
 // MARK: - CertificateTexts
 
-/// Cached certificate texts for stats: all reports contain the same few, and hashing and encoding
-/// one takes longer than most of a report.
+/// A cache of certificates as stats show them: all reports contain the same few, and hashing and
+/// encoding one takes longer than most of a report.
 final class CertificateTexts {
   struct Texts {
     let fingerprint: CertificateFingerprint
@@ -202,7 +202,7 @@ final class CertificateTexts {
   /// The maximum number of cached certificates.
   private static let limit = 8
 
-  /// Returns the texts for a certificate in DER.
+  /// Returns the fingerprint and the base64 form of a certificate in DER.
   func texts(of certificate: [UInt8]) -> Texts {
     for index in known.indices where known[index].certificate == certificate {
       return known[index].texts

@@ -409,7 +409,7 @@ extension PeerTransport {
   /// The result of the last handshake.
   package var secured: DTLSResult? { keys.secured }
 
-  /// Whether there are SRTP keys, so that packets can be protected.
+  /// Whether there are SRTP keys, in which case packets can be protected.
   package var isSecured: Bool { keys.hasProtection }
 
   /// The local certificates in DER.

@@ -120,14 +120,14 @@ package struct TrafficLedger {
 
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
-  /// Returns whether to inform ICE of a received packet now: at most once per `reportInterval`.
+  /// Returns whether to inform ICE of a received packet now, at most once per `reportInterval`.
   mutating func reportsReceived(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= receivedToldAt else { return false }
     receivedToldAt = now
     return true
   }
 
-  /// Returns whether to inform ICE of a sent packet now: at most once per `reportInterval`.
+  /// Returns whether to inform ICE of a sent packet now, at most once per `reportInterval`.
   mutating func reportsSent(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= sentToldAt else { return false }
     sentToldAt = now

@@ -198,7 +198,7 @@ package struct ClearPacket: Sendable {
 }
 
 extension SRTPContext.Refusal {
-  /// A phrase with the reason, for the take.
+  /// Words that state the reason, for the take.
   var reason: String {
     switch self {
     case .authentication: "authentication failed"

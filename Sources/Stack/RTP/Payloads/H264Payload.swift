@@ -201,7 +201,7 @@ package struct H264ProfileLevelID: Hashable, Sendable {
   /// The level times ten: 31 for level 3.1.
   package var level: UInt8
 
-  /// Parses six hexadecimal digits; nil for other texts.
+  /// Parses six hexadecimal digits; nil for anything else.
   package init?(_ text: String) {
     guard text.utf8.count == 6, let number = UInt32(text, radix: 16) else { return nil }
     profile = H264Profile(

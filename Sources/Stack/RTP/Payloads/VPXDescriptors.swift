@@ -131,7 +131,8 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the packet starts a picture: it is the first one of the lowest spatial layer.
+  /// Whether the packet starts a picture, that is, whether it is the first one of the lowest
+  /// spatial layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
   /// Parses a descriptor; the VP9 data follows.

@@ -6,7 +6,7 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   package var room: String
   /// Whether the local participant sends media, receives it, or both.
   package var role: ConnectionRole
-  /// The local participant's displayed name; empty for none.
+  /// The local participant's displayed name; empty if there is none.
   package var displayName: String
   /// The requested identifier; nil lets the server choose.
   package var participant: String?

@@ -134,8 +134,8 @@ struct ChannelTable {
   ///
   /// - Parameters:
   ///   - most: the maximum message size.
-  ///   - isClient: whether the local peer is the DTLS client, so that the remote peer uses odd
-  ///     streams.
+  ///   - isClient: whether the local peer is the DTLS client, in which case the remote peer uses
+  ///     odd streams.
   ///   - bound: the number of streams.
   mutating func receive(
     _ message: ReceivedMessage, most: Int, isClient: Bool, below bound: Int

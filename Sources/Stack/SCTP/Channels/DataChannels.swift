@@ -51,7 +51,7 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   public var maxPacketLifeTime: UInt16?
   /// The maximum number of retransmissions of a message; nil for no limit.
   public var maxRetransmits: UInt16?
-  /// Whether the applications create the channel on both sides, so that it is not announced.
+  /// Whether the applications create the channel on both sides, in which case it is not announced.
   public var negotiated: Bool
   /// The stream; required for a negotiated channel, otherwise the association may choose it.
   public var id: UInt16?

@@ -28,8 +28,8 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   /// Makes the receiver skip abandoned interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
-  /// Returns whether the chunk may be at this position in a packet: some must be alone, a cookie
-  /// must be first (RFC 9260 sections 5.1 and 6.10).
+  /// Returns whether the chunk may be at this position in a packet; some must be alone, and a
+  /// cookie must be first (RFC 9260 sections 5.1 and 6.10).
   func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
     switch self {
     case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone

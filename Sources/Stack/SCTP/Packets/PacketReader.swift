@@ -100,8 +100,8 @@ struct ChunkReader: ~Escapable {
 struct PacketHeader: Hashable {
   let tag: UInt32
   let first: ChunkType
-  /// Whether the first chunk's T bit says that the tag is reflected: the sender's own tag, copied
-  /// from the packet being answered.
+  /// Whether the first chunk's T bit says that the tag is reflected, that is, the sender's own tag,
+  /// copied from the packet being answered.
   let isReflected: Bool
 
   /// Parses the header; nil unless the packet is long enough, for these ports, and intact.

@@ -27,7 +27,7 @@ struct CongestionWindow {
   ///
   /// - Parameters:
   ///   - acknowledged: newly acknowledged bytes, cumulatively or in gap reports.
-  ///   - flight: bytes that were in flight before.
+  ///   - flight: bytes that were in flight before the acknowledgement.
   mutating func acknowledge(_ acknowledged: Int, flight: Int) {
     guard acknowledged > 0 else { return }
     isProbing = false

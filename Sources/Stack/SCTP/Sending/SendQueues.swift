@@ -182,7 +182,7 @@ struct SendQueues {
     return change
   }
 
-  /// Removes a channel's first message after it was sent or abandoned.
+  /// Removes a channel's first message after it has been sent or abandoned.
   ///
   /// - Parameters:
   ///   - numbered: whether the message used a stream number.

@@ -107,7 +107,8 @@ struct Sender {
     queues.enqueue(message, on: place)
   }
 
-  /// Returns whether all of a channel's data is acknowledged, so that its stream may be reset.
+  /// Returns whether all of a channel's data is acknowledged, in which case its stream may be
+  /// reset.
   func isAcknowledged(_ place: Int) -> Bool {
     queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
   }

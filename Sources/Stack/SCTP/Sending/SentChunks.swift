@@ -51,7 +51,7 @@ struct MessageLimits {
   /// Whether the message is never abandoned.
   var isReliable: Bool { expiry == nil && retransmissions == nil }
 
-  /// Returns whether a chunk sent this often is abandoned instead of retransmitted.
+  /// Returns whether a chunk sent this many times is abandoned instead of retransmitted.
   func isOver(transmissions: Int, at now: Instant) -> Bool {
     if let expiry, now >= expiry { return true }
     if let retransmissions, transmissions > retransmissions { return true }

@@ -93,7 +93,7 @@ uint32_t cdtls_flight(const cdtls_association *dtls);
 /// on.
 int cdtls_retransmit(cdtls_association *dtls);
 
-/// Returns how often OpenSSL read the frozen clock.
+/// Returns how many times OpenSSL read the frozen clock.
 uint32_t cdtls_clock_reads(const cdtls_association *dtls);
 
 #endif

@@ -11,7 +11,7 @@
 /// A clock that stands still until its owner changes it.
 typedef struct {
   int64_t seconds;
-  /// How often the clock was read; 0 shows that OpenSSL uses another clock.
+  /// How many times the clock was read; 0 shows that OpenSSL uses another clock.
   uint32_t reads;
 } cdtls_frozen_clock;
 

@@ -31,7 +31,7 @@ const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness)
 OSSL_LIB_CTX *cdtls_library_shared(void);
 
 /// Writes the first error in this thread's OpenSSL queue as text, empties the queue, and returns 1;
-/// returns 0 and an empty text when there is none.
+/// returns 0 and an empty string when there is none.
 int cdtls_library_error(char *text, size_t size);
 
 #endif

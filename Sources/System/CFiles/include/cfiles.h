@@ -1,4 +1,4 @@
-/// Files embedded in the binary, as texts.
+/// Files embedded in the binary as strings.
 ///
 /// They are in C, because a Swift compiler needs half a minute for the same bytes as array
 /// literals.

@@ -108,7 +108,7 @@ package struct PeerOutcome: Sendable, Codable {
   }
 
   /// Counts frames that a peer shows after the end of its recording, from packets that arrived
-  /// before.
+  /// before it.
   mutating func countLate(_ output: PeerOutput, at now: Instant) {
     guard case .event(.frame(let frame)) = output, frame.isInbound else { return }
     guard frame.outcome == "decoded" else {

@@ -13,7 +13,7 @@ package struct RingTrigger: Sendable, Hashable {
   /// Limits repetitions: the same key writes at most one take per length of the ring; an empty key
   /// is not limited.
   package var key: String
-  /// A phrase with the reason, for the notice and the take's tags.
+  /// A phrase that states the reason, for the notice and the take's tags.
   package var words: String
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
@@ -26,7 +26,7 @@ package struct RingTrigger: Sendable, Hashable {
 package struct RingTakeSummary: Sendable {
   /// The summary of the capture; its `take` is the file's path.
   package var capture: CaptureSummary
-  /// A phrase with the take's length and the reason.
+  /// A phrase that states the take's length and the reason.
   package var words: String
 }
 
@@ -364,7 +364,7 @@ package final class FlightRecorder: Sendable {
       }
     }
 
-    /// The whole content, including what decoding needs from before.
+    /// The whole content, including the earlier packets that decoding needs.
     var whole: Content {
       switch self {
       case .packets(let ring): .packets(RingContent(ring, hasPictures: true))

@@ -382,13 +382,13 @@ struct RingFacts: Sendable {
   var endedAt: Int64?
 }
 
-/// Texts in order of arrival, without repetitions unless they are lines; beyond the limits on size
-/// and number, the oldest are dropped.
+/// Strings in order of arrival, without repetitions unless they are lines; beyond the limits on
+/// size and number, the oldest are dropped.
 struct RingTexts: Sendable {
   private(set) var all: [String] = []
   private var byteCount = 0
   private let bytesMaximum: Int
-  /// Whether the texts are complete lines, which can be joined into one text.
+  /// Whether each string consists of complete lines, in which case strings can be joined.
   private let isOfLines: Bool
   private static let countMaximum = 256
   private static let joinedMaximum = 1 << 16

@@ -117,9 +117,10 @@ struct RingHead: Sendable {
     }
   }
 
-  /// Returns whether a datagram begins with a handshake record: ChangeCipherSpec, alerts and
-  /// handshake messages (RFC 6347 section 4.1), or encrypted records of DTLS 1.3, which do not show
-  /// whether they carry data (RFC 9147 section 4).
+  /// Returns whether a datagram begins with a handshake record.
+  ///
+  /// These are ChangeCipherSpec, alerts and handshake messages (RFC 6347 section 4.1), and
+  /// encrypted records of DTLS 1.3, which do not show whether they carry data (RFC 9147 section 4).
   private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first else { return false }
     return (20...22).contains(first) || (0x20...0x3f).contains(first)
@@ -216,8 +217,8 @@ package struct RingContent: Sendable {
     return ends
   }
 
-  /// Returns whether another owner in the ring receives what is sent on a path: only the received
-  /// copy of each packet is passed on.
+  /// Returns whether another owner in the ring receives what is sent on a path, in which case only
+  /// the received copy of each packet is passed on.
   private func isSeenByReceiver(_ path: PacketRing.Path, _ ends: [SocketAddress: UInt32]) -> Bool {
     guard path.isOutbound, let receiver = ends[path.tuple.destination] else { return false }
     return receiver != path.owner

@@ -9,7 +9,7 @@ import Wire
 /// Writes a ring as a take, like an import of a capture with a key log.
 ///
 /// The take begins with the ring's oldest packet. Packets retained from before are at its very
-/// beginning, whatever their time was.
+/// beginning, regardless of their times.
 struct RingTake {
   let content: RingContent
   let settings: ImportSettings

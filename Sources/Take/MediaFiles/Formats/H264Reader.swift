@@ -61,7 +61,7 @@ package struct H264Reader {
 
   /// The offset of the last unit, in bytes from the start of the file.
   package private(set) var unitPosition = 0
-  /// The latest sequence parameter set; nil until one was read.
+  /// The latest sequence parameter set; nil until one has been read.
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()

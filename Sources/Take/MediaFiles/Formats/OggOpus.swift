@@ -134,8 +134,8 @@ package struct OpusTimeline {
 
   /// Creates a timeline that starts at 0.
   ///
-  /// - Parameter limit: how many samples fillers may replace in total: no call pauses for longer
-  ///   than a day, and a wrong date must not fill a disk.
+  /// - Parameter limit: the maximum number of samples that fillers may replace: no call pauses for
+  ///   longer than a day, and a wrong date must not fill a disk.
   package init(concealing limit: Int64 = 24 * 3_600 * 48_000) { rest = limit }
 
   /// How far a packet's time may go back, in samples, to count as late and not as a clock restart.

@@ -75,7 +75,7 @@ package struct WAVReader {
     case failed(WAVError)
   }
 
-  /// The format; nil until it was read.
+  /// The format; nil until it has been read.
   package private(set) var format: WAVFormat?
 
   /// The offset of the chunk being read.
@@ -168,7 +168,7 @@ package struct WAVReader {
     }
   }
 
-  /// Returns whether a stated length is real: programs that write to a pipe leave 0 or almost all
+  /// Returns whether a stated length is real; programs that write to a pipe leave 0 or almost all
   /// ones.
   private static func isLength(_ number: UInt64) -> Bool { (1..<0xFFFF_FF00).contains(number) }
 

@@ -19,7 +19,7 @@ package struct WebMWriter {
   private struct Cluster {
     var begin: Int64
     var blocks: [UInt8] = []
-    /// Whether the cluster begins with a key frame, so that players can start there.
+    /// Whether the cluster begins with a key frame, in which case players can start there.
     var beginsWithKey: Bool
   }
 

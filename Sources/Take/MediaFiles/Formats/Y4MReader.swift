@@ -70,7 +70,7 @@ package struct Y4MReader {
     case failed(Y4MError)
   }
 
-  /// The stream header; nil until it was read.
+  /// The stream header; nil until it has been read.
   package private(set) var header: Y4MHeader?
   /// The offset of the header or frame being read.
   package private(set) var partPosition = 0

@@ -37,7 +37,7 @@ package struct PageContent: Sendable {
   /// Reads the take, or what was added since the last call.
   ///
   /// - Parameters:
-  ///   - keepsMessages: whether to include signaling messages' texts.
+  ///   - keepsMessages: whether to include the text of signaling messages.
   ///   - shortMaximum: longer packet and frame series get an overview, and their values come after
   ///     all others.
   ///   - tell: called with the name of the part that is being read.

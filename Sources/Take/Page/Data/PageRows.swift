@@ -4,7 +4,7 @@ import Stats
 import Tape
 import Wire
 
-/// A take's rows as JSON, for the page's texts and tables.
+/// A take's rows as JSON, for the page's text and tables.
 enum PageRows {
   /// A list on the page and the statement that fills it; JSON members are named like the columns.
   struct List {

@@ -134,8 +134,7 @@ function* lateShown() {
 const liveMilliseconds = 300;
 
 /**
- * The number of reads of which one reads everything; the others read packets, frames and
- * states.
+ * One of this many reads is complete; the others read only packets, frames and states.
  */
 const roundsToAll = 8;
 

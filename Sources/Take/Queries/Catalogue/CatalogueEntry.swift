@@ -10,7 +10,7 @@ struct CatalogueEntry: Sendable {
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
   /// The time limit for reading one take, in seconds; a crafted file could take forever.
   private static let secondsMaximum = 300.0
-  /// The size limits of a text or blob in a row, and of a stored result, in bytes.
+  /// The size limits of a string or blob in a row, and of a stored result, in bytes.
   private static let textMaximum = 4_000
   private static let documentMaximum = 4 << 20
 

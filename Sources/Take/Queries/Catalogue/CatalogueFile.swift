@@ -14,8 +14,8 @@ final class CatalogueDatabase {
 /// writable.
 ///
 /// A file is complete once it gets its name, and never changes afterwards. If two processes write a
-/// file simultaneously, the later one replaces the other's; readers continue with the file that
-/// they have open.
+/// file simultaneously, the later file replaces the earlier one; readers continue with the file
+/// that they have open.
 struct CatalogueFile {
   /// The file's name in the folder, which lists of takes ignore.
   static let name = ".retake.catalogue"
@@ -143,7 +143,7 @@ struct CatalogueFile {
     return try Self.unkept()
   }
 
-  /// Returns whether a path is free or has a regular file of this user, which a new catalogue
+  /// Returns whether a path is free or names a regular file of this user, which a new catalogue
   /// replaces.
   private static func mayStand(at path: String) -> Bool {
     var status = stat()

@@ -9,7 +9,7 @@ package final class TakeCatalogue {
   /// Callbacks for cancellation and progress.
   package struct Progress: Sendable {
     package var isWanted: @Sendable () -> Bool
-    /// Called after each take was read.
+    /// Called after each take, whether it was read, failed or was left out.
     package var report: @Sendable (_ done: Int, _ count: Int) -> Void
 
     package init(

@@ -60,7 +60,8 @@ package struct CallFacts: Sendable {
   package struct Bucket: Sendable, Hashable {
     package var packets: Int32 = 0
     package var bytes: Int32 = 0
-    /// Packets missing before this interval's, minus those that arrived later.
+    /// The number of sequence numbers that this interval's packets skipped, minus the missing
+    /// packets that arrived late during it.
     package var lost: Int32 = 0
     /// The number of gaps in the sequence numbers.
     package var holes: Int32 = 0

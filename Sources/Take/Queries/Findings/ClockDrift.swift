@@ -4,9 +4,9 @@ import Wire
 ///
 /// The fastest packet in each second has no jitter and waited for no other packet. A drifting clock
 /// changes its delay by the same amount every second. Other changes are excluded. A longer path, or
-/// samples that a starved process never captured, change the delay suddenly, so that delays before
-/// and after cannot be compared. A queue that fills and empties, or a machine under load, changes
-/// it differently in each third of the time.
+/// samples that a starved process never captured, change the delay suddenly, so delays before and
+/// after cannot be compared. A queue that fills and empties, or a machine under load, changes it
+/// differently in each third of the time.
 struct ClockDrift: Sendable {
   /// The drift in millionths, that is microseconds per second; positive if media arrives too
   /// slowly.
@@ -37,7 +37,7 @@ struct ClockDrift: Sendable {
   /// - Parameters:
   ///   - seconds: one stream's seconds, in order.
   ///   - starved: seconds in which the recording process got no processor time.
-  ///   - least: how many seconds must be comparable.
+  ///   - least: the minimum number of comparable seconds.
   /// - Returns: nil unless enough seconds and at least four fifths of them are comparable, and each
   ///   third of the time and four in five steps confirm the drift.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {

@@ -17,7 +17,7 @@ extension FindingRule {
       mutedSpeech, speechWhileMuted, limited,
     ] + perceptionRules + receiverRules
 
-  /// Returns the rule with an id, if there is one.
+  /// Returns the rule with the given id, if there is one.
   package static func named(_ id: String) -> FindingRule? { all.first { $0.id == id } }
 
   /// The ids of rules that can cause this one, most likely first.
@@ -111,7 +111,7 @@ package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterabl
 
   package var name: String { "\(self)" }
 
-  /// Finds the confidence with a name; fails for other words.
+  /// Creates the confidence with the given name; fails if there is none.
   package init?(name: String) {
     guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = found

@@ -91,7 +91,7 @@ extension FindingRule {
     return nil
   }
 
-  /// Returns whether a negotiation, such as an ICE restart, happened just before.
+  /// Returns whether a negotiation, such as an ICE restart, happened just before the given time.
   private static func wasNegotiated(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.perception.negotiations.contains {
       $0.peer == peer && at -| $0.at <= 3_000_000_000 && $0.at -| at <= 500_000_000

@@ -56,7 +56,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a stream's sender stalled repeatedly: it captured nothing meanwhile, and its
+  /// Returns whether a stream's sender stalled repeatedly; it then captures nothing, and its
   /// timestamps count only captured samples.
   private static func isStarved(
     _ stream: CallFacts.Stream, _ facts: CallFacts, _ limits: Limits

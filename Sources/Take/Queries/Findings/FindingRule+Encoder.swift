@@ -369,7 +369,7 @@ struct CameraRates {
     }
   }
 
-  /// Returns whether a peer has exactly one camera: with several it is unknown whose frames are
+  /// Returns whether a peer has exactly one camera; with several it is unknown whose frames are
   /// encoded.
   func hasOne(_ peer: Int64) -> Bool { cameras[peer] == 1 }
 

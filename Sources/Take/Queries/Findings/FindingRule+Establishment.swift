@@ -209,7 +209,7 @@ extension FindingRule {
   }
 
   /// Returns when a handshake could begin: an observer sees only the messages that reach it, and
-  /// the first ones may have been lost before.
+  /// the first ones may have been lost on the way.
   private static func handshakeBegin(_ begin: CallFacts.State, _ facts: CallFacts) -> Int64 {
     guard facts.peer(begin.peer)?.isObserved == true,
       facts.states.first(where: { $0.peer == begin.peer && $0.machine.hasPrefix("dtls") })?.at

@@ -7,7 +7,7 @@ extension FindingRule {
   /// Finds receivers that keep requesting a key frame while the sender keeps sending, but none
   /// arrives.
   ///
-  /// Whatever was lost before, the missing key frame is the reason that there is no picture.
+  /// Whatever was lost earlier, the missing key frame is the reason that there is no picture.
   static let unansweredRequests = FindingRule(
     id: "key-frame-requests-unanswered", severity: .high, title: "Key frame requests unanswered",
     scope: .stream,

@@ -17,7 +17,7 @@ extension FindingRule {
 
   // MARK: Pictures
 
-  /// The frames of a track in one second, without key frames.
+  /// The frames of a track in one second, excluding key frames.
   private struct PictureSecond {
     var second: Int64
     var sizes: [Int64] = []
@@ -269,8 +269,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the bit rate is steady: the median of its deviations is at most `most` times
-  /// the median rate.
+  /// Returns whether the bit rate is steady, that is, the median of its deviations is at most
+  /// `most` times the median rate.
   private static func isSteady(_ run: [PictureSecond], _ most: Double) -> Bool {
     let middle = median(run.map(\.bits))
     let deviation = median(run.map { Int64(clamping: ($0.bits -| middle).magnitude) })

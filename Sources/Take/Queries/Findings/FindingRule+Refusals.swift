@@ -51,7 +51,7 @@ extension FindingRule {
       guard Double(one.times.count) >= least, let first = one.times.first,
         let last = one.times.last
       else { continue }
-      // Row n reports the refused packet 2^(n - 1), and the next doubling was not reached.
+      // Row n reports refused packet number 2^(n - 1), and the next doubling was not reached.
       let fewest = Int64(1) << Int64(min(one.times.count - 1, 40))
       let counted = one.isForged ? try counted(at: one.peer, facts, connection) : nil
       let isExact = counted.map { $0.count >= fewest } ?? false

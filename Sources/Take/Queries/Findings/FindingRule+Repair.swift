@@ -256,8 +256,7 @@ extension FindingRule {
         $0 +| Int64(facts.sum(of: $1, from: first.at, to: last.at +| 1_000_000_000).packets)
       }
       let times = asked.reduce(Int64(0)) { $0 +| $1.packets }
-      // A few lost packets are enough if they were requested again and again, or if nothing came at
-      // all.
+      // A few lost packets are enough if they were requested repeatedly, or if nothing came at all.
       let least = came == 0 ? 1 : limits["insistence"]
       let isInsistent =
         Double(lost) >= limits["few_lost"] && Double(times) >= least * Double(lost)

@@ -95,7 +95,7 @@ extension FindingRule {
 
   /// Finds media that one side offers and the other never agrees to receive.
   ///
-  /// In a hold, by contrast, media was negotiated before.
+  /// In a hold, by contrast, media was negotiated earlier.
   static let directionRefused = FindingRule(
     id: "direction-refused", severity: .high, title: "Media disabled by the answer's direction",
     scope: .connection, silentUnder: ["section-rejected"],

@@ -168,7 +168,7 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Returns whether most audio reports during a queue show jitter: packets in one queue keep their
+  /// Returns whether most audio reports during a queue show jitter; packets in one queue keep their
   /// spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {
@@ -220,8 +220,8 @@ extension FindingRule {
 
   /// Finds periods in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
   ///
-  /// For video, the receiver also counts the packets within a frame, which are sent one after
-  /// another. A low bit rate spreads them, and what the sender spread is not due to the path.
+  /// For video, the receiver also counts the packets within a frame, which are sent in sequence. A
+  /// low bit rate spreads them, and what the sender spread is not due to the path.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {

@@ -416,8 +416,8 @@ extension FindingRule {
     return held
   }
 
-  /// Returns whether packets long after a silence were as late as those right after it: then
-  /// nothing stalled, but the path became longer.
+  /// Returns whether packets long after a silence were as late as those right after it, in which
+  /// case nothing stalled, but the path became longer.
   private static func staysLate(
     _ silence: NetworkFacts.Silence, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -449,7 +449,7 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // Media captured during the silence would be late by the time it waited.
+    // Media captured during the silence would be late by as long as it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

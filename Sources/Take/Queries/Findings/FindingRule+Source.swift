@@ -142,8 +142,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a track behaved like a screen: by its pauses, or by a content hint from its
-  /// sender's application; true for received video with too few frames to tell.
+  /// Returns whether a track behaved like a screen, judging by its pauses, or by a content hint
+  /// from its sender's application; true for received video with too few frames to tell.
   static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {

@@ -217,8 +217,9 @@ extension FindingRule {
     return found + findOutboundQueues(facts, limits)
   }
 
-  /// Returns whether losses look like those of a queue that stays full: a large frame fills it, and
-  /// then every packet waits equally long.
+  /// Returns whether losses look like those of a queue that stays full.
+  ///
+  /// A large frame fills such a queue, and then every packet waits equally long.
   private static func isOverflowing(
     _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {

@@ -66,14 +66,14 @@ package struct FindingRule: Sendable {
   package let causes: [String]
   /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether the rule aggregates packet, frame or statistics rows, so that it must see only the
-  /// rows of the selected part of a take.
+  /// Whether the rule aggregates packet, frame or statistics rows, in which case it must see only
+  /// the rows of the selected part of a take.
   package let sumsUp: Bool
-  /// Whether the rule only links a cause to a symptom, so that there is no finding without a
+  /// Whether the rule only links a cause to a symptom, in which case it makes no finding without a
   /// symptom.
   package let isLink: Bool
-  /// Whether a detection ends when the participant sees or hears media again, so that it cannot
-  /// cause anything that begins later.
+  /// Whether a detection ends when the participant sees or hears media again, in which case it
+  /// cannot cause anything that begins later.
   ///
   /// Other detections end on the wire, and their effects lag by the delay of the jitter buffer.
   package let endsForPeople: Bool
@@ -163,7 +163,8 @@ package struct Finding: Sendable {
   package var impact: FindingImpact
   /// The finding's symptoms, worst first.
   package var symptoms: [Finding]
-  /// The stream of the worst detection, as in `callee's audio`, or its end if it has no direction.
+  /// The worst detection's stream, as in `callee's audio`; only the end's name if the detection has
+  /// no direction.
   package var worstStream: String?
   /// The gaps in coverage at that time, which weaken the finding.
   package var doubts: [String] = []
@@ -249,7 +250,7 @@ package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable 
 
   package var name: String { "\(self)" }
 
-  /// Finds the severity with a name; fails for other words.
+  /// Creates the severity with the given name; fails if there is none.
   package init?(name: String) {
     guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = found

@@ -21,8 +21,8 @@ extension TakeFindings {
     return text
   }
 
-  /// Whether `explain` could add explanations: no finding has one yet, and a freeze or concealment
-  /// occurred at an end whose stack the take can run.
+  /// Whether `explain` could add explanations, because no finding has one yet, and a freeze or
+  /// concealment occurred at an end whose stack the take can run.
   var mayExplain: Bool {
     guard findings.allSatisfy({ $0.explanation == nil }) else { return false }
     let harmed = Set(detections.filter { Self.explained.contains($0.rule) }.map(\.peer))
@@ -219,7 +219,7 @@ extension Finding {
     return words.isEmpty ? "" : " (\(words))"
   }
 
-  /// How often the problem occurred; a sample of counters may include several freezes.
+  /// How many times the problem occurred; a sample of counters may include several freezes.
   private var times: Int {
     id == "freeze"
       ? Int(clamping: detections.reduce(Int64(0)) { $0 +| max(1, $1.impact.count) })

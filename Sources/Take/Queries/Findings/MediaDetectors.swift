@@ -28,8 +28,8 @@ extension FindingRule {
     return found + standingReports(facts)
   }
 
-  /// Returns whether the missing media had been sent: sequence numbers are missing, or a sender
-  /// report counts the media; true if nothing ever arrived.
+  /// Returns whether the missing media had been sent, because sequence numbers are missing or a
+  /// sender report counts the media; true if nothing ever arrived.
   private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
     if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }
@@ -54,7 +54,7 @@ extension FindingRule {
     return false
   }
 
-  /// Returns whether the other direction worked meanwhile: a path that is dead in both directions
+  /// Returns whether the other direction worked meanwhile; a path that is dead in both directions
   /// is reported elsewhere.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     // Reports on that time arrive within six seconds of its end.

@@ -76,7 +76,7 @@ extension PerceptionFacts {
     return nil
   }
 
-  /// Returns the index after the first occurrence of a text in the bytes; nil if there is none.
+  /// Returns the index after the first occurrence of a string in the bytes; nil if there is none.
   private static func place(behind text: String, in bytes: ArraySlice<UInt8>) -> Int? {
     let wanted = Array(text.utf8)
     var place = bytes.startIndex

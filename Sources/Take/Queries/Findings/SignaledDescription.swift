@@ -85,7 +85,7 @@ package struct SignaledDescription: Sendable {
     }
   }
 
-  /// Splits a text into lines; ASCII is split by bytes, which is twenty times as fast.
+  /// Splits text into lines; ASCII is split by bytes, which is twenty times as fast.
   private static func lines(of text: String) -> [Substring] {
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
       return text.split(whereSeparator: \.isNewline)

@@ -23,20 +23,21 @@ struct StreamTail: Sendable {
   /// Whether the pending packet's number is so little below the highest that it may just be late.
   var pendingIsNear = false
   var nearRestarts = NearRestarts()
-  /// Whether timestamps should advance by whole packet lengths, so that deviations are counted.
+  /// Whether timestamps should advance by whole packet lengths, in which case deviations are
+  /// counted.
   var judgesSteps = false
   var steps: [StepLength] = []
   /// How far the stream's media time has advanced, in units of its clock.
   var mediaTicks: Int64 = 0
 
-  /// A step between timestamps, how often it occurred, and when.
+  /// A step between timestamps, how many times it occurred, and when.
   struct StepLength: Sendable {
     var ticks: Int64
     var count: Int64 = 0
     var first: Int64
     var last: Int64
-    /// How often the packet after the step arrived in less than 60 percent of the time that the
-    /// step implies.
+    /// How many times the packet after the step arrived in less than 60 percent of the time that
+    /// the step implies.
     var early: Int64 = 0
   }
 
@@ -81,7 +82,7 @@ struct PictureGap: Sendable {
   /// Whether the gap lasts until the connection or the take ends.
   var isLast: Bool
   /// The mean of up to thirty preceding frame intervals in nanoseconds; nil if the gap is not a
-  /// freeze by freezeCount's rule.
+  /// freeze as defined for W3C `freezeCount`.
   var freezeMean: Double?
   /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds: a
   /// time without packets in which the stream's clock advanced as much.
@@ -112,8 +113,7 @@ struct PictureGap: Sendable {
   /// Whether a dead path or a stopped process accounts for more than half of the gap.
   var isHeld: Bool { held *| 2 > length }
 
-  /// Whether the gap is a freeze by freezeCount's rule even after the sender's pauses are
-  /// subtracted.
+  /// Whether the gap is a freeze as defined for W3C `freezeCount` even without the sender's pauses.
   ///
   /// There is always some pause between two frames. Only clearly longer ones are subtracted, and
   /// only if no packet is missing.
@@ -124,11 +124,11 @@ struct PictureGap: Sendable {
     return Double(length) - (isExcused ? Double(allPaused) : 0) >= max(3 * mean, mean + 150e6)
   }
 
-  /// Whether freezeCount counts the gap although its sender had nothing to send.
+  /// Whether `freezeCount` counts the gap although its sender had nothing to send.
   var isCountedPause: Bool { freezeMean != nil && !isFreeze }
 
   fileprivate static let least: Int64 = 150_000_000
-  /// The longest gap that freezeCount counts, in nanoseconds; anything longer is a pause
+  /// The longest gap that `freezeCount` counts, in nanoseconds; anything longer is a pause
   /// (webrtc-stats).
   static let longestFreeze: Int64 = 5_000_000_000
   private static let most = 5000
@@ -153,7 +153,7 @@ struct PictureGap: Sendable {
     guard let last = shown.last else { return [] }
     let ssrc = track.sources.last ?? 0
     var found: [PictureGap] = []
-    // The intervals between earlier frames; freezeCount averages the last thirty.
+    // The intervals between earlier frames; `freezeCount` averages the last thirty.
     var times: [Int64] = []
     var sum: Int64 = 0
     // The first frame within a second before the gap.

@@ -420,7 +420,7 @@ struct FindingTree {
   private func isWorse(_ one: Finding, _ other: Finding) -> Bool {
     func rank(_ finding: Finding) -> (Int, Double, Int, Int64) {
       let place = finding.severity == .critical ? 2 : finding.severity >= .medium ? 1 : 0
-      // Differences of less than half a second are ignored.
+      // Harm is compared in steps of half a second.
       let harm = (finding.weight * 2).rounded(.down)
       return (place, harm, finding.severity.rawValue, finding.lengthNanoseconds)
     }

@@ -62,7 +62,7 @@ package struct TakeSummary: Sendable {
     var level: Double?
   }
 
-  /// The path of the take, used as its name in texts and JSON.
+  /// The path of the take, used as its name in text and JSON.
   var path: String
   package let findings: TakeFindings
   let label: String

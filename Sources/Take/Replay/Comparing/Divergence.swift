@@ -177,7 +177,7 @@ private struct Finding {
     replayed = excerpt(new, around: offset)
   }
 
-  /// Sets the field and its two values; of long texts, only the part around the difference.
+  /// Sets the field and its two values; if they are long, only the part around the difference.
   private mutating func setText(_ name: String, _ old: String, _ new: String) {
     field = name
     let longest = 100

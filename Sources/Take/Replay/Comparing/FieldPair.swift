@@ -71,7 +71,7 @@ extension FieldPair {
   /// Compares the machine's state after the step with the recording.
   ///
   /// The take records only the earliest deadline and the number of random bytes drawn; the snapshot
-  /// tells which layers they belong to.
+  /// shows which layers they belong to.
   static func inside(
     _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
   ) -> [FieldPair] {
@@ -224,7 +224,7 @@ struct DecodedField {
 
 /// The members of a JSON document, where a session description is split into its lines.
 ///
-/// A difference between two documents is then a short field instead of a long text.
+/// A difference between two documents is then a short field instead of a long string.
 struct DocumentFields {
   private(set) var all: [(name: String, value: String)] = []
 

@@ -269,7 +269,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Replaces a text if its stand-in has the same length; the byte before the text is its length.
+  /// Replaces a string if its stand-in has the same length; the byte before the text is its length.
   private func replaceText(_ bytes: inout [UInt8], _ place: Int, _ end: Int) {
     let range = place + 1..<min(end, place + 1 + Int(bytes[place]))
     guard !range.isEmpty else { return }
@@ -291,8 +291,8 @@ struct RedactedSCTP {
     [UInt8](repeating: isBinary ? 0xaa : UInt8(ascii: "x"), count: bytes.count)
   }
 
-  /// Returns whether a datagram is an SCTP packet: chunks fill it exactly, and its checksum is
-  /// right or zero (RFC 9653).
+  /// Returns whether a datagram is an SCTP packet, that is, chunks fill it exactly and its checksum
+  /// is right or zero (RFC 9653).
   static func isPacket(_ bytes: [UInt8]) -> Bool {
     guard bytes.count >= 16 else { return false }
     var offset = 12

@@ -19,7 +19,7 @@ final class RedactedRows {
   private var author = RedactedText.Author.anybody
   /// Each actor's random bytes, by stream: the redacted take has them instead of the seed.
   var drawn: [UInt32: [String: String]] = [:]
-  /// Replaces originals that are left in a redacted text; nil until a search has found one in the
+  /// Replaces originals that are left in a redacted string; nil until a search has found one in the
   /// new take.
   var scrub: ((String) -> String)?
 

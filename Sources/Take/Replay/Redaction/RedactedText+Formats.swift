@@ -191,8 +191,8 @@ extension RedactedText {
 
   // MARK: Hosts
 
-  /// Redacts one or more addresses, separated by spaces and with or without ports; nil for other
-  /// texts.
+  /// Redacts one or more addresses, separated by spaces and with or without ports; nil for anything
+  /// else.
   func addressList(_ text: String) -> String? {
     var found: [String] = []
     for part in text.split(separator: " ", omittingEmptySubsequences: false) {

@@ -3,14 +3,14 @@ import FoundationEssentials
 import Tape
 import Wire
 
-/// Replaces names, secrets and addresses in texts such as descriptions, JSON, URLs and chat
+/// Replaces names, secrets and addresses in text such as descriptions, JSON, URLs and chat
 /// messages.
 ///
 /// `value` redacts text from outside: everything that is not known to be harmless. `free` redacts
 /// Retake's own text: only what was replaced elsewhere.
 struct RedactedText {
   let standIns: StandIns
-  /// Who wrote a text; it decides what is kept if the key does not.
+  /// Who wrote the text, which decides what is kept if the key does not.
   enum Author {
     case anybody
     /// An application that calls a machine of Retake: API names are kept.
@@ -22,7 +22,7 @@ struct RedactedText {
 
   init(standIns: StandIns) { self.standIns = standIns }
 
-  /// Returns a copy that redacts the texts of another author.
+  /// Returns a copy that redacts text by another author.
   func by(_ author: Author) -> RedactedText {
     var copy = self
     copy.author = author
@@ -84,7 +84,7 @@ struct RedactedText {
 
   // MARK: Values
 
-  /// Redacts a text from outside; its JSON key, if any, shows what the text may contain.
+  /// Redacts text from outside; its JSON key, if any, shows what the text may contain.
   func value(_ text: String, key: String = "", depth: Int = 0) -> String {
     guard !text.isEmpty else { return text }
     guard depth < 8 else { return standIns.word(text, .names) }
@@ -135,7 +135,7 @@ struct RedactedText {
     }
   }
 
-  /// Redacts a text whose form shows what it is, such as a description or URL; nil for other texts.
+  /// Redacts text whose form shows what it is, such as a description or URL; nil for other text.
   private func shaped(_ text: String, _ name: String, _ depth: Int) -> String? {
     if text.hasPrefix("v=0") || text.hasPrefix("a=") || text.contains("\na=")
       || text.contains("\r\na=")
@@ -157,7 +157,7 @@ struct RedactedText {
     return text.contains(": ") || text.contains("\n") ? loose(text, depth) : nil
   }
 
-  /// Redacts a text such as `label: chat, ordered: true` word by word.
+  /// Redacts text such as `label: chat, ordered: true` word by word.
   ///
   /// A word that ends with a colon is the key of the words after it.
   private func loose(_ text: String, _ depth: Int) -> String {
@@ -206,7 +206,7 @@ struct RedactedText {
       || !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
   }
 
-  /// Redacts the id of a stats object in another stack's report; nil for other texts.
+  /// Redacts the id of a stats object in another stack's report; nil for anything else.
   ///
   /// Ids connect objects, so an id has one replacement wherever it occurs: as a key, in a
   /// reference, among the removed objects or in a row. Programs generate ids, but some contain
@@ -250,7 +250,7 @@ struct RedactedText {
     "device", "group", "tenant", "org", "endpoint", "source",
   ]
 
-  /// Returns whether a text has the form of 16 or more bytes in hexadecimal, separated by colons.
+  /// Returns whether a string has the form of 16 or more bytes in hexadecimal, separated by colons.
   static func isFingerprint(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 47, bytes.count % 3 == 2 else { return false }

@@ -125,7 +125,7 @@ struct RedactionScan {
     }
   }
 
-  /// Replaces all originals in a text, even inside longer words.
+  /// Replaces all originals in the text, even inside longer words.
   func scrubbed(_ text: String, _ standIns: StandIns) -> String {
     var bytes = Array(text.utf8)
     var start = 0

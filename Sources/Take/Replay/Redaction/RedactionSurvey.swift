@@ -34,7 +34,7 @@ struct RedactionSurvey {
   private var hellos: [[String]: HandshakeText.Hellos] = [:]
   private var seen: [HandshakeText.Hellos] = []
   private var masters: [[UInt8]: [UInt8]] = [:]
-  /// The texts of key logs, and the hello messages of observed DTLS 1.3 associations.
+  /// The contents of key logs, and the hello messages of observed DTLS 1.3 associations.
   private(set) var keyLogs: [String] = []
   var hellosOfVersion13: [HandshakeText.Hellos] {
     seen.filter { ($0.suite ?? 0) >> 8 == 0x13 }
@@ -178,7 +178,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Records passwords, keys and payload types from a text that may contain descriptions.
+  /// Records passwords, keys and payload types from text that may contain descriptions.
   private mutating func describe(_ text: String, _ peer: UInt32) {
     for word in RedactionSurvey.words(after: "ice-pwd:", in: text) { secrets.add(password: word) }
     guard text.contains("rtpmap:") || text.contains("crypto:") else { return }
@@ -203,7 +203,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Returns the words after each occurrence of a text; a word ends before the first character that
+  /// Returns the words after each occurrence of a name; a word ends before the first character that
   /// is not an ice-char (RFC 8839 section 5.4).
   private static func words(after name: String, in text: String) -> [String] {
     var found: [String] = []
@@ -268,7 +268,7 @@ struct DrawnBytes {
     }
   }
 
-  /// Returns the random stream with a label; nil if the label is unknown.
+  /// Returns the random stream with the given label; nil if the label is unknown.
   private static func stream(_ label: String, _ entropy: Entropy) -> EntropyStream? {
     let parts = label.split(separator: " ")
     let number = parts.count > 1 ? Int(parts[1]) ?? 0 : 0

@@ -76,8 +76,8 @@ package struct Redactor {
     let scan = RedactionScan(standIns, media: media)
     try produce(from: rows, scan, &reason)
     if try scan.leak(in: output) != nil {
-      // A replaced text is still there, perhaps inside a longer word. The take is written again,
-      // with the text replaced there too.
+      // A replaced string is still there, perhaps inside a longer word. The take is written again,
+      // with that occurrence replaced too.
       for name in [output, rows] { FileBytes.remove(name) }
       reason = known
       try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil) {
@@ -117,7 +117,7 @@ package struct Redactor {
 
   // MARK: Learning
 
-  /// Reads all texts once, so that every name is known before the first one is replaced.
+  /// Reads all text once, so that every name is known before the first one is replaced.
   ///
   /// - Returns: excerpts of the media, to search for in the new take.
   private func learn() throws(TapeError) -> [[UInt8]] {
@@ -252,7 +252,7 @@ package struct Redactor {
 
   /// Writes a take of the redacted rows.
   ///
-  /// - Parameter scrub: replaces originals that are still in a redacted text; nil leaves them.
+  /// - Parameter scrub: replaces originals that are still in a redacted string; nil leaves them.
   private func writeRows(
     to rows: String, _ survey: RedactionSurvey, _ drawn: [UInt32: [String: String]],
     isFactsOnly: Bool, scrub: ((String) -> String)? = nil

@@ -16,7 +16,7 @@ final class StandIns {
   private let secret: [UInt8]
   private var words: [String: String] = [:]
   private var given: Set<String> = []
-  /// Texts of more than one word; `free` searches for each of them.
+  /// Phrases of more than one word; `free` searches for each of them.
   private(set) var phrases: [(old: String, new: String)] = []
   /// The ids of stats objects in another stack's reports.
   var objects: Set<String> = []
@@ -53,7 +53,7 @@ final class StandIns {
     return Array(made.prefix(count))
   }
 
-  /// The maximum number of phrases to search for in each text; the final search finds any others.
+  /// The maximum number of phrases to search for in each string; the final search finds any others.
   private static let phrasesMaximum = 1_000
 
   // MARK: Words
@@ -79,7 +79,7 @@ final class StandIns {
     guard isSecret || !Vocabulary.isCommon(old) else { return old }
     // Numbers only distinguish objects, and in JSON they may also occur without quotation marks.
     if part == .names, !isSecret, StandIns.isNumber(old) { return old }
-    // A word this short is not registered, because it would be replaced in unrelated texts.
+    // A word this short is not registered, because it would be replaced in unrelated text.
     if isSecret, old.utf8.count < 4 {
       return StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
     }
@@ -95,8 +95,8 @@ final class StandIns {
     return new
   }
 
-  /// Returns whether a text has only digits and separators, or is a number with an exponent such as
-  /// `2.1e-05`.
+  /// Returns whether a string has only digits and separators, or is a number with an exponent such
+  /// as `2.1e-05`.
   static func isNumber(_ text: String) -> Bool {
     // Without the sign after the `e`, it may be a hexadecimal name.
     if text.contains("e-") || text.contains("e+"), text.utf8.first.map({ $0 < 58 }) == true,
@@ -113,7 +113,7 @@ final class StandIns {
   /// Returns a word's stand-in; nil if the word was not replaced.
   func known(_ old: String) -> String? { words[old] }
 
-  /// Returns the stand-in for a text inside a longer word.
+  /// Returns the stand-in for a string inside a longer word.
   ///
   /// A number's stand-in does not begin with zero, which JSON does not allow.
   func within(_ old: String) -> String {
@@ -154,7 +154,7 @@ final class StandIns {
 
   private static let hexadecimalRange = Set("0123456789abcdefABCDEF".utf8)
 
-  /// Returns whether a byte may be part of a word in a text.
+  /// Returns whether a byte may be part of a word in text.
   static func isWordByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
@@ -192,7 +192,7 @@ final class StandIns {
     SocketAddress(address(end.ip), port: end.port)
   }
 
-  /// Returns whether an address identifies no host: loopback, unspecified, multicast or reserved.
+  /// Returns whether an address identifies no host (loopback, unspecified, multicast or reserved).
   static func isUniversal(_ ip: IPAddress) -> Bool {
     if ip.isLoopback || ip.isUnspecified { return true }
     let bytes = ip.bytes

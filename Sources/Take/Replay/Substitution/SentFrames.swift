@@ -243,8 +243,8 @@ final class PacketOpener {
     self.context = context
   }
 
-  /// Decrypts a packet in place; returns false if the key is wrong or the packet was decrypted
-  /// before.
+  /// Decrypts a packet in place; returns false if the key is wrong or the packet has already been
+  /// decrypted.
   func open(_ packet: inout [UInt8]) -> Bool {
     var opened = packet
     guard (try? context.unprotectRTP(&opened)) != nil else { return false }

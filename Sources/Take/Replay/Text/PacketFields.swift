@@ -27,7 +27,7 @@ enum PacketFields {
   }
 }
 
-/// Reads named fields one after another.
+/// Reads named fields in sequence.
 private struct FieldReader {
   let bytes: [UInt8]
   var position = 0

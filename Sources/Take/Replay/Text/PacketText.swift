@@ -199,7 +199,7 @@ private enum RTPText {
 /// Formats nanoseconds as seconds with six decimals.
 func timeText(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 6) + " s" }
 
-/// Formats nanoseconds as seconds with nine decimals, for times that differ by little.
+/// Formats nanoseconds as seconds with nine decimals, for times that differ only slightly.
 func exactTimeText(_ nanoseconds: Int64) -> String {
   let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
   let digits = String(rest.magnitude)

@@ -233,7 +233,7 @@ struct RowFacts {
 
   var table: Table { rows.table(row) }
 
-  /// Returns the value of a field, which may be a column or come from a view; nil for other names.
+  /// Returns the value of a field, which may be a column or come from a view; nil if there is none.
   func field(_ name: String) -> String? {
     switch (table, name) {
     case (_, "peer"): return String(peer)

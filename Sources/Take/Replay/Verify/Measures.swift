@@ -64,13 +64,13 @@ package struct Measures: Hashable, Sendable {
     Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
   }
 
-  /// The value of the measure with a name; nil if the take has no such measure.
+  /// The value of the measure with the given name; nil if the take has no such measure.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
 
 // MARK: - Measure
 
-/// A measured value: a number or a text.
+/// A measured value: a number or a string.
 package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible {
   case number(Double)
   case words(String)
@@ -113,7 +113,7 @@ package struct Measure: Hashable, Sendable, Codable {
   /// The name, such as `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// The largest difference at which a number still counts as equal; nil for texts.
+  /// The largest difference at which a number still counts as equal; nil for strings.
   package var tolerance: Double?
 }
 

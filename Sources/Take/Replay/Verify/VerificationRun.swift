@@ -28,7 +28,7 @@ package struct VerificationRun: Sendable {
     let begin = clock.now
     let board = Board(count: takes.count)
     // Takes run in path order, so some threads may be idle at the end. Running the longest takes
-    // first would avoid that, but all lengths would have to be read before.
+    // first would avoid that, but would require reading all lengths in advance.
     let count = max(1, min(jobs, takes.count))
     let done = DispatchSemaphore(value: 0)
     // New threads are used, because a pool under load may start its second thread late or never.

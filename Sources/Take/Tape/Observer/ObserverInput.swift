@@ -18,7 +18,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var isClear: Bool?
   /// Whether received media is decoded and played.
   package var decodes = false
-  /// The codecs that can be decoded besides VP8 and VP9; nil for none.
+  /// The codecs that can be decoded besides VP8 and VP9; nil if there are none.
   package var decoders: [String]?
   /// Whether stats include transports, pairs and candidates; nil in older takes, whose stats do
   /// not.

@@ -55,7 +55,7 @@ package final class ObserverMachine: RecordedMachine {
     isBehind ? now : earliest(observer.deadline, receivers.wake)
   }
 
-  /// Whether outputs are left over, so that another step is due immediately.
+  /// Whether outputs are left over, in which case another step is due immediately.
   package var isBehind: Bool { !surplus.isEmpty }
 
   package var machineSnapshot: (any MachineSnapshot)? {

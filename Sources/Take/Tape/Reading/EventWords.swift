@@ -6,7 +6,7 @@ import Wire
 /// Rows have JSON for programs; for the orders of a room, it contains names of Swift types. The
 /// timeline and the debugger show these words instead.
 package enum EventWords {
-  /// The maximum length of a text within JSON; a longer text is replaced by its length.
+  /// The maximum length of a string within JSON; a longer one is replaced by its length.
   private static let textLimit = 120
   /// The maximum length of a description, so that rows of tables stay short.
   private static let lengthLimit = 300

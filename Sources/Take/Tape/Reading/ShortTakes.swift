@@ -14,7 +14,7 @@ package final class ShortTakes {
   static let largest = 8 << 20
 
   private var memory: TakeMemory?
-  /// How often a schema had to be parsed.
+  /// How many times a schema had to be parsed.
   private(set) var schemaCount = 0
 
   package init() {}

@@ -120,8 +120,8 @@ package final class TapeReader {
     return others
   }
 
-  /// Returns whether the take has any machine besides observers: an endpoint (a peer without an
-  /// actor of another kind) or another machine.
+  /// Returns whether the take has any machine besides observers, that is, an endpoint (a peer
+  /// without an actor of another kind) or another machine.
   private func hasStack() throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"

@@ -81,7 +81,7 @@ extension RoomInput: RecordedInput {
           direction: .inbound, transport: "http \(id.number)", type: result.title,
           message: CanonicalJSON.text(ResponseText(result))))
     case .connection(let id, .opened(let peer)):
-      // The peer number is in the column for peers, so that it changes when peers are renumbered.
+      // The peer number is in the column for peers, so it changes when peers are renumbered.
       transcript.add(
         CallRequestRow(
           call: id.number, name: RoomConnectionReport.openedName, arguments: "{}"), of: peer)

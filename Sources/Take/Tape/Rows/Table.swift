@@ -139,7 +139,7 @@ struct TableDefinition: Sendable {
   /// Returns whether takes of a format have a column that says how the last column is compressed.
   func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
-  /// The columns that tell where the streamed bytes are.
+  /// The columns that state where the streamed bytes are.
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
@@ -234,7 +234,7 @@ package struct RowList: Hashable, Sendable {
     place(row, column).map { bytes.value(at: $0) } ?? .null
   }
 
-  /// The value in a column with a name; null if the row does not have the column.
+  /// The value in the column with the given name; null if the row does not have the column.
   package subscript(row: Int, column name: String) -> Value {
     table(row).column(name).map { self[row, $0] } ?? .null
   }
@@ -305,7 +305,7 @@ package struct RowList: Hashable, Sendable {
     while offset < range.upperBound, otherOffset < otherRange.upperBound {
       let end = bytes.end(ofValueAt: offset)
       let otherEnd = other.bytes.end(ofValueAt: otherOffset)
-      // Texts may be equal although their bytes differ, as in composed and decomposed letters.
+      // Strings may be equal although their bytes differ, as in composed and decomposed letters.
       if column != ignored, !bytes.equals(offset..<end, other.bytes, otherOffset..<otherEnd),
         bytes.value(at: offset) != other.bytes.value(at: otherOffset)
       {

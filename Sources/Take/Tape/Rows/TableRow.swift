@@ -85,7 +85,7 @@ package struct ColumnTraits: Sendable {
   var needsCodec = false
 }
 
-/// Receives the columns of a row one after another, and may change the fields.
+/// Receives the columns of a row one by one, and may change the fields.
 package protocol ColumnVisitor {
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits)

@@ -172,7 +172,7 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Lends the bytes of a text or blob without copying them.
+  /// Lends the bytes of a string or blob without copying them.
   func withContents<Result, Failure: Error>(
     at offset: Int, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -77,7 +77,7 @@ extension Double: ResultValue {
 }
 
 extension String: ResultValue {
-  /// Reads a text; empty for NULL.
+  /// Reads a string; empty for NULL.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.text(column) ?? ""
   }
@@ -91,7 +91,7 @@ extension [UInt8]: ResultValue {
 }
 
 extension Value: ResultValue {
-  /// Reads a value of any type; null for a text that is not UTF-8.
+  /// Reads a value of any type; null for a string that is not UTF-8.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.value(column) ?? .null
   }

@@ -177,7 +177,7 @@ package final class SQLiteWatch {
   package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
 }
 
-/// An error of SQLite, with its extended result code and its message.
+/// An SQLite error, with its extended result code and its message.
 package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A result code; a primary code in a `switch` also matches its extended codes.
   package struct Code: RawRepresentable, Hashable, Sendable {
@@ -299,7 +299,7 @@ enum SQLitePermission {
     "query_only", "schema_version", "temp_store", "trusted_schema", "user_version",
   ]
 
-  /// Pragmas whose argument only names their subject.
+  /// Pragmas whose argument names what to inspect rather than a value to set.
   private static let askingPragmas: Set = [
     "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
     "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",

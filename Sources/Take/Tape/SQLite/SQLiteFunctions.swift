@@ -134,7 +134,7 @@ enum SQLiteFunctions {
 
     deinit { if pattern != nil { regfree(&compiled) } }
 
-    /// Returns whether a pattern matches a text; nil if the pattern is invalid.
+    /// Returns whether a pattern matches a string; nil if the pattern is invalid.
     func matches(_ pattern: String, _ text: UnsafePointer<CChar>) -> Bool? {
       if self.pattern != pattern {
         if self.pattern != nil { regfree(&compiled) }

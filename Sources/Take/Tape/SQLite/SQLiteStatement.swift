@@ -206,7 +206,7 @@ extension SQLiteStatement {
     [UInt8](lentBytes(column))
   }
 
-  /// Appends the values of columns; a text that is not UTF-8 becomes null, and false is returned.
+  /// Appends the values of columns; a string that is not UTF-8 becomes null, and false is returned.
   func append(_ columns: Range<Int>, to bytes: inout ValueBytes) -> Bool {
     var isGood = true
     for column in columns where !append(column, to: &bytes) { isGood = false }
@@ -277,7 +277,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// Returns the value in a column as it is stored; nil for a text that is not UTF-8.
+  /// Returns the value in a column as it is stored; nil for a string that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)
     switch sqlite3_column_type(statement, index) {

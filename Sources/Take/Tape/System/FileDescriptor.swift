@@ -17,7 +17,7 @@ package final class FileDescriptor: Sendable {
 
   deinit { if isOwned { close() } }
 
-  /// The number of the descriptor; -1 after it was closed.
+  /// The number of the descriptor; -1 after it has been closed.
   package var number: Int32 { descriptor.withLock { $0 } }
 
   /// Closes the descriptor unless it is already closed.

@@ -83,7 +83,7 @@ struct CarriedFrames {
     try readRepairs(facts)
   }
 
-  /// The number of packets that frames can have, over all sources.
+  /// The number of packets that can belong to frames, over all sources.
   var packetCount: Int { sources.reduce(0) { $0 + $1.places.keys.count + $1.repairs.keys.count } }
 
   private static func format(_ row: borrowing SQLiteStatement) -> Format {
@@ -93,7 +93,8 @@ struct CarriedFrames {
       key: row.integer(5), isMedia: row.integer(6) == 1)
   }
 
-  /// Returns the index of the source with an SSRC at an end, collecting its packets if it is new.
+  /// Returns the index of the source with the given SSRC at an end, collecting its packets if it is
+  /// new.
   private mutating func source(_ end: Int, _ ssrc: UInt32) -> Int {
     let name = SourceName(end: end, ssrc: ssrc)
     if let known = sourcePlaces[name] { return known }

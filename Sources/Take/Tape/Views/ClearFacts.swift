@@ -175,7 +175,8 @@ struct ClearFacts {
     return nil
   }
 
-  /// Returns whether the bytes parse as RTCP packets to the end, so that they are not encrypted.
+  /// Returns whether the bytes parse as RTCP packets to the end, in which case they are not
+  /// encrypted.
   private static func isClear(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {

@@ -241,20 +241,20 @@ struct ComputedRows {
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
-  /// Adds a text; equal texts are stored once.
+  /// Adds a string; equal strings are stored once.
   mutating func add(text: String) { add(text: stored(text)) }
 
-  /// Adds a text that was stored with `stored`.
+  /// Adds a string that was stored with `stored`.
   mutating func add(text: StoredText) { numbers.append(text.place) }
 
-  /// The index of a text that is already stored.
+  /// The index of a string that is already stored.
   struct StoredText {
     fileprivate var place: Int64
   }
 
-  /// Stores a text so that it can be added to many rows; equal texts are stored once.
+  /// Stores a string so that it can be added to many rows; equal strings are stored once.
   mutating func stored(_ text: String) -> StoredText {
-    // Most columns have only two or three texts; comparing them is faster than hashing.
+    // Most columns have only two or three strings; comparing them is faster than hashing.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
       return StoredText(place: Int64(place))
     }

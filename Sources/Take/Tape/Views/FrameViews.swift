@@ -24,7 +24,7 @@ enum FrameViews {
     return rows
   }
 
-  /// The texts that rows contain, each stored once.
+  /// The strings that rows contain, each stored once.
   private struct Texts {
     private let out, inbound, audio, video: ComputedRows.StoredText
 

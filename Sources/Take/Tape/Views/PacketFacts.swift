@@ -152,7 +152,7 @@ struct PacketFacts {
     order[streams[stream].start..<streams[stream].start + streams[stream].count]
   }
 
-  /// Returns the index of the stream with an SSRC at an end; nil if there is none.
+  /// Returns the index of the stream with the given SSRC at an end; nil if there is none.
   func stream(_ end: Int, _ ssrc: UInt32) -> Int? { streamPlaces[UInt64(end), UInt64(ssrc)] }
 
   func isMedia(_ packet: Packet) -> Bool {
@@ -230,7 +230,7 @@ struct OrderedTable<Value> {
     (keys, values) = (joinedKeys, joined)
   }
 
-  /// Returns the first value with a key; nil if there is none.
+  /// Returns the first value with the given key; nil if there is none.
   mutating func value(at key: UInt64) -> Value? {
     let place = firstPlace(notBelow: key)
     return place < keys.count && keys[place] == key ? values[place] : nil

@@ -11,7 +11,7 @@ enum PacketViews {
     var marks: Marks
   }
 
-  /// What identifies a packet at both ends, in two numbers.
+  /// Two numbers that identify a packet at both ends.
   private struct Marks {
     /// The SSRC and the RTP time.
     var stream: UInt64

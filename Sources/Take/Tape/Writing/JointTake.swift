@@ -119,7 +119,7 @@ package struct JointTake {
       toolchainDifferences: differences.map(\.part))
   }
 
-  /// Returns the index of the source with the earliest next step; nil if all are at their end.
+  /// Returns the index of the source with the earliest next step; nil if all have ended.
   private func nextSource() throws(TapeError) -> Int? {
     var first: (index: Int, at: Instant)?
     for (index, source) in sources.enumerated() {

@@ -30,8 +30,8 @@ final class TapeStore {
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
       // If the recorder is killed, the file has everything that was passed to the system, and more
-      // is not promised. Only `merge` waits for the disk. The log is short, so that its pages are
-      // reused while they are cached.
+      // is not promised. Only `merge` waits for the disk. The log is short, so its pages are reused
+      // while they are cached.
       try connection.execute(
         """
         PRAGMA page_size = \(TakeSchema.pageSize);

@@ -149,8 +149,8 @@ package enum UnfinishedFiles {
       && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Returns the process in a name of an earlier version, as in `.retake-4711-1.part`; nil for
-  /// other names.
+  /// Returns the process in a name of an earlier version, as in `.retake-4711-1.part`; nil if it is
+  /// not such a name.
   private static func earlierProcess(_ name: String) -> Int32? {
     guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
     let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")

@@ -47,7 +47,8 @@ package final class WholeFile {
 
   /// Chooses the temporary name, but creates no file.
   ///
-  /// - Parameter isTake: whether SQLite writes the file, so that it cannot be a device or pipe.
+  /// - Parameter isTake: whether SQLite writes the file, in which case it cannot be a device or
+  ///   pipe.
   package init(_ path: String, _ present: Present, isTake: Bool = false) throws(Failure) {
     self.path = path
     self.present = present
@@ -171,8 +172,8 @@ package final class WholeFile {
 package enum NewFile {
   /// Creates a file; neither a file nor a link may exist at the path.
   ///
-  /// - Parameter mode: the exact mode, whatever the umask; 0600 for all that contains parts of a
-  ///   call.
+  /// - Parameter mode: the exact mode, whatever the umask; 0600 for anything that contains parts of
+  ///   a call.
   /// - Returns: a descriptor for reading and writing, or the system's error.
   package static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     let descriptor = open(
@@ -192,9 +193,9 @@ package enum NewFile {
   /// A folder that exists is left unchanged.
   ///
   /// - Parameters:
-  ///   - mode: the mode of new folders, to which the umask applies; 0700 for all that contain
+  ///   - mode: the mode of new folders, to which the umask applies; 0700 for folders that contain
   ///     takes.
-  ///   - didMake: called with each folder that was created, beginning with the outermost.
+  ///   - didMake: called with each folder that was created, outermost first.
   /// - Returns: whether the folder was created, or the system's error.
   package static func makeFolder(
     _ path: String, mode: UInt32 = 0o700, _ didMake: (String) -> Void = { _ in }

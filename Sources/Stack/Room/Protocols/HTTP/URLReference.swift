@@ -10,7 +10,7 @@ package struct URLReference: Hashable, Sendable {
   /// The query including its question mark; empty if there is none.
   package var query: String
 
-  /// Splits a text into its parts; drops the fragment.
+  /// Splits a reference into its parts; drops the fragment.
   package init(_ text: String) {
     var rest = text.prefix { $0 != "#" }
     if let colon = rest.firstIndex(of: ":"), colon > rest.startIndex,
@@ -132,7 +132,7 @@ package enum LinkField {
   }
 }
 
-/// Reads the links of a `Link` field one after the other.
+/// Reads the links of a `Link` field one by one.
 private struct FieldReader {
   private let bytes: [UInt8]
   private var index = 0

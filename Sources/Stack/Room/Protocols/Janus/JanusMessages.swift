@@ -245,7 +245,7 @@ protocol JanusPlugin: Sendable {
   var status: [(name: String, value: String)] { get }
 
   init(options: [String: String])
-  /// Called when a handle was attached.
+  /// Called when a handle has been attached.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
   mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
@@ -254,9 +254,10 @@ protocol JanusPlugin: Sendable {
   mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
-  /// Repeats pending requests after the session was resumed on another transport.
+  /// Repeats pending requests after the session has been resumed on another transport.
   mutating func resume(_ desk: inout JanusDesk)
-  /// Drops the connections after the session was lost; wanted media and subscriptions are kept.
+  /// Drops the connections after the session has been lost; wanted media and subscriptions are
+  /// kept.
   mutating func reset(_ desk: inout JanusDesk)
   /// Fails all actions because the room has ended.
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)

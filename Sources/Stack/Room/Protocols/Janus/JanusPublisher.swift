@@ -115,7 +115,7 @@ struct JanusPublisher: Publisher {
     if !publication.wanted.isEmpty || publication.isDue { offer(&desk) }
   }
 
-  /// Repeats an unanswered offer after the session was resumed.
+  /// Repeats an unanswered offer after the session has been resumed.
   mutating func resume(_ desk: inout JanusDesk) {
     if publication.phase == .offered { publication.withdraw() }
     if publication.isDue { offer(&desk) }

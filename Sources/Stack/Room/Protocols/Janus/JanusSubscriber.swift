@@ -328,7 +328,7 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  /// Repeats the unanswered request after the session was resumed.
+  /// Repeats the unanswered request after the session has been resumed.
   mutating func resume(_ desk: inout JanusDesk) {
     guard phase == .asked || phase == .answered || phase == .attaching else { return }
     if let job = job.take() { jobs.insert(job, at: 0) }

@@ -6,7 +6,7 @@ import { take } from "../take/take.js";
 export const clock = {
   from: 0,
   to: 1,
-  /** The time at the cursor, which follows the pointer unless it is held; null for no cursor. */
+  /** The time at the cursor, which follows the pointer unless it is held; null if there is none. */
   cursor: null,
   /** Whether the cursor is held. */
   isHeld: false,

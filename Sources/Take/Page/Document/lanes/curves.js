@@ -41,7 +41,7 @@ const prepared = new Set();
 
 let whenPrepared = () => {};
 
-/** Sets the listener that is called when a visible curve was computed. */
+/** Sets the listener that is called when a visible curve has been computed. */
 export const onPrepared = (listener) => { whenPrepared = listener; };
 
 /** A curve that is computed in pieces when it first becomes visible. */

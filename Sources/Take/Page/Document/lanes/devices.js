@@ -65,7 +65,7 @@ function blockLanes(series) {
   return lanes;
 }
 
-/** Runs drawn at most; later ones are left out. */
+/** The maximum number of runs drawn; later ones are left out. */
 const runMaximum = 5000;
 
 /** Consecutive blocks of one kind as a span. */

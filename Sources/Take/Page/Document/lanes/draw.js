@@ -212,7 +212,7 @@ export function tickMarks(view, at, { height, colour, heights }) {
   }
 }
 
-/** The longest beginning of a text that fits, with an ellipsis if it was shortened. */
+/** The longest beginning of the text that fits, with an ellipsis if shortened. */
 function fitting(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
@@ -224,7 +224,7 @@ function fitting(context, text, width) {
   return low > 1 ? `${text.slice(0, low)}…` : "";
 }
 
-/** Draws spans: a pale field with a coloured edge and a text. */
+/** Draws spans: pale fields, each with a coloured edge and a label. */
 export function spanMarks(view, spans, { top = 1, height = 15 } = {}) {
   const { context, x, from, to, width } = view;
   let free = -Infinity;

@@ -1,13 +1,13 @@
 // Elements of the document.
 
 /**
- * The element with an id.
+ * The element with the given id.
  * @param {string} id
  */
 export const place = (id) => document.getElementById(id);
 
 /**
- * Creates an element with attributes and children. Texts are never parsed as markup. Attributes
+ * Creates an element with attributes and children. Text is never parsed as markup. Attributes
  * that are functions are listeners; `class` and the like are as in HTML.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag

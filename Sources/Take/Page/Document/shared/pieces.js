@@ -18,7 +18,7 @@ export const recordMove = () => { movedAt = performance.now(); };
 
 let workBefore = Promise.resolve();
 
-/** Runs generators to their end one after another while the browser is idle. */
+/** Runs generators to completion, one at a time, while the browser is idle. */
 export function inPieces(work) {
   const result = workBefore.then(() => new Promise((done, fail) => {
     let restedAt = performance.now();

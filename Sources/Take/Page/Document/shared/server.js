@@ -2,10 +2,10 @@
 
 const address = new URLSearchParams(globalThis.location?.hash.slice(1));
 
-/** The token in the address; empty once it was exchanged for a cookie. */
+/** The token in the address; empty once it has been exchanged for a cookie. */
 let token = address.get("token") ?? "";
 
-/** The token until it was exchanged for a cookie; links to other takes need it. */
+/** The token until it has been exchanged for a cookie; links to other takes need it. */
 export const currentToken = () => token;
 
 /** The name of the take in the catalogue. */

@@ -61,7 +61,7 @@ function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
 /** The number of values above which computations wait until the browser is idle. */
 export const manyAtOnce = 20_000;
 
-/** Runs a generator to its end immediately. */
+/** Runs a generator to completion immediately. */
 export function finished(work) {
   let step = work.next();
   while (!step.done) step = work.next();

@@ -108,7 +108,7 @@ export const besideMedia = (way) => seriesOf("packets", {
   peer: way.peer, direction: way.direction, protocol: "rtp", isMedia: false,
 });
 
-/** The streams that repair a way, as far as known. */
+/** The known streams that repair a way. */
 export function repairsOf(way) {
   const others = besideMedia(way);
   if (!others.length) return [];

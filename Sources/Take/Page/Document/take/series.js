@@ -174,7 +174,7 @@ export class Series {
     return [first, upperBound(at, to, first)];
   }
 
-  /** The index of the last value at or before a time; -1 for none. */
+  /** The index of the last value at or before a time; -1 if there is none. */
   before(time) { return upperBound(this.at, time) - 1; }
 
   /** Appends the values of a later reading. */

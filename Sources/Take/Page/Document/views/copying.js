@@ -8,7 +8,7 @@ import { take, takeFacts } from "../take/take.js";
 /** The text last copied, for tests. */
 export const copied = { text: undefined };
 
-/** Copies a text to the clipboard. */
+/** Copies text to the clipboard. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

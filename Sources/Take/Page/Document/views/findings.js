@@ -46,7 +46,7 @@ export const findingText = (finding) => finding.text;
 /** The side on which the cause of a finding lies, and how certain that is. */
 const causeText = ({ side, confidence }) => [side, confidence].filter(Boolean).join(", ");
 
-/** A finding as a line of a text. */
+/** A finding as a line of text. */
 export const findingLine = (finding) =>
   findingText(finding) + (causeText(finding) ? ` [${causeText(finding)}]` : "");
 

@@ -99,7 +99,7 @@ function fillMessage() {
       sectionElement(section, former, index, Boolean(other))));
 }
 
-/** JSON with a member per line; other texts unchanged. */
+/** JSON with a member per line; any other text unchanged. */
 function readableText(message) {
   const value = parsed(message);
   return typeof value === "object" ? JSON.stringify(value, null, 2) : message;
