@@ -10,13 +10,14 @@
 --   step * 65536 + the position of the row within its step, counted from 0 and over all tables, so
 --   ordering by `row` gives the exact order of events, and
 --       WHERE row BETWEEN n * 65536 AND n * 65536 + 65535
---   finds the rows of step n in every table without a scan. `step` is computed from it. * `peer` is
--- the number of a peer, counted from 1: see the table `peer`. * `at_ns` is in nanoseconds since the
--- take began. It is the time of the step, except for received datagrams, where it is the kernel's
--- receive time. * `direction` is 'in' for received and 'out' for sent. * A replay produces every
--- row again and compares it, value by value. `tape.digest` covers all rows, so a changed value or a
--- missing or additional row is detected at its step. * Storage tables with names ending in `_store`
--- are compact; query the view of the same name.
+--   finds the rows of step n in every table without a scan. `step` is computed from it.
+-- * `peer` is the number of a peer, counted from 1: see the table `peer`.
+-- * `at_ns` is in nanoseconds since the take began. It is the time of the step, except for received
+--   datagrams, where it is the kernel's receive time.
+-- * `direction` is 'in' for received and 'out' for sent.
+-- * A replay produces every row again and compares it, value by value. `tape.digest` covers all
+--   rows, so a changed value or a missing or additional row is detected at its step.
+-- * Storage tables with names ending in `_store` are compact; query the view of the same name.
 
 -- One row that describes the file.
 CREATE TABLE take (
