@@ -105,11 +105,14 @@ test-sockets: test-main
 test-long:
 	chrt --idle 0 $(RUN) --filter '$(LONG)'
 
-# Runs FUZZ damaged inputs through each parser; `make test` runs a million through all of them.
+# Runs FUZZ damaged inputs through each parser, and CHANGED changed takes through replays; `make test`
+# runs a million inputs through all parsers, and 500 changed takes.
 FUZZ ?= 1000000
+CHANGED ?= 2000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests,RoomTests $(TESTS)
-	RETAKE_MUTATIONS_EACH=$(FUZZ) $(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests'
+	RETAKE_TESTS=AnyBytesTests,RoomTests,ReplayTests $(TESTS)
+	RETAKE_MUTATIONS_EACH=$(FUZZ) RETAKE_CHANGED_TAKES=$(CHANGED) \
+		$(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests|^ReplayTests\.MutationTests'
 
 # Runs ALTERED altered takes (bits, values, types, counters, schema, JSON, also with the digests
 # recomputed) through every verb that reads takes, or only through VERBS=findings,summary; `make

@@ -14,7 +14,9 @@ import Wire
 /// exactly that step for a changed output, and where the stack's behaviour first differs for a
 /// changed input.
 struct MutationTests {
-  static let mutations = 2_000
+  /// The number of changes: each replays the take up to the change, so `make test` tries few.
+  static let mutations =
+    ProcessInfo.processInfo.environment["RETAKE_CHANGED_TAKES"].flatMap { Int($0) } ?? 500
   static let perTest = 50
 
   @Test(arguments: 0..<mutations / perTest)
