@@ -105,8 +105,8 @@ struct Generations {
     return upcoming
   }
 
-  /// Records that a pair of the current generation is in use: the earlier generation is kept only
-  /// for a while.
+  /// Records that a pair of the current generation is in use, so the earlier generation is kept
+  /// only for a while longer.
   mutating func recordPath(at now: Instant) {
     if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
   }

@@ -191,8 +191,8 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Ends the association and its channels and prepares a new one: an SCTP association ends with
-  /// its DTLS association (RFC 8841 section 9).
+  /// Ends the association and its channels and prepares a new one, because an SCTP association ends
+  /// with its DTLS association (RFC 8841 section 9).
   private mutating func endAssociation() {
     guard isStarted else { return }
     drive(.abort)

@@ -192,7 +192,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 
   /// Whether responses to connectivity checks are accepted even after several seconds.
   ///
-  /// Without it, a pair remembers only its last 16 checks, too few for a round trip of more than a
+  /// Otherwise a pair remembers only its last 16 checks, too few for a round trip of more than a
   /// second. A session replaces nil with true; in older takes, nil means no.
   public var awaitsSlowPaths: Bool?
 

@@ -173,8 +173,8 @@ package struct ErrorCorrection: Hashable, Sendable {
 }
 
 extension HeaderExtensionMap {
-  /// Zeroes the header extensions that are filled in on sending or forwarding: the FEC packet was
-  /// computed without them.
+  /// Zeroes the header extensions that are filled in on sending or forwarding, because the FEC
+  /// packet was computed without their values.
   ///
   /// Packets of a stream have extensions of different lengths, so such a value in one packet may be
   /// at the offset of another packet's payload.

@@ -172,7 +172,8 @@ package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
   private let session: SRTPSession
-  /// Attempts made per stream that was joined late.
+  /// The number of packets of each stream joined late on which rollover counters were guessed, by
+  /// SSRC.
   private var attempts: [UInt32: Int] = [:]
   /// The streams decrypted so far.
   private var opened: Set<UInt32> = []

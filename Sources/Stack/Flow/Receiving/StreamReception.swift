@@ -345,7 +345,7 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Forgets the last packet after a restart: the time since it is not jitter.
+  /// Forgets the last packet after a restart, because the time since that packet is not jitter.
   mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter the receiver reported, in timestamp units.

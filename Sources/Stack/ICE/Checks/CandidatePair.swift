@@ -5,7 +5,7 @@ struct CandidatePair {
   let id: UInt32
   /// The number of the ICE generation whose credentials the pair's checks use.
   let generation: UInt32
-  /// The local address; its port is 0 as long as an active TCP pair has no connection.
+  /// The local address; its port is 0 while an active TCP pair has no connection.
   private(set) var base: SocketAddress
   let target: SocketAddress
   /// The foundation; pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
@@ -53,7 +53,8 @@ struct CandidatePair {
   /// Whether the pair's connection must be opened before the pair can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower of the two candidates' type preferences; a pair with a higher one is much better.
+  /// The lower of the two candidates' type preferences; a pair for which it is higher than for the
+  /// nominated one counts as much better.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State

@@ -194,7 +194,7 @@ package enum ICEFraming: MessageFraming {
 // MARK: - StreamTarget: Server
 
 extension StreamTarget {
-  /// A connection to a server, or to the peer if `server` is nil.
+  /// Describes a connection to a server, or to the peer if `server` is nil.
   init(from local: IPAddress, to remote: SocketAddress, server: ICEServer?) {
     let kind: Kind =
       switch server?.transport {

@@ -300,8 +300,8 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the syntax before RFC 8841, which is the format; nil unless the profile or an
-  /// `sctpmap` line shows that it is for data channels.
+  /// The SCTP port, which is the section's format in the syntax before RFC 8841; nil unless the
+  /// profile or an `sctpmap` line shows that the section is for data channels.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })

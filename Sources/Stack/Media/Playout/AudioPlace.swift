@@ -6,7 +6,7 @@ import Wire
 struct AudioPlace {
   /// The relation of a packet to the audio played so far.
   enum Arrival {
-    /// No packet at or after this one was played.
+    /// Neither this packet nor a later one has been played.
     case inTime
     /// The packet duplicates the last one that was played.
     case again

@@ -136,7 +136,8 @@ struct RoundTrip {
     self.timed = nil
   }
 
-  /// Discards the measurement: the next acknowledgement would not show the path's round trip.
+  /// Discards the measurement, because the next acknowledgement would not show the path's round
+  /// trip.
   mutating func cancel() { timed = nil }
 
   /// Doubles the timeout after it expired (section 6.3.3, rule E2).
