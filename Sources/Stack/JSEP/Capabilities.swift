@@ -106,7 +106,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// Whether frames usually pass through undecoded, in which case every variant of the format is
   /// received; see `Codec.isPassedThrough`.
   package var isPassedThrough: Bool
-  /// Whether a library linked into this process encodes the codec.
+  /// Whether the codec can be encoded here, by a library or by the application.
   package private(set) var isEncoded: Bool
 
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
@@ -189,7 +189,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`,
   /// `goog-remb`, `transport-cc` and `rrtr`.
   package var feedback: [String]
-  /// Whether a local library can encode this format in a way that the peer accepts.
+  /// Whether the format can be encoded here in a way that the peer accepts.
   package private(set) var isEncoded: Bool
 
   package init(

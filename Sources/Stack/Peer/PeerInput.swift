@@ -20,8 +20,8 @@ package enum PeerInput: Sendable {
   case call(id: UInt32, PeerCall)
   /// A message for a data channel (W3C send).
   ///
-  /// The reply has the same number, which differs from those of calls. It is delayed while much
-  /// data is buffered.
+  /// The reply has the same number, which differs from the numbers of calls. It is delayed while
+  /// much data is buffered.
   case send(id: UInt32, DataMessage)
   /// An application's audio or video for a sender.
   case captured(transceiver: UInt32, CapturedMedia)

@@ -60,10 +60,10 @@ struct IncomingStream {
   let identifier: UInt16
   /// Complete messages to deliver, oldest first.
   private(set) var messages: [ReceivedMessage] = []
-  /// Bytes and fragments waiting for other fragments.
+  /// The bytes and fragments that wait for the rest of their message or for an earlier one.
   var heldBytes: Int { orderedBytes + unordered.heldBytes }
   var heldFragments: Int { ordered.count + unordered.count }
-  /// Unordered fragments waiting for others.
+  /// The unordered fragments that wait for the rest of their message.
   var heldUnordered: Int { unordered.count }
   private var orderedBytes = 0
 

@@ -203,13 +203,13 @@ struct Receiver {
 
   // MARK: Following captured packets
 
-  /// Starts a stream in the middle: this message is the first one expected.
+  /// Starts a stream in the middle, with this message as the first one expected.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
   }
 
-  /// Skips missing chunks up to a number: the real receiver has them although they were not
+  /// Skips missing chunks up to a number, because the real receiver has them although they were not
   /// captured.
   ///
   /// - Returns: how many chunks were skipped, and the messages that were only waiting for them.

@@ -147,8 +147,8 @@ package struct SCTPFollower {
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
       if carried[message.stream] == nil {
-        // The channel was not announced: both applications created it, or it opened before the
-        // capture.
+        // The channel was not announced: either both applications created it, or it opened before
+        // the capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
       guard let place = carried[message.stream] else { return }

@@ -277,7 +277,7 @@ struct RetransmissionTimer {
   static let initial = Interval.milliseconds(100)
   /// The limit up to which the time-out doubles.
   static let maximum = Interval.seconds(3)
-  /// The maximum number of retransmissions: with one more, OpenSSL would declare the association
+  /// The maximum number of retransmissions; with one more, OpenSSL would declare the association
   /// broken.
   static let retransmissionsMaximum = 12
 

@@ -90,8 +90,8 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame may skip missing frames that it does not depend on, according to its payload
-  /// descriptors.
+  /// Whether a frame may be delivered despite missing frames on which, according to its payload
+  /// descriptors, it does not depend.
   private let passesGaps: Bool
   /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool

@@ -8,8 +8,8 @@ struct FrameReception {
 
   /// The maximum number of complete frames that wait before a gap is skipped.
   ///
-  /// By then, a receiver that lacks these packets would have requested a key frame: at usual frame
-  /// rates, so many frames last longer than any receiver waits (libwebrtc: 3 s).
+  /// By then, a receiver that lacks these packets would have requested a key frame, because at
+  /// usual frame rates that many frames last longer than any receiver waits (3 s in libwebrtc).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()

@@ -121,8 +121,8 @@ struct CandidatePair {
 
   /// Records a send that the system refused: three in a row without success end the checks.
   ///
-  /// A pair that has worked fails only after silence: a full queue or a flapping interface may
-  /// recover.
+  /// A pair that has worked fails only after silence, because a full queue or a flapping interface
+  /// may recover.
   mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
   }
@@ -222,8 +222,8 @@ struct PairNomination {
 
 // MARK: - PairTraffic
 
-/// A pair's counters (W3C candidate-pair), its round-trip times, and when it last received
-/// anything.
+/// A pair's counters (W3C candidate-pair), its round-trip times, and the instants at which traffic
+/// last arrived.
 struct PairTraffic {
   /// When anything valid last arrived: a response, a check or other traffic.
   private(set) var receivedAt: Instant?

@@ -45,7 +45,7 @@ struct CheckProgress {
   /// Records that a pair of this generation is in use.
   mutating func recordPath() { hadPath = true }
 
-  /// Records that the selected pair is silent: the state is no longer completed.
+  /// Records that the selected pair is silent, so the state is no longer completed.
   mutating func recordSilence() { isCompleted = false }
 
   /// Stops checking until something new to check appears.

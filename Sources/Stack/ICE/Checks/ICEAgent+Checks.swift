@@ -104,8 +104,8 @@ extension ICEAgent {
     checklist.change(index) { $0.recordRefusedSend() }
   }
 
-  /// Sets the role the application names, as long as no check has been sent and the peer is not
-  /// known to be lite.
+  /// Sets the role that the application names, unless a check has been sent or the peer is known to
+  /// be lite.
   mutating func setRole(_ new: ICERole) {
     guard !generations.present.remoteIsLite,
       !checklist.contains(where: { $0.traffic.requestsSent > 0 })

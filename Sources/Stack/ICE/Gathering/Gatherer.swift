@@ -65,7 +65,7 @@ struct Gatherer {
     return sockets.socket(at: pair.base) != nil
   }
 
-  /// Resets gathering for another generation, and applies the settings changed meanwhile.
+  /// Resets gathering for another generation, and applies settings that were changed meanwhile.
   mutating func restart() {
     state = .new
     queries.removeAll()
@@ -94,8 +94,8 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// The number of addresses that this generation has requested: the next one gets the next lower
-  /// preference.
+  /// The number of addresses that this generation has requested; each gets a lower preference than
+  /// the one before.
   private var asked: UInt16 = 0
 
   var isFull: Bool { all.count >= Self.maximum }

@@ -3,7 +3,7 @@ package import Wire
 
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
-/// Bundled sections share a transport, others have their own (RFC 9143). Every call either succeeds
+/// Bundled sections share a transport; others have their own (RFC 9143). Every call either succeeds
 /// completely, or throws and changes nothing.
 package struct Negotiation {
   package let cname: String

@@ -194,7 +194,7 @@ package struct NegotiatedSection: Hashable, Sendable {
     codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
-  /// The telephone events that can be sent along with the audio; they share its clock rate (RFC
+  /// The telephone events that can be sent along with the audio, whose clock rate they share (RFC
   /// 7874 section 3); nil if there are none.
   package var sentEvents: NegotiatedCodec? {
     let clockRate = sentCodec?.clockRate

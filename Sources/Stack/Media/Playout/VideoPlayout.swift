@@ -44,7 +44,7 @@ package struct VideoPlayout: Machine {
   ///   - minimumDelay: the lower limit of the delay; more than 5 s counts as 5 s.
   ///   - decodes: whether frames are decoded; if not, all codecs pass through.
   ///   - furtherDecoders: codecs that are decoded here although they usually pass through.
-  ///   - isWatched: whether this models an observed receiver and so behaves as browsers do: a
+  ///   - isWatched: whether this models an observed receiver, in which case, as in browsers, a
   ///     repaired frame does not delay the frames after it.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,

@@ -213,7 +213,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
   package var layerCount: Int
   /// Each layer's size, if present.
   package var sizes: [(width: UInt16, height: UInt16)] = []
-  /// The pattern's frames, at most 255; nil without a pattern.
+  /// The pattern's frames, at most 255; nil if there is no pattern.
   package var group: [GroupPicture]?
 
   package init(layerCount: Int) { self.layerCount = layerCount }

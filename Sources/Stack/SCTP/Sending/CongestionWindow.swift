@@ -13,7 +13,7 @@ struct CongestionWindow {
   private var threshold = Int.max
   private var credit = 0
 
-  /// The largest window: no data channel path needs more, and sums cannot overflow.
+  /// The largest window; no data channel path needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
   /// Creates the window for a new path.

@@ -85,7 +85,7 @@ struct SendQueues {
     queues[place] = Queue()
   }
 
-  /// Ends all turns: no channel may send any more.
+  /// Ends all turns, so that no channel may send any more.
   mutating func removeTurns() {
     schedule.removeAll()
     unfinished = nil

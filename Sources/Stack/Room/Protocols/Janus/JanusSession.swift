@@ -202,8 +202,8 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Abandon all requests: they are never answered unless another transport claims the session,
-    // and then the plugins repeat them.
+    // Abandon all requests, because they are never answered unless another transport claims the
+    // session, in which case the plugins repeat them.
     abandon()
     return .lost(reason)
   }
