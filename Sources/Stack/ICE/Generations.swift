@@ -39,7 +39,7 @@ struct Generations {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
 
-  /// Returns the generation with a local username fragment; nil if no valid one has it.
+  /// Returns the generation with a local username fragment; nil if no valid generation has it.
   func generation(ofFragment fragment: Substring) -> ICEGeneration? {
     if present.local.usernameFragment == fragment { return present }
     if let earlier, earlier.local.usernameFragment == fragment { return earlier }

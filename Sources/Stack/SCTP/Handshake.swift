@@ -34,7 +34,7 @@ struct Handshake {
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// The number of outgoing streams; before the handshake is complete, the largest possible one.
+  /// The number of outgoing streams; the largest possible number until the handshake is complete.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)

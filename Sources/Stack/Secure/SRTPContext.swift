@@ -166,8 +166,8 @@ package struct SRTPContext: ~Copyable {
 
 /// Decrypts one sender's packets on behalf of an observer of the call.
 ///
-/// An observer may join late: sequence numbers may already have wrapped, and the rollover counter
-/// is authenticated (RFC 3711 section 3.3.1). The counter is found by trial.
+/// An observer may join after sequence numbers have wrapped, and the rollover counter is part of
+/// what is authenticated (RFC 3711 section 3.3.1). The counter is therefore found by trial.
 package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 

@@ -89,8 +89,8 @@ struct ReportSchedule {
   /// When a step must be made to send a report.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
-  /// Schedules a report because media was sent or received, unless one is scheduled; the first one
-  /// comes earlier.
+  /// Schedules a report because media was sent or received, unless one is already scheduled; the
+  /// first report comes earlier.
   mutating func begin(at now: Instant) {
     guard due == nil else { return }
     let random = Int64(entropy.integer(below: 1_000_000_000))

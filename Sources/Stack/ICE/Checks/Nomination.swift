@@ -163,7 +163,7 @@ struct RoleSettlement {
   }
 
   /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
-  /// returns false if another conflict has already changed it since that request.
+  /// returns false if another conflict has already changed the role since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)

@@ -129,7 +129,7 @@ package struct Negotiation {
   /// createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 
-  /// Requests an ICE restart: negotiation is needed until new credentials have replaced the current
+  /// Requests an ICE restart; negotiation is needed until new credentials have replaced the current
   /// ones (W3C restartIce).
   package mutating func wantRestart() {
     wishes.wantRestart(of: descriptions.localUsernameFragments)

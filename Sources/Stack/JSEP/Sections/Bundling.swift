@@ -82,7 +82,7 @@ extension SectionSlot {
 /// bundles them, and which are marked `bundle-only`, so that a peer without BUNDLE rejects them. It
 /// also decides which of the peer's m-sections an answer accepts.
 public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// The first section of each kind (audio, video, data) has its own transport; further ones of
+  /// The first section of each kind (audio, video, data) has its own transport; further sections of
   /// that kind do not.
   case balanced
   /// Every section has its own transport.

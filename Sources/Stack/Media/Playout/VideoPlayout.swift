@@ -197,8 +197,8 @@ struct VideoDelay {
   /// receiver that does not wait.
   private var repairTime: Interval?
   private var repairs = (count: 0, last: Instant.zero)
-  /// The number of repaired frames after which all frames are delayed, and how long that lasts
-  /// after the last one.
+  /// The number of repaired frames after which all frames are delayed, and for how long after the
+  /// last repaired frame.
   private static let repairsNeeded = 3
   private static let repairsForgotten = Interval.seconds(60)
   private(set) var current: Interval

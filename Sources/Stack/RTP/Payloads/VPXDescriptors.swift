@@ -131,7 +131,7 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the packet starts a picture, that is, whether it is the first one of the lowest
+  /// Whether the packet starts a picture, that is, whether it is the first packet of the lowest
   /// spatial layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
