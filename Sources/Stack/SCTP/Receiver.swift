@@ -138,7 +138,7 @@ struct Receiver {
     switch numbers.insert(extended) {
     case .new:
       counters.chunks += 1
-      // Acknowledge immediately: the very first chunk, and chunks around a gap.
+      // The very first chunk, and chunks around a gap, are acknowledged immediately.
       if !isNext || !numbers.ranges.isEmpty || counters.chunks == 1 { acknowledgement = .due }
       return nil
     case .duplicate:

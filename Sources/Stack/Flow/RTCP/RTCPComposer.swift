@@ -74,8 +74,8 @@ struct RTCPComposer {
   }
 }
 
-/// Schedules reports: only while media is sent or received, and early at the start (RFC 3550
-/// section 6.2).
+/// Schedules reports while media is sent or received; the first one comes early (RFC 3550 section
+/// 6.2).
 struct ReportSchedule {
   /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(50)

@@ -104,8 +104,8 @@ struct Nomination {
 
   /// Returns the nominated pair if it works; nil if no nominated pair works.
   ///
-  /// If the pair nominated here does not work, a controlled agent falls back to the pair that the
-  /// peer nominated last, provided that one works.
+  /// If that pair does not work, a controlled agent falls back to the pair that the peer nominated
+  /// last, provided that this one works.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {

@@ -254,7 +254,7 @@ package enum DataSection {
   static let format = "webrtc-datachannel"
   /// The profiles in RFC 8841 section 4.1.
   static let profiles = [profile, "TCP/DTLS/SCTP"]
-  /// The profile before RFC 8841, whose format is the SCTP port.
+  /// The profile used before RFC 8841; its format is the SCTP port.
   static let formerProfile = "DTLS/SCTP"
   /// The number of streams that `sctpmap` states in the older form, as in browsers.
   private static let formerStreams: UInt32 = 1024

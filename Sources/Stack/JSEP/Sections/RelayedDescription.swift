@@ -63,7 +63,7 @@ extension SDPDocument {
   /// Everything else is the same on both legs: payload types, SSRCs, RIDs, header extensions, SCTP.
   /// - Parameters:
   ///   - numbers: the transport of each section.
-  ///   - setup: the DTLS role that the leg states for a transport.
+  ///   - setup: the DTLS role that the other leg states for a transport.
   package func relayed(
     _ numbers: [Int?], over transports: [LocalTransport], setup: (Int) -> SetupRole
   ) -> SDPDocument {
