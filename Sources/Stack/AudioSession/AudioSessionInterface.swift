@@ -242,7 +242,8 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   case unsupportedChannels(Int)
   /// The bytes end in the middle of a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in a format other than the one it announced, and is reinitialised for it.
+  /// The device captures in a format other than the one it announced, and is reinitialised for the
+  /// actual one.
   case formatMismatch
   /// Sixteen sources are already being mixed.
   case tooManySources

@@ -186,7 +186,7 @@ struct CaptureMixer {
     _ id: AudioSourceID, _ chunk: PCMChunk, refusal: AudioDeviceError?, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // An empty chunk is not an error: a sample buffer may have an empty block buffer.
+    // An empty chunk is not an error, because a sample buffer may have an empty block buffer.
     if chunk.data.isEmpty, chunk.format.fault == nil {
       outbox.append(.delivered(.success(0)))
       return

@@ -17,7 +17,8 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// One second: after the device pauses for longer, only the newest audio is played.
+  /// The maximum number of a track's waiting frames, one second; after a longer pause of the
+  /// device, only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
   /// The maximum number of units that a device can request in one pull.
   static let unitsMaximum = 200

@@ -50,7 +50,8 @@ extension SessionControl {
     }
   }
 
-  /// The operations that bring the device from its state to the one that its conditions call for.
+  /// The operations that bring the device from its current state to the one that its conditions
+  /// call for.
   private var unitOperations: [AudioDeviceOperation] {
     let conditions = conditions
     let changes = states.unit.changes(conditions)
@@ -195,7 +196,7 @@ extension AudioDeviceOperation {
 
 /// A request that needs several successive device operations.
 struct DeviceRequest {
-  /// Why a request was made; its operations are worked out only when it starts.
+  /// The purpose of a request, which determines the operations when the request starts.
   enum Purpose {
     /// A call that consists of these operations.
     case operations([AudioDeviceOperation])

@@ -42,7 +42,8 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   case setProcessing(AudioProcessingProfile)
   /// Asks the user for permission to use the microphone.
   case requestPermission
-  /// Prepares the device to capture and play in these formats; nil for a direction that it lacks.
+  /// Prepares the device to capture and play in these formats; a format is nil if the device lacks
+  /// that direction.
   case initializeUnit(capture: AudioFormat?, render: AudioFormat?)
   /// Starts capturing and playing.
   case startUnit

@@ -39,7 +39,7 @@ extension MediaFlow {
     case lossReported(mid: String, UInt8)
     /// An RTCP block in either direction, decrypted, for the take.
     case rtcpBlock(RTCPRecord)
-    /// A media SSRC's first packet, or its first one after the stream's end, arrived and was
+    /// The first packet of a media SSRC arrived, or the first one since its stream ended, and was
     /// assigned to a section.
     case streamBegan(mid: String, ssrc: UInt32)
     /// The stream ended by BYE, was replaced, or lost its section.

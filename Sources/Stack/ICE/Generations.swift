@@ -39,7 +39,7 @@ struct Generations {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
 
-  /// Returns the generation with a local username fragment; nil if no valid one has it.
+  /// Returns the generation with a local username fragment; nil if no valid generation has it.
   func generation(ofFragment fragment: Substring) -> ICEGeneration? {
     if present.local.usernameFragment == fragment { return present }
     if let earlier, earlier.local.usernameFragment == fragment { return earlier }
@@ -105,8 +105,8 @@ struct Generations {
     return upcoming
   }
 
-  /// Records that a pair of the current generation is in use: the earlier generation is kept only
-  /// for a while.
+  /// Records that a pair of the current generation is in use, so the earlier generation is kept
+  /// only for a while longer.
   mutating func recordPath(at now: Instant) {
     if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
   }

@@ -355,7 +355,7 @@ extension ICEAgent {
     case connectionState(ICEConnectionState)
     /// A new local candidate to signal; nil after the last one.
     case localCandidate(ICECandidate?)
-    /// A local candidate found after the last one was signaled: the peer learns it from checks.
+    /// A local candidate found after the last one was signaled; the peer learns it from checks.
     case unsignaledCandidate(ICECandidate)
     /// A new remote candidate: signaled, resolved, or peer-reflexive.
     case remoteCandidate(ICECandidate)

@@ -118,8 +118,8 @@ extension ICECandidate {
   /// because it stalls on loss, and above relays.
   package var typePreference: UInt32 { ICEPriority.typePreference(kind, isTCP: isTCP) }
 
-  /// Returns whether this local candidate can be checked with a remote one (RFC 6544 section 6.2):
-  /// over TCP, only the active one opens a connection.
+  /// Returns whether this local candidate can be checked with a remote one (RFC 6544 section 6.2);
+  /// over TCP, only the active candidate opens a connection.
   func pairs(with remote: ICECandidate) -> Bool {
     guard transport == remote.transport else { return false }
     switch (tcpType, remote.tcpType) {

@@ -29,7 +29,7 @@ struct RemoteSide {
     case full
   }
 
-  /// The result of receiving a candidate with a name.
+  /// The result of receiving a candidate whose host is a name.
   enum Naming: Equatable {
     /// The name is being resolved under this request id.
     case asked(UInt32)
@@ -296,7 +296,8 @@ extension ICEAgent {
     }
   }
 
-  /// Pairs a new remote candidate with every local base: sockets, relayed addresses and active TCP.
+  /// Pairs a new remote candidate with every local base: sockets, relayed addresses, and the
+  /// addresses that active TCP connections can be opened from.
   private mutating func learnSignaled(_ candidate: ICECandidate) {
     switch learnRemote(candidate) {
     case .full: counters.count(.overflows)

@@ -103,10 +103,10 @@ package struct CodecCapability: Hashable, Sendable {
   package var payloadType: UInt8
   /// The payload type of RTX (RFC 4588), for codecs that have it.
   package var rtxPayloadType: UInt8?
-  /// Whether frames pass through undecoded; without a library, every variant of the format can be
-  /// received.
+  /// Whether frames usually pass through undecoded, in which case every variant of the format is
+  /// received; see `Codec.isPassedThrough`.
   package var isPassedThrough: Bool
-  /// Whether a library linked into this process encodes the codec.
+  /// Whether the codec can be encoded here, by a library or by the application.
   package private(set) var isEncoded: Bool
 
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
@@ -189,7 +189,7 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`,
   /// `goog-remb`, `transport-cc` and `rrtr`.
   package var feedback: [String]
-  /// Whether a local library can encode this format in a way that the peer accepts.
+  /// Whether the format can be encoded here in a way that the peer accepts.
   package private(set) var isEncoded: Bool
 
   package init(
@@ -220,7 +220,8 @@ package struct NegotiatedCodec: Hashable, Sendable {
     known?.localParameters(answering: parameters) ?? ""
   }
 
-  /// Whether frames pass through undecoded because there is no library for the codec.
+  /// Whether frames usually pass through undecoded, see `Codec.isPassedThrough`; false for unknown
+  /// codecs.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
 
   /// Whether the codec's packets contain audio or video frames rather than telephone events.

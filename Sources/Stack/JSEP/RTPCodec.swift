@@ -82,10 +82,11 @@ public struct RTPCodec: Hashable, Sendable, Codable {
 // MARK: - H264
 
 extension RTPCodec {
-  /// Returns the H.264 variants that can carry a stream with a profile, closest first and RTX last;
-  /// empty if no known variant's decoder accepts it.
-  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184
-  ///   section 8.1). The level is not compared: a peer's level is only what it receives best.
+  /// Returns the H.264 variants that can carry a stream of this profile, closest first and RTX
+  /// last; empty if no known variant's decoder accepts it.
+  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184 section
+  ///   8.1). The level is not compared, because a peer may also receive higher levels than it
+  ///   states.
   public static func h264(carrying profileLevelID: String) -> [RTPCodec] {
     guard let stream = H264ProfileLevelID(profileLevelID)?.profile else { return [] }
     let all = capabilities(.video)

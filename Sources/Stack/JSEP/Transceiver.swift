@@ -27,7 +27,7 @@ package struct Transceiver: Hashable, Sendable {
   package let rtxSSRC: UInt32
   /// Simulcast layers to send; empty for a single stream.
   package private(set) var layers: [SimulcastLayer]
-  /// Whether a remote offer introduced the layers and no answer has completed the exchange.
+  /// Whether a remote offer introduced the layers and no answer has completed the exchange yet.
   private var layersAreOffered = false
   /// The MID; nil until the transceiver is associated with an m-section.
   package private(set) var mid: String?

@@ -103,7 +103,7 @@ package struct FrameRate: Hashable, Sendable {
   /// Creates a counter; the clock rate is in Hz.
   package init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
 
-  /// Records a frame; its time must not be before that of the last one.
+  /// Records a frame, which must not be earlier than the last one.
   package mutating func record(_ time: Int64) {
     if times.count == FrameRate.capacity { times.removeFirst() }
     times.append(time)

@@ -177,8 +177,8 @@ public enum EstablishmentState: String, Hashable, Sendable {
 /// does not achieve this in time has failed for its user, whatever the individual states.
 struct Establishment {
   private var state = EstablishmentState.new
-  /// The instant of the time-out; nil without a time limit, before the first description, and once
-  /// the result is known.
+  /// The instant of the time-out; nil if there is no time limit, before the first description, and
+  /// once the result is known.
   private(set) var deadline: Instant?
   /// The time limit; nil if there is none.
   private let limit: Interval?

@@ -191,8 +191,8 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Ends the association and its channels and prepares a new one: an SCTP association ends with
-  /// its DTLS association (RFC 8841 section 9).
+  /// Ends the association and its channels and prepares a new one, because an SCTP association ends
+  /// with its DTLS association (RFC 8841 section 9).
   private mutating func endAssociation() {
     guard isStarted else { return }
     drive(.abort)
@@ -250,7 +250,8 @@ struct DataTransport: Machine {
 
   private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // Store the options now: they include the stream, and the association is about to forget them.
+    // Store the options now, because they include the stream, and the association is about to
+    // forget them.
     if let options = association.options(of: number) { channels[index].options = options }
     report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }

@@ -233,8 +233,8 @@ package enum DecodedMedia: Sendable {
 
 // MARK: - PeerNotice
 
-/// An event that is reported only if the genesis requests it: older takes do not contain it and
-/// replay without it.
+/// An event that is reported only if the genesis requests it, so that older takes, which do not
+/// contain it, replay without it.
 public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
   /// The notice's name in the genesis.
   public var rawValue: String
@@ -330,7 +330,7 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a connection ended, as far as the local peer knows.
+/// Why a connection ended, from the local peer's point of view.
 public enum ConnectionEnd: String, Hashable, Sendable, Codable {
   /// The application closed the connection.
   case application

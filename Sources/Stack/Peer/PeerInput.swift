@@ -20,8 +20,8 @@ package enum PeerInput: Sendable {
   case call(id: UInt32, PeerCall)
   /// A message for a data channel (W3C send).
   ///
-  /// The reply has the same number, which differs from those of calls. It is delayed while much
-  /// data is buffered.
+  /// The reply has the same number, which differs from the numbers of calls. It is delayed while
+  /// much data is buffered.
   case send(id: UInt32, DataMessage)
   /// An application's audio or video for a sender.
   case captured(transceiver: UInt32, CapturedMedia)
@@ -192,7 +192,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 
   /// Whether responses to connectivity checks are accepted even after several seconds.
   ///
-  /// Without it, a pair remembers only its last 16 checks, too few for a round trip of more than a
+  /// Otherwise a pair remembers only its last 16 checks, too few for a round trip of more than a
   /// second. A session replaces nil with true; in older takes, nil means no.
   public var awaitsSlowPaths: Bool?
 

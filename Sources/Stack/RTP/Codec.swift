@@ -18,16 +18,16 @@ package struct Codec: Sendable {
   /// The formats in local offers, in order of preference.
   package var formats: [OfferedFormat]
   package var rules = FormatRules.fixed
-  /// Whether peers whose genesis names no codecs offer it.
+  /// Whether a peer offers the codec if its genesis names no codecs.
   package var isUsual = true
-  /// Whether new connections offer it when the application names no codecs.
+  /// Whether a new connection offers the codec if the application names no codecs.
   package var isOffered = true
-  /// Whether frames pass through undecoded, unless this build has a library for the codec and the
-  /// genesis names it.
+  /// Whether frames usually pass through undecoded; they are decoded only if the genesis lists the
+  /// codec in `decoders`.
   ///
   /// Such a codec is received in every variant of its format.
   package var isPassedThrough = false
-  /// The names of the decoder and the encoder in statistics.
+  /// The name of the decoder and the encoder in statistics.
   package var decoderTitle = "libvpx"
   /// The mean quantiser above which libwebrtc would reduce the resolution; nil if libwebrtc has no
   /// limit for the codec.
@@ -35,7 +35,7 @@ package struct Codec: Sendable {
   package var payload: PayloadFormat
   /// Parses the bytes of a frame; nil for codecs whose frames never arrive encoded.
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
-  /// Whether rows of received frames record the size found in the frame's bytes.
+  /// Whether the size that a frame's bytes state is recorded for received frames.
   package var recordsSize = false
   /// The file format in which frames that cannot be decoded here are exported; nil if there is
   /// none.

@@ -32,7 +32,7 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample; `energy` is the loudest channel's sum of squares.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// A video frame's temporal layer; nil without layers.
+  /// A video frame's temporal layer; nil if the stream has no layers.
   package var temporal: TemporalLayer?
   /// The sources that were mixed; empty if the audio was captured locally.
   package var contributors: [Contributor] = []

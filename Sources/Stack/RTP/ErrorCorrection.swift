@@ -3,9 +3,9 @@ import Wire
 /// A forward error correction packet: the XOR of the packets it protects, from which one lost
 /// packet can be recovered (RFC 5109, RFC 8627).
 ///
-/// The forms differ only in their headers. ULPFEC is parsed with one level, which protects complete
-/// packets: browsers send no more. FlexFEC is parsed if it protects a single source: libwebrtc
-/// sends nothing else, and discards everything else.
+/// The forms differ only in their headers. ULPFEC is parsed only with a single level, which
+/// protects complete packets, because browsers send no more. FlexFEC is parsed only if it protects
+/// a single source, because libwebrtc sends nothing else, and discards everything else.
 package struct ErrorCorrection: Hashable, Sendable {
   /// The layout of an FEC packet's headers.
   package enum Form: Hashable, Sendable {
@@ -173,8 +173,8 @@ package struct ErrorCorrection: Hashable, Sendable {
 }
 
 extension HeaderExtensionMap {
-  /// Zeroes the header extensions that are filled in on sending or forwarding: the FEC packet was
-  /// computed without them.
+  /// Zeroes the header extensions that are filled in on sending or forwarding, because the FEC
+  /// packet was computed without their values.
   ///
   /// Packets of a stream have extensions of different lengths, so such a value in one packet may be
   /// at the offset of another packet's payload.

@@ -104,7 +104,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var mixerLevels: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var transportSequence: UInt8 = 0
-  // Only the positions of these extensions matter: their values change in transit.
+  // Only the positions of these extensions matter, because their values change in transit.
   package var transmissionOffset: UInt8 = 0
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0

@@ -16,7 +16,7 @@ struct LocalMediaTable {
     var phase: Phase
     /// The id that the signaling machine assigned to the media; nil until it is published.
     var media: MediaID?
-    /// The connection and transceiver that send the media; nil as long as none does.
+    /// The connection and transceiver that send the media; nil while none does.
     var connection: ConnectionID?
     var transceiver: UInt32?
     /// The number in the take of the peer that was reported as sending the media; nil until the
@@ -96,8 +96,8 @@ struct LocalMediaTable {
     return [.event(.localMediaPublished(id, media))]
   }
 
-  /// Records that media is no longer published: it was unpublished, or the service lost it and it
-  /// will be published again in the next session.
+  /// Records that media is no longer published, because it was unpublished, or because the service
+  /// lost it, in which case it will be published again in the next session.
   mutating func withdraw(_ id: LocalMediaID) -> [RoomOutput] {
     guard let index = place(of: id) else { return [] }
     switch entries[index].phase {

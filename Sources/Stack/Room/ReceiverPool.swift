@@ -35,7 +35,7 @@ struct ReceiverPool {
     /// Whether the audio is played, because it holds a slot or needs none (`isExempt`), the service
     /// selected it, or there is no selection.
     var isOccupant = false
-    /// Whether the audio is played without a slot, because its owner has it always on.
+    /// Whether the audio is played without a slot, because its owner marked it as always on.
     var isExempt = false
     /// Whether this media is muted individually.
     var isMuted = false

@@ -28,8 +28,8 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var restartDelayMilliseconds: Int64 = 3_000
   /// The number of consecutive restarts after which the room ends.
   package var restartMaximum = 4
-  /// Whether an ICE restart requested while a connection is still new is carried out once it
-  /// connects, and not skipped.
+  /// Whether an ICE restart that is requested while a connection is still new is carried out once
+  /// the connection is established, rather than skipped.
   ///
   /// Nil, as in older takes, means that it is skipped.
   package var restartsOnceConnected: Bool?
@@ -53,7 +53,7 @@ package enum RoomInput: Sendable {
   case share(ShareReport)
 }
 
-/// An application's call, each with exactly one `RoomReply`.
+/// An application's call, which is answered by exactly one `RoomReply`.
 package enum RoomCall: Hashable, Sendable, Codable {
   /// Sets a token that was obtained or renewed.
   case signedIn(token: String, lifetimeMilliseconds: Int64?)

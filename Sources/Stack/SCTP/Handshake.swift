@@ -34,7 +34,7 @@ struct Handshake {
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// The number of outgoing streams; before the handshake is complete, the largest possible one.
+  /// The number of outgoing streams; the largest possible number until the handshake is complete.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
@@ -211,7 +211,8 @@ struct Handshake {
     return .establish
   }
 
-  /// Handles an ERROR chunk: after a stale cookie, the timer requests another (section 5.2.6).
+  /// Handles an ERROR chunk; after a stale cookie, the timer requests another cookie (section
+  /// 5.2.6).
   mutating func receiveError(_ body: RawSpan) {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -264,8 +265,8 @@ struct Handshake {
     return [.append(ControlChunk(type: .shutdown, body: body.bytes)), .arm(.shutdown)]
   }
 
-  /// Acknowledges the end of data in both directions (section 9.2): a delayed SACK is no longer
-  /// needed.
+  /// Acknowledges the end of data in both directions, after which a delayed SACK is no longer
+  /// needed (section 9.2).
   private var shutdownAcknowledgement: [SCTPAction] {
     [
       .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),

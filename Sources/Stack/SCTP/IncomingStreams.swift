@@ -60,10 +60,10 @@ struct IncomingStream {
   let identifier: UInt16
   /// Complete messages to deliver, oldest first.
   private(set) var messages: [ReceivedMessage] = []
-  /// Bytes and fragments waiting for other fragments.
+  /// The bytes and fragments that wait for the rest of their message or for an earlier one.
   var heldBytes: Int { orderedBytes + unordered.heldBytes }
   var heldFragments: Int { ordered.count + unordered.count }
-  /// Unordered fragments waiting for others.
+  /// The unordered fragments that wait for the rest of their message.
   var heldUnordered: Int { unordered.count }
   private var orderedBytes = 0
 
@@ -111,7 +111,7 @@ struct IncomingStream {
       if !ordered.isEmpty { extendRun() }
       return fragment.bytes.count
     }
-    // Earlier messages were abandoned, if fragments of them still arrive.
+    // If fragments of an earlier message still arrive, that message has been abandoned.
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
@@ -130,7 +130,7 @@ struct IncomingStream {
       run = 0
       runBytes = 0
       extendRun()
-      // The rest of this message is incomplete.
+      // Any remaining fragments of this message cannot complete it.
       while let rest = ordered.first, rest.message == front.message { drop(rest) }
     }
     run = 0
@@ -145,8 +145,8 @@ struct IncomingStream {
     expected = message
   }
 
-  /// Skips missing fragments before those that arrived, up to a key; nil skips to the first waiting
-  /// message.
+  /// Skips the fragments missing up to a key; without a key, those before the first waiting
+  /// message, or within it if it is the expected one.
   mutating func pass(through key: Int64?) {
     var last = key == nil ? ordered.first?.message : nil
     if let key {
@@ -261,10 +261,10 @@ extension IncomingStream {
 
 // MARK: - UnorderedFragments
 
-/// Fragments of unordered messages until their message is complete (RFC 9260 section 6.9).
+/// Holds fragments of unordered messages until the messages are complete (RFC 9260 section 6.9).
 ///
-/// They are stored as runs of consecutive fragments of one message. A fragment joins at most two
-/// runs.
+/// The fragments are stored as runs of consecutive fragments of one message. A new fragment joins
+/// at most two runs.
 struct UnorderedFragments {
   private struct Run {
     var keys: ClosedRange<Int64>

@@ -138,7 +138,7 @@ struct Receiver {
     switch numbers.insert(extended) {
     case .new:
       counters.chunks += 1
-      // Acknowledge immediately: the very first chunk, and chunks around a gap.
+      // The very first chunk, and chunks around a gap, are acknowledged immediately.
       if !isNext || !numbers.ranges.isEmpty || counters.chunks == 1 { acknowledgement = .due }
       return nil
     case .duplicate:
@@ -191,7 +191,8 @@ struct Receiver {
     }
     var messages: [ReceivedMessage] = []
     for place in changed.sorted() {
-      // All complete messages have been delivered.
+      // All complete messages have been delivered, so the fragments up to the number can be
+      // dropped.
       if !interleaved { streams.change(place) { $0.unordered.forget(through: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.removeComplete() }
@@ -202,13 +203,13 @@ struct Receiver {
 
   // MARK: Following captured packets
 
-  /// Starts a stream in the middle: this message is the first one expected.
+  /// Starts a stream in the middle, with this message as the first one expected.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
   }
 
-  /// Skips missing chunks up to a number: the real receiver has them although they were not
+  /// Skips missing chunks up to a number, because the real receiver has them although they were not
   /// captured.
   ///
   /// - Returns: how many chunks were skipped, and the messages that were only waiting for them.

@@ -3,9 +3,9 @@ import Wire
 /// Follows an association between two other endpoints, and its data channels, using the packets of
 /// both.
 ///
-/// It sends and decides nothing: messages are reassembled from chunks as the receiver does it
-/// (RFC 9260 section 6.9, RFC 8260). Chunks that the receiver acknowledged but that were not
-/// captured are skipped, so that the rest can continue.
+/// It sends and decides nothing, but reassembles messages from chunks as a receiver does (RFC 9260
+/// section 6.9, RFC 8260). Chunks that the receiver acknowledged but that were not captured are
+/// skipped, so that the rest can continue.
 package struct SCTPFollower {
   /// An event found in the packets.
   package enum Event {
@@ -147,8 +147,8 @@ package struct SCTPFollower {
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
       if carried[message.stream] == nil {
-        // The channel was not announced: both applications created it, or it opened before the
-        // capture.
+        // The channel was not announced: either both applications created it, or it opened before
+        // the capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
       guard let place = carried[message.stream] else { return }

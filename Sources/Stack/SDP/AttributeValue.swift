@@ -266,8 +266,8 @@ struct AttributeRule: Sendable {
 
 // MARK: - Fields
 
-// Descriptions are split by bytes: a space followed by a combining mark is one Swift character, but
-// still a space to every other parser.
+// Descriptions are split by bytes, because a space followed by a combining mark is one Swift
+// character, but still a space to every other parser.
 
 extension Substring {
   /// The non-empty parts between spaces.

@@ -29,8 +29,8 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// The stream from which certificates are drawn while they are created; nil at other times, or if
-  /// `entropy` is used for them.
+  /// The stream from which certificates are being drawn; nil at other times, and if they are drawn
+  /// from `entropy`.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
   /// Local certificates in DER.
@@ -102,9 +102,8 @@ final class DTLSAssociation {
     }
   }
 
-  /// Creates a certificate.
-  ///
-  /// Peers' clocks may be slow, so it is valid from one day earlier.
+  /// Creates a certificate that is valid from one day before `created`, because a peer's clock may
+  /// be slow.
   private func add(
     _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
   ) throws(SecureError) {

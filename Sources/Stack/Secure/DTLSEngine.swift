@@ -10,8 +10,8 @@ extension DTLSTransport {
   /// Returns a fingerprint of how this OpenSSL performs a fixed handshake, 64 hexadecimal digits.
   ///
   /// With equal fingerprints, equal inputs produce equal bytes; with different ones they may not.
-  /// Throws if OpenSSL cannot be driven deterministically: it then reads a clock or random source
-  /// of its own, which no replay could repeat.
+  /// Throws if OpenSSL cannot be driven deterministically, because it then reads a clock or random
+  /// source of its own, which no replay could repeat.
   package static func engineFingerprint() throws(SecureError) -> String {
     try engine.get()
   }
@@ -91,8 +91,8 @@ private struct DTLSEngineCheck: ~Copyable {
     }
     let lost = record(end)
     if end.isFinished && end.association.waitingFlight == 0 {
-      // The server's last flight has no timer: the server repeats it when the client repeats its
-      // own.
+      // The server's last flight has no timer; the server repeats it when the client repeats its
+      // own last flight.
       guard end.role == .server else { return }
       try require(peer.association.retransmit() == .waiting, "a flight is not sent again")
       for datagram in record(peer) { _ = end.association.read(datagram) }

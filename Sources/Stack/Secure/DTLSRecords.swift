@@ -137,8 +137,8 @@ package struct DTLSRecordProtection {
       additional: record.additional(length))
   }
 
-  /// Seals a plaintext with another record's number and nonce; nil if it lacks a nonce or OpenSSL
-  /// fails.
+  /// Seals a plaintext with the number and nonce of `record`; nil if the record lacks a nonce or
+  /// OpenSSL fails.
   package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
     let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
     guard prefix.count == (isExplicit ? 8 : 0) else { return nil }

@@ -270,14 +270,14 @@ extension DTLSTransport {
 
 /// The schedule for retransmitting an unanswered DTLS flight (RFC 6347 section 4.2.4.1).
 ///
-/// The first retransmission comes much earlier than the RFC's one second, as in browsers: ICE has
-/// just proved the path alive, so silence means loss.
+/// The first retransmission comes much earlier than the RFC's one second, as in browsers, because
+/// ICE has just proved that the path works, so silence means loss.
 struct RetransmissionTimer {
   /// The time-out for a flight's first copy.
   static let initial = Interval.milliseconds(100)
   /// The limit up to which the time-out doubles.
   static let maximum = Interval.seconds(3)
-  /// The maximum number of retransmissions: with one more, OpenSSL would declare the association
+  /// The maximum number of retransmissions; with one more, OpenSSL would declare the association
   /// broken.
   static let retransmissionsMaximum = 12
 

@@ -166,13 +166,14 @@ package struct SRTPContext: ~Copyable {
 
 /// Decrypts one sender's packets on behalf of an observer of the call.
 ///
-/// An observer may join late: sequence numbers may already have wrapped, and the rollover counter
-/// is authenticated (RFC 3711 section 3.3.1). The counter is found by trial.
+/// An observer may join after sequence numbers have wrapped, and the rollover counter is part of
+/// what is authenticated (RFC 3711 section 3.3.1). The counter is therefore found by trial.
 package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
   private let session: SRTPSession
-  /// Attempts made per stream that was joined late.
+  /// The number of packets of each stream joined late on which rollover counters were guessed, by
+  /// SSRC.
   private var attempts: [UInt32: Int] = [:]
   /// The streams decrypted so far.
   private var opened: Set<UInt32> = []

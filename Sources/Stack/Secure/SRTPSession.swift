@@ -10,9 +10,11 @@ final class SRTPSession {
   private let suite: SRTPSuite
   private let key: [UInt8]
   private let identifier: [UInt8]
-  /// Decrypts RTCP without its identifier; nil unless libsrtp would look for it in the wrong place.
+  /// Decrypts RTCP whose identifier has been removed; nil unless libsrtp would look for the
+  /// identifier in the wrong place.
   ///
-  /// libsrtp counts back from the end of the packet over a tag that is as long as RTP's.
+  /// libsrtp expects the identifier before a tag as long as RTP's, although RTCP's tag may be
+  /// longer.
   private let control: SRTPSession?
 
   /// libsrtp, initialised once per process.

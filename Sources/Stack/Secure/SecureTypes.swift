@@ -137,8 +137,9 @@ public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseItera
 
 /// A certificate for one or several connections (W3C RTCCertificate).
 ///
-/// Stored as the seed from which its key and everything else is derived, so that takes using it can
-/// be replayed. The same seed produces the same bytes with the same OpenSSL version.
+/// Only a seed is stored, from which the key and the rest are derived, so that takes made with the
+/// certificate can be replayed. The same seed produces the same bytes with the same OpenSSL
+/// version.
 public struct PeerCertificate: Hashable, Sendable, Codable {
   /// The type of the certificate's key.
   public let algorithm: CertificateAlgorithm
@@ -202,9 +203,9 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
 final class CertificateVerifier {
   /// The fingerprints from the peer's description.
   var expected: [CertificateFingerprint] = []
-  /// The certificate that matched, in DER; nil before one did.
+  /// The last checked certificate in DER; nil if it did not match, or if none has been checked.
   private(set) var accepted: [UInt8]?
-  /// The reason for refusing the certificate, as a sentence; nil if none was refused.
+  /// The reason for refusing a certificate, as a sentence; nil if none was refused.
   private(set) var refusal: String?
 
   func forget() {
@@ -212,8 +213,8 @@ final class CertificateVerifier {
     refusal = nil
   }
 
-  /// Checks a certificate in DER against the fingerprints; stores it, or the reason for refusing
-  /// it.
+  /// Checks a certificate in DER against the fingerprints; stores the certificate if it matches, or
+  /// else the reason for refusing it.
   ///
   /// Among several hash functions only the strongest supported one counts, so that a weak one
   /// cannot bypass a strong one.

@@ -201,7 +201,7 @@ private func jsonObject(_ members: [StatsMember]) -> String {
   return String(decoding: out, as: UTF8.self)
 }
 
-/// Appends the members as JSON in place: a report has thousands of them.
+/// Appends the members as JSON in place, because a report has thousands of them.
 private func append(_ members: [StatsMember], to out: inout [UInt8]) {
   out.append(UInt8(ascii: "{"))
   for index in members.indices {

@@ -155,7 +155,7 @@ extension IPAddress: CustomStringConvertible {
 public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address without its port.
   public var ip: IPAddress
-  /// The UDP or TCP port; 0 as long as none is assigned.
+  /// The UDP or TCP port; 0 while none is assigned.
   public var port: UInt16
 
   /// Creates a socket address; port 0 means that none is assigned yet.

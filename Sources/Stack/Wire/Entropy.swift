@@ -1,8 +1,8 @@
 /// All randomness of one peer: a 32-byte seed expanded into independent labelled streams.
 ///
 /// Each label selects its own ChaCha20 nonce (RFC 8439 section 2.3), so an extra draw in one layer
-/// shifts no value of another. The take records how many bytes each stream has drawn: a divergence
-/// often shows there first.
+/// shifts no value of another. The take records how many bytes have been drawn from each stream,
+/// because a divergence often shows there first.
 package final class Entropy {
   package static let seedLength = 32
 

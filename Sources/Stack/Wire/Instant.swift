@@ -1,6 +1,6 @@
 /// A point on a take's clock: nanoseconds since the take began.
 ///
-/// The core never reads a clock: every step is passed its instant.
+/// The core never reads a clock, because every step is passed its instant.
 @frozen
 public struct Instant: Hashable, Comparable, Sendable {
   /// Nanoseconds since the take began.

@@ -4,8 +4,8 @@ import HeapModule
 ///
 /// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
 /// between two runs arrives as an input with its instant, and one call turns that input completely
-/// into outputs. Feeding the same inputs again gives the same outputs and deadlines: this is what
-/// makes a take replayable.
+/// into outputs. Feeding the same inputs again gives the same outputs and deadlines, which makes a
+/// take replayable.
 public protocol Machine: ~Copyable {
   associatedtype Input
   /// A request or report from the machine.
@@ -159,7 +159,7 @@ package struct NetworkType: RawRepresentable, Hashable, Sendable {
 /// Deadlines of many items; a change costs the logarithm of their number instead of a scan.
 ///
 /// The owner knows when each item is due and reports every change to an earlier time. Later times
-/// need not be reported: the queue asks again when the earlier one is reached.
+/// need not be reported, because the queue asks again when the earlier one is reached.
 package struct DueQueue: Sendable {
   private struct Entry: Comparable, Sendable {
     var at: Instant

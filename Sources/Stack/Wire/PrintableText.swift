@@ -60,8 +60,8 @@ package enum PrintableText {
     return follows ? plain + escape(of: "\r") : plain
   }
 
-  /// Escapes JSON as `\u001b` (RFC 8259 section 7): an unprintable character can only occur inside
-  /// a string.
+  /// Escapes unprintable characters in JSON as `\u001b` (RFC 8259 section 7); they can only occur
+  /// inside a string.
   package static func json(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) || [0x0a, 0x0d, 0x09].contains($0) }) {
       return text

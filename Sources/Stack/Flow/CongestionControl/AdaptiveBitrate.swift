@@ -29,13 +29,13 @@ package struct AdaptiveBitrate: CongestionController {
   /// Returns the path's capacity in bits per second; nil unless the path is known to limit the
   /// rate.
   ///
-  /// Once the path was full, it counts as the limit for at least 10 seconds, and until the estimate
-  /// is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB) also
-  /// counts.
+  /// After the path has been full, it counts as the limit for at least 10 seconds, and until the
+  /// estimate is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB)
+  /// also counts.
   ///
   /// Video that arrives already encoded cannot be reduced, so it must stay below this capacity. The
-  /// encoders' target would be too strict: it starts low and is capped even if the path carries
-  /// more.
+  /// encoders' target would be too strict, because it starts low and is capped even if the path
+  /// carries more.
   package func pathLimit(at now: Instant) -> UInt64? {
     guard let carried = capacity.carriedAtCut else {
       return bounds.isLimitedByPeer && !hasFeedback ? target : nil
@@ -150,7 +150,7 @@ package protocol CongestionController: Sendable {
 struct BitrateBounds: Sendable {
   /// Below this rate video is useless.
   private static let usefulMinimum = 50_000.0
-  /// The lowest minimum an application can set: the pacer needs some rate.
+  /// The lowest minimum that an application can set, because the pacer needs some rate.
   private static let leastMinimum = 5_000.0
   /// A limit far above any real rate, which prevents overflow in sums.
   private static let most: UInt64 = 1 << 40

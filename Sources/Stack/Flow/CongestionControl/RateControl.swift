@@ -28,8 +28,8 @@ struct RateControl {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
 
-  /// Returns the target for encoders if it is the first, or if it changed by more than a twentieth
-  /// or reached a bound and the last one is old enough; otherwise nil.
+  /// Returns the target for encoders if none was announced before, or if the last one is old enough
+  /// and the target has since changed by more than a twentieth or reached a bound; otherwise nil.
   mutating func announce(at now: Instant) -> UInt64? {
     let target = encoderTarget(at: now)
     if let announced {

@@ -74,8 +74,8 @@ struct RTCPComposer {
   }
 }
 
-/// Schedules reports: only while media is sent or received, and early at the start (RFC 3550
-/// section 6.2).
+/// Schedules reports while media is sent or received; the first one comes early (RFC 3550 section
+/// 6.2).
 struct ReportSchedule {
   /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(50)
@@ -89,8 +89,8 @@ struct ReportSchedule {
   /// When a step must be made to send a report.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
-  /// Schedules a report because media was sent or received, unless one is scheduled; the first one
-  /// comes earlier.
+  /// Schedules a report because media was sent or received, unless one is already scheduled; the
+  /// first report comes earlier.
   mutating func begin(at now: Instant) {
     guard due == nil else { return }
     let random = Int64(entropy.integer(below: 1_000_000_000))

@@ -44,7 +44,8 @@ struct FrameAssembler {
   /// A stored packet; always accessed in place, because a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
-    /// The frame's first packet; nil until all packets from there to this one are present.
+    /// The frame's first packet; nil until all packets from the first to this slot's packet are
+    /// present.
     var start: Int64?
   }
 
@@ -52,7 +53,7 @@ struct FrameAssembler {
   static let capacity: Int64 = 2048
   /// The maximum number of bytes held at once.
   static let maximumBytes = 16 << 20
-  /// The number of packets before the first received one that may still arrive.
+  /// The number of packets that may still arrive although they precede the first one received.
   private static let lead: Int64 = 64
 
   /// Everything up to this number has been delivered or given up; nil before the first packet.
@@ -74,8 +75,8 @@ struct FrameAssembler {
   /// necessary.
   private var missedSomething = false
 
-  /// Whether to request a key frame, because frames were missed for lack of one and none is
-  /// arriving.
+  /// Whether to request a key frame, because frames were missed for lack of a key frame, and none
+  /// is arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
   /// The number of complete frames waiting for earlier ones.
@@ -90,8 +91,8 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame may skip missing frames that it does not depend on, according to its payload
-  /// descriptors.
+  /// Whether a frame may be delivered despite missing frames on which, according to its payload
+  /// descriptors, it does not depend.
   private let passesGaps: Bool
   /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool
@@ -129,7 +130,7 @@ struct FrameAssembler {
     let place = place(sequence)
     slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
-    // The packet may show that the next one starts a frame.
+    // The packet may show that the packet after it starts a frame.
     if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
@@ -364,7 +365,7 @@ struct DeliveredFrames {
   /// Returns whether all frames on which a frame depends were delivered; false if the frame does
   /// not name its references.
   ///
-  /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
+  /// A frame in an upper temporal layer may depend on any earlier frame unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {
     switch frame.dependency {
     case nil: return false

@@ -8,8 +8,8 @@ struct FrameReception {
 
   /// The maximum number of complete frames that wait before a gap is skipped.
   ///
-  /// By then, a receiver that lacks these packets would have requested a key frame: at usual frame
-  /// rates, so many frames last longer than any receiver waits (libwebrtc: 3 s).
+  /// By then, a receiver that lacks these packets would have requested a key frame, because at
+  /// usual frame rates that many frames last longer than any receiver waits (3 s in libwebrtc).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
@@ -32,7 +32,7 @@ struct FrameReception {
     set { missing.canRequest = newValue }
   }
 
-  /// Adds a packet; returns the frames it completes, or nil if it is too late.
+  /// Adds a packet; returns the frames it completes, or nil if the packet is too late.
   mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
     -> [FrameAssembler.AssembledFrame]?
   {
@@ -70,7 +70,7 @@ struct FrameReception {
   }
 
   /// Returns the packets to request now, or nil if none is due; gives up frames that depend on
-  /// hopeless packets.
+  /// packets that can no longer be expected.
   mutating func demand(at now: Instant, spacing: Interval) -> [UInt16]? {
     guard let due = missing.due, due <= now else { return nil }
     let demand = missing.demand(at: now, spacing: spacing)

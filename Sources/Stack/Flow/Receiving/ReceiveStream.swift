@@ -65,7 +65,8 @@ struct ReceiveStream {
     return counters
   }
 
-  /// Restarts the stream after it has ended: the source may send again, with any sequence numbers.
+  /// Restarts the stream after it has ended, because the source may send again, with any sequence
+  /// numbers.
   mutating func resume() {
     hasEnded = false
     isReplaced = false
@@ -81,7 +82,7 @@ struct ReceiveStream {
     reports.beginAnew(with: sequence)
   }
 
-  /// Records that the stream ended: its missing packets and key frames are no longer awaited.
+  /// Records that the stream ended, so its missing packets and key frames are no longer awaited.
   mutating func end() {
     hasEnded = true
     videoFrames.end()

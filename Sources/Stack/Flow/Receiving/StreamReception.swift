@@ -1,7 +1,7 @@
 package import RTP
 package import Wire
 
-/// A stream in an observed call, received the way its real receiver does.
+/// A stream in an observed call, received as its real receiver receives it.
 ///
 /// It sends nothing: the requests and reports an endpoint would send are dropped, and those
 /// captured are counted instead. A frame is awaited as long as the real receiver may be waiting for
@@ -345,7 +345,7 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Forgets the last packet after a restart: the time since it is not jitter.
+  /// Forgets the last packet after a restart, because the time since that packet is not jitter.
   mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter the receiver reported, in timestamp units.

@@ -49,8 +49,8 @@ struct SendStreams {
   /// Applies a negotiation: adds new streams, removes those that they replace, and pauses those
   /// that no longer send.
   mutating func configure(_ sections: [SectionState]) {
-    // A paused stream is kept: its numbering must continue, or SRTP would reject its packets as a
-    // replay (RFC 3711 section 3.3.2).
+    // A paused stream is kept, because its numbering must continue; otherwise SRTP would reject its
+    // packets as a replay (RFC 3711 section 3.3.2).
     for index in all.indices { all[index].pause() }
     for section in sections {
       guard let sending = section.section.sending else { continue }
@@ -82,8 +82,8 @@ struct SendStreams {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
 
-  /// Returns the video streams that lost frames since the last call; later frames may depend on
-  /// those.
+  /// Returns the video streams that lost frames since the last call; later frames may depend on the
+  /// lost ones.
   mutating func consumeLosses() -> [StreamName] {
     var names: [StreamName] = []
     for index in all.indices where all[index].consumeLoss() {
@@ -188,8 +188,8 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Returns whether frames of a codec can be sent; it must be the negotiated one, or telephone
-  /// events if those were negotiated.
+  /// Returns whether frames of a codec can be sent: it must be the negotiated codec, or telephone
+  /// events if they were negotiated.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil
   }
@@ -197,7 +197,7 @@ struct SendAgreement {
   /// Whether lost packets are retransmitted.
   var repairs: Bool { codec.feedback.contains("nack") }
 
-  /// Returns the SSRC and payload type for retransmitting a part; nil without an RTX stream.
+  /// Returns the SSRC and payload type for retransmitting a part; nil if there is no RTX stream.
   func rtx(of part: PayloadPart) -> (ssrc: UInt32, payloadType: UInt8)? {
     guard let rtxSSRC, let payloadType = part.rtxPayloadType else { return nil }
     return (rtxSSRC, payloadType)

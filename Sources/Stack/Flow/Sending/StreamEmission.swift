@@ -166,7 +166,8 @@ package struct StreamEmission {
     requested.append(sequence)
   }
 
-  /// Handles a packet that transport-wide feedback reports lost: libwebrtc retransmits it unasked.
+  /// Handles a packet that transport-wide feedback reports lost, and that libwebrtc therefore
+  /// retransmits unasked.
   package mutating func receive(lost sequence: UInt16) {
     if !requested.contains(sequence) { request(sequence) }
   }

@@ -5,7 +5,7 @@ struct CandidatePair {
   let id: UInt32
   /// The number of the ICE generation whose credentials the pair's checks use.
   let generation: UInt32
-  /// The local address; its port is 0 as long as an active TCP pair has no connection.
+  /// The local address; its port is 0 while an active TCP pair has no connection.
   private(set) var base: SocketAddress
   let target: SocketAddress
   /// The foundation; pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
@@ -53,7 +53,8 @@ struct CandidatePair {
   /// Whether the pair's connection must be opened before the pair can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower of the two candidates' type preferences; a pair with a higher one is much better.
+  /// The lower of the two candidates' type preferences; a pair for which it is higher than for the
+  /// nominated one counts as much better.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State
@@ -120,8 +121,8 @@ struct CandidatePair {
 
   /// Records a send that the system refused: three in a row without success end the checks.
   ///
-  /// A pair that has worked fails only after silence: a full queue or a flapping interface may
-  /// recover.
+  /// A pair that has worked fails only after silence, because a full queue or a flapping interface
+  /// may recover.
   mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
   }
@@ -221,8 +222,8 @@ struct PairNomination {
 
 // MARK: - PairTraffic
 
-/// A pair's counters (W3C candidate-pair), its round-trip times, and when it last received
-/// anything.
+/// A pair's counters (W3C candidate-pair), its round-trip times, and the instants at which traffic
+/// last arrived.
 struct PairTraffic {
   /// When anything valid last arrived: a response, a check or other traffic.
   private(set) var receivedAt: Instant?

@@ -13,7 +13,7 @@ struct Checklist {
   /// The maximum number of pairs (RFC 8445 section 6.1.2.5).
   static let maximum = 100
 
-  /// All pairs, oldest first; a pair left from an earlier generation is first.
+  /// All pairs, oldest first; the pair kept from an earlier generation, if there is one, is first.
   private(set) var pairs: [CandidatePair] = []
   /// Counts restarts from 0; pairs of the current generation have this number.
   private(set) var generation: UInt32 = 0
@@ -177,7 +177,7 @@ struct Checklist {
     pairs = [pairs[kept]]
   }
 
-  /// Removes the pair left from an earlier generation.
+  /// Removes the pair kept from an earlier generation.
   mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
   /// Returns reports of the pairs that changed since the last call.
@@ -232,7 +232,7 @@ extension Checklist {
     !triggered.isEmpty || contains { $0.state == .waiting || $0.state == .frozen }
   }
 
-  /// When the next check is due: a new pair's first, or the next of a current round.
+  /// When the next check is due: the first check of a pair, or the next one in a round under way.
   var deadline: Instant? {
     var next = hasUnchecked ? nextPacedAt : nil
     for pair in pairs { next = earliest(next, pair.round.nextAttempt) }

@@ -12,14 +12,14 @@ struct CheckProgress {
   private(set) var state = ICEConnectionState.new
   /// When this generation's checks started, or restarted after failure.
   private(set) var checkingSince: Instant?
-  /// When this generation's first pair worked.
+  /// When a pair of this generation first worked.
   private(set) var firstSuccessAt: Instant?
   /// Whether a pair of this generation has been in use since checks started or restarted.
   private(set) var hadPath = false
   /// Whether this generation's checks ended without a working pair.
   private(set) var hasFailed = false
   private(set) var isCompleted = false
-  /// The id of the selected pair reported last.
+  /// The id of the pair that was last reported as selected.
   private var reportedPath: UInt32?
 
   /// Starts checking, unless it has already started.
@@ -45,7 +45,7 @@ struct CheckProgress {
   /// Records that a pair of this generation is in use.
   mutating func recordPath() { hadPath = true }
 
-  /// Records that the selected pair is silent: the state is no longer completed.
+  /// Records that the selected pair is silent, so the state is no longer completed.
   mutating func recordSilence() { isCompleted = false }
 
   /// Stops checking until something new to check appears.
@@ -66,7 +66,7 @@ struct CheckProgress {
   /// When checks without any success are given up.
   var patienceEnd: Instant? { checkingSince.map { $0 + ICETiming.checkingPatience } }
 
-  /// Returns whether the selected pair differs from the one reported last, and remembers it as
+  /// Returns whether the selected pair differs from the one last reported, and remembers it as
   /// reported.
   mutating func isNew(_ path: UInt32?) -> Bool {
     defer { reportedPath = path }
@@ -148,7 +148,8 @@ struct Consent {
   /// Starts consent checks on the selected pair.
   mutating func begin(_ pair: CandidatePair, _ entropy: EntropyStream, at now: Instant) {
     since = now
-    // Soon after an answered check, the next one is due only after a regular interval.
+    // If a check was answered within the last second, the next one follows a regular interval after
+    // that answer.
     if let answeredAt = pair.traffic.answeredAt, now - answeredAt < .seconds(1) {
       nextCheckAt = answeredAt + interval(entropy)
     } else {

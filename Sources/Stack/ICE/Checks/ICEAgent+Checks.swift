@@ -1,8 +1,8 @@
 import Wire
 
 extension ICEAgent {
-  /// Sends the checks that are due: the next one in each round under way and then, if the pace for
-  /// new checks allows it, the first one of another round.
+  /// Sends the checks that are due: the next check in each round under way and then, if the pace
+  /// for new checks allows it, the first check of another round.
   mutating func runChecks() {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
@@ -104,8 +104,8 @@ extension ICEAgent {
     checklist.change(index) { $0.recordRefusedSend() }
   }
 
-  /// Sets the role the application names, as long as no check has been sent and the peer is not
-  /// known to be lite.
+  /// Sets the role that the application names, unless a check has been sent or the peer is known to
+  /// be lite.
   mutating func setRole(_ new: ICERole) {
     guard !generations.present.remoteIsLite,
       !checklist.contains(where: { $0.traffic.requestsSent > 0 })
@@ -167,8 +167,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Sets a pair's local candidate to the one with the address the peer saw, which becomes a new
-  /// peer-reflexive candidate if it is unknown (RFC 8445 section 7.2.5.3.1).
+  /// Sets a pair's local candidate to the one with the address the peer saw; an unknown address
+  /// becomes a new peer-reflexive candidate (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }

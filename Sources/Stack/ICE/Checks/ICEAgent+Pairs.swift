@@ -91,7 +91,7 @@ extension ICEAgent {
     if let old = selectedIndex { checklist.change(old) { $0.selectionChanged() } }
     consent.select(id)
     guard let index else {
-      // The selected pair is gone: check the others again, with the full time limit.
+      // The selected pair is gone, so check the others again, with the full time limit.
       if progress.beginAnew(at: now) { recheckOthers() }
       return
     }
@@ -156,10 +156,10 @@ extension ICEAgent {
     deadline = nextDeadline()
   }
 
-  /// Starts checking once the peer's credentials are known and it has sent a candidate or the end
-  /// of its candidates.
+  /// Starts checking once the peer's credentials are known and the peer has sent a candidate, or
+  /// the end of its candidates.
   ///
-  /// If it ended them without sending any, only checks from the peer can reveal its address.
+  /// If the peer sent no candidate, only its checks can reveal its address.
   private mutating func beginChecking() {
     guard progress.checkingSince == nil, generations.present.remote != nil else { return }
     if remoteSide.hasChanges { progress.begin(at: now) }

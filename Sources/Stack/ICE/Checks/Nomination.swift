@@ -83,8 +83,8 @@ struct Nomination {
     return now - chosenAt >= ICETiming.choiceHold
   }
 
-  /// Returns the pair that the peer nominated last if it works, even if it was given up in between;
-  /// nil otherwise.
+  /// Returns the pair that the peer nominated last, even if it has been given up meanwhile; nil if
+  /// it does not work now.
   ///
   /// A peer that did not notice the failure will not nominate the pair again.
   private static func peersChoice(_ checklist: Checklist) -> Int? {
@@ -102,10 +102,10 @@ struct Nomination {
 
   // MARK: Selection
 
-  /// Returns the nominated pair if it works; nil if there is no such pair.
+  /// Returns the nominated pair if it works; nil if no nominated pair works.
   ///
-  /// If it does not work, a controlled agent nominates the pair that the peer nominated last, if
-  /// that one works.
+  /// If that pair does not work, a controlled agent falls back to the pair that the peer nominated
+  /// last, provided that this one works.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -140,7 +140,7 @@ struct RoleSettlement {
 
   init(tieBreaker: UInt64) { self.tieBreaker = tieBreaker }
 
-  /// Sets the role; returns false if it was the same.
+  /// Sets the role; returns false if it is unchanged.
   mutating func setRole(_ new: ICERole) -> Bool {
     guard role != new else { return false }
     role = new
@@ -163,7 +163,7 @@ struct RoleSettlement {
   }
 
   /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
-  /// returns false if another conflict has already changed it since that request.
+  /// returns false if another conflict has already changed the role since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)

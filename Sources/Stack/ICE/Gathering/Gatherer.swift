@@ -65,7 +65,7 @@ struct Gatherer {
     return sockets.socket(at: pair.base) != nil
   }
 
-  /// Resets gathering for another generation, and applies the settings changed meanwhile.
+  /// Resets gathering for another generation, and applies settings that were changed meanwhile.
   mutating func restart() {
     state = .new
     queries.removeAll()
@@ -94,8 +94,8 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// The number of addresses that this generation has requested: the next one gets the next lower
-  /// preference.
+  /// The number of addresses that this generation has requested; each gets a lower preference than
+  /// the one before.
   private var asked: UInt16 = 0
 
   var isFull: Bool { all.count >= Self.maximum }
@@ -220,7 +220,7 @@ struct LocalCandidates {
 
   // MARK: Lookup
 
-  /// Returns the host or relayed candidate that sends from a base; nil if there is none.
+  /// Returns the host or relayed candidate with this base; nil if there is none.
   func baseCandidate(of base: SocketAddress) -> ICECandidate? {
     for local in all
     where local.base == base && (local.candidate.kind == .host || local.candidate.kind == .relayed)
@@ -235,8 +235,8 @@ struct LocalCandidates {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Returns whether another candidate of the base already shows a mapped address, whether the host
-  /// candidate (unless a name hides its address) or one from another server (RFC 8445 section
+  /// Returns whether a candidate of the base already shows a mapped address: either the host
+  /// candidate, unless a name hides its address, or one from another server (RFC 8445 section
   /// 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {
@@ -249,7 +249,7 @@ struct LocalCandidates {
     all.filter { $0.candidate.tcpType == .active }.map(\.base)
   }
 
-  /// Returns the priority of the local candidate that a pair sends from.
+  /// Returns the priority of the local candidate from whose base a pair sends.
   func priority(of pair: CandidatePair) -> UInt32 {
     baseCandidate(of: pair.base)?.priority ?? pair.local.priority
   }

@@ -214,7 +214,7 @@ extension ICEAgent {
     gatherer.queries.keepAlive(base, server, at: now)
     let foundation = gatherer.candidates.foundation(
       .init(kind: .serverReflexive, base: base.ip, server: server.ip))
-    // A reflexive candidate is never paired itself: its base sends for it.
+    // A reflexive candidate is never paired itself; its base is paired instead.
     addLocal(
       ICECandidate(
         foundation: foundation,

@@ -32,7 +32,7 @@ extension ICEAgent {
     if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 
-  /// Requests a channel if the base is a relayed address, because it will carry media.
+  /// Requests a channel for the media to a peer if the base is a relayed address.
   mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
   }
@@ -64,8 +64,8 @@ extension ICEAgent {
 
   // MARK: Gathering
 
-  /// Prepares a request to a TURN server; returns false if it was already made or there are too
-  /// many.
+  /// Schedules a request for an allocation; returns false if it was already made or there are too
+  /// many relays.
   mutating func addRelay(
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant

@@ -148,8 +148,8 @@ extension ICEAgent {
 
   /// Handles a lost connection; returns false if the path is not a connection to the peer.
   ///
-  /// The agent that opened a working connection opens it again; the other agent learns the new one
-  /// from checks.
+  /// The agent that opened a working connection opens another in its place; the other agent learns
+  /// of it from checks.
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard gatherer.connections.lose(local, remote) else { return false }
     guard let index = checklist.index(local, remote) else { return true }
@@ -173,8 +173,8 @@ extension ICEAgent {
   }
 }
 
-/// The framing of messages on a TCP connection with the peer: a two-byte length precedes each one
-/// (RFC 4571 section 2, RFC 6544 section 3).
+/// The framing of messages on a TCP connection with the peer: a two-byte length precedes each
+/// message (RFC 4571 section 2, RFC 6544 section 3).
 package enum ICEFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)
     -> (message: Range<Int>, next: Int)?
@@ -194,7 +194,7 @@ package enum ICEFraming: MessageFraming {
 // MARK: - StreamTarget: Server
 
 extension StreamTarget {
-  /// A connection to a server, or to the peer if `server` is nil.
+  /// Describes a connection to a server, or to the peer if `server` is nil.
   init(from local: IPAddress, to remote: SocketAddress, server: ICEServer?) {
     let kind: Kind =
       switch server?.transport {

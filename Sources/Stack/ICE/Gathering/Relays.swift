@@ -49,7 +49,7 @@ struct Relays {
   /// The consequence of a refused send.
   enum Refusal {
     case nothing
-    /// The connection accepts no more data: it is lost.
+    /// The connection accepts no more data, so it is lost.
     case lost
     /// The server cannot be reached from here.
     case unreachable

@@ -1,7 +1,7 @@
 package import Wire
 
-/// Multicast DNS (RFC 6762, as far as WebRTC needs it): answers queries for this host's names and
-/// resolves the names of other hosts.
+/// The part of multicast DNS that WebRTC needs (RFC 6762): answers queries for this host's names
+/// and resolves the names of other hosts.
 ///
 /// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).

@@ -22,7 +22,7 @@ struct Allocation {
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, whether it is not created yet, and whether it has ended.
+  /// Whether the allocation exists (`isThere`), is still to be created, or has ended.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }

@@ -119,7 +119,7 @@ struct ServerAuthentication {
   /// Applies the realm and nonce that an error response states; returns false if repeating the
   /// request with them is pointless.
   ///
-  /// The first 401 states the realm; another one with the same realm is final.
+  /// The first 401 states the realm; another 401 with the same realm is final.
   mutating func learn(_ error: UInt16, _ message: STUNMessage) -> Bool {
     switch error {
     case 401 where message.realm != nil && message.realm != realm: break

@@ -4,7 +4,7 @@ package import Wire
 ///
 /// The caller transports messages between the client and the server; `begin` requests the
 /// allocation. Data for a peer is sent in indications until `bind` has led to a channel; until the
-/// server permits the peer, the data waits. Each part owns its state.
+/// server permits the peer, the data waits.
 package struct TURNClient: Machine {
   private typealias Purpose = ServerTransactions.Purpose
 
@@ -238,8 +238,8 @@ package struct TURNClient: Machine {
 
   // MARK: - Timers and closing
 
-  /// Retransmits and gives up requests, and refreshes the allocation, permissions and channels in
-  /// use.
+  /// Retransmits requests or gives them up, and refreshes the allocation and the permissions and
+  /// channels in use.
   private mutating func runTimers() {
     let (again, silent) = transactions.retransmitDue(at: now)
     for bytes in again { transmit(bytes) }

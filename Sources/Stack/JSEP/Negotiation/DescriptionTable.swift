@@ -142,7 +142,7 @@ struct CreatedDescriptions {
   }
 
   /// Returns the created description that setLocalDescription is to apply; the text in the call
-  /// must be the last created one, or empty.
+  /// must be that of the description created last, or empty.
   ///
   /// The checks are made in the order that W3C setLocalDescription prescribes.
   func created(for description: SessionDescription, _ state: SignalingState) throws(JSEPError)

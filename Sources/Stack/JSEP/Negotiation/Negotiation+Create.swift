@@ -116,8 +116,8 @@ extension Negotiation {
     offerPlan.slots.filter { !$0.isDead }.map(\.transportNumber).distinct(after: [])
   }
 
-  /// Returns the DTLS role for the answer: the one in the existing association, or else one that
-  /// the offer allows.
+  /// Returns the DTLS role for the answer: the role in the existing association, or else a role
+  /// that the offer allows.
   ///
   /// For `actpass` the local peer becomes the server unless configured otherwise.
   private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
@@ -143,7 +143,7 @@ extension Negotiation {
 }
 
 extension [LocalTransport] {
-  /// Returns a section's transport, or the first one for a disabled section, which has none.
+  /// Returns a section's transport; for a disabled section, which has none, the first transport.
   fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
     first { $0.number == slot.transportNumber } ?? self[0]
   }

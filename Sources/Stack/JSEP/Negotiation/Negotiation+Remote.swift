@@ -121,7 +121,7 @@ extension Negotiation {
       }
       mids.append(slot.mid)
     }
-    // A generated MID may clash with one the peer assigns later.
+    // A generated MID may clash with a MID that the peer assigns later.
     for index in offer.sections.indices where mids[..<index].contains(mids[index]) {
       throw JSEPError(
         .invalidAccess,
@@ -246,8 +246,8 @@ extension Negotiation {
     let media = SectionMedia.agreed(
       offer: offeredMedia, answer: SectionMedia(reading: answered, kind: kind, capabilities),
       peerAnswered: peerAnswered)
-    // The directions are intersected from the offerer's point of view, then turned to the local
-    // one.
+    // The directions are intersected from the offerer's point of view, then converted to the local
+    // peer's.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed

@@ -3,7 +3,7 @@ package import Wire
 
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
-/// Bundled sections share a transport, others have their own (RFC 9143). Every call either succeeds
+/// Bundled sections share a transport; others have their own (RFC 9143). Every call either succeeds
 /// completely, or throws and changes nothing.
 package struct Negotiation {
   package let cname: String
@@ -39,8 +39,8 @@ package struct Negotiation {
   /// Creates a transceiver, or with `byAddTrack` reuses one whose sender has no track and never
   /// sent (W3C addTrack); returns its id.
   ///
-  /// `trackID` must be unique among sent tracks; nil draws a random one. With more than one of
-  /// `rids` the transceiver offers a layer for each.
+  /// `trackID` must be unique among sent tracks; nil draws a random one. If `rids` has more than
+  /// one element, the transceiver offers a layer for each.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
     trackID: String? = nil, hasTrack: Bool? = nil, rids: [String] = []
@@ -129,7 +129,7 @@ package struct Negotiation {
   /// createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 
-  /// Requests an ICE restart: negotiation is needed until new credentials have replaced the current
+  /// Requests an ICE restart; negotiation is needed until new credentials have replaced the current
   /// ones (W3C restartIce).
   package mutating func wantRestart() {
     wishes.wantRestart(of: descriptions.localUsernameFragments)
@@ -190,8 +190,8 @@ package struct Negotiation {
       + transceiverTable.roll(backTo: stable.associations) { _ in true }
   }
 
-  /// Rolls back the transceivers of a pending offer that have no section in the offer that replaces
-  /// it.
+  /// Rolls back the transceivers of the pending offer for which the offer that replaces it has no
+  /// section.
   mutating func returnOrphans() -> [Change] {
     guard let stable = stableState else { return [] }
     let kept = sectionTable.slots.compactMap(\.transceiverID)
@@ -219,15 +219,16 @@ package struct Negotiation {
     }
   }
 
-  /// Checks that a kind has a codec: an m-section needs at least one format (RFC 8866 section 9).
+  /// Checks that a kind has a codec, because an m-section needs at least one format (RFC 8866
+  /// section 9).
   private func checkOffered(_ kind: MediaKind) throws(JSEPError) {
     guard capabilities.codecs(kind).isEmpty else { return }
     throw JSEPError(
       .operation, "the configuration of the connection names no codec for \(kind.rawValue)")
   }
 
-  /// Checks stream identifiers: they appear in msid lines, which restricts their characters (RFC
-  /// 8830 section 2).
+  /// Checks the characters and length of stream identifiers, which appear in msid lines (RFC 8830
+  /// section 2).
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
@@ -257,8 +258,8 @@ extension Negotiation {
     case signalingState(from: SignalingState, to: SignalingState)
     /// A transceiver was created for a remote m-section.
     case transceiverAdded(id: UInt32)
-    /// The peer started sending on a transceiver, or its track joined another stream (the W3C track
-    /// event).
+    /// The peer started sending on a transceiver, or the peer's track joined another stream (the
+    /// W3C track event).
     case trackAdded(transceiver: UInt32, streamIDs: [String])
     /// The peer stopped sending on the transceiver.
     case trackRemoved(transceiver: UInt32)

@@ -182,8 +182,8 @@ struct OfferReading {
   ///
   /// Sections in a BUNDLE group share a transport; a section outside of all groups has its own.
   /// - Throws: `JSEPError` if a transport lacks ICE credentials or fingerprints or has the role
-  ///   `holdconn`, or if an acceptable section needs a separate port for RTCP: the W3C
-  ///   rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
+  ///   `holdconn`, or if an acceptable section needs a separate port for RTCP, which the W3C
+  ///   rtcpMuxPolicy `require` excludes (RFC 9429 section 5.8.3).
   init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
     throws(JSEPError)
   {

@@ -15,7 +15,8 @@ struct Bundling {
 
   let policy: BundlePolicy
   private(set) var peer = Peer.unknown
-  /// The number of the transport that the bundle uses, or else the first section; it always exists.
+  /// The number of the transport used by the bundle, or by the first section if nothing is bundled;
+  /// the transport always exists.
   private(set) var shared = 0
   /// The transport number to assign next.
   private var next = 1
@@ -81,7 +82,7 @@ extension SectionSlot {
 /// bundles them, and which are marked `bundle-only`, so that a peer without BUNDLE rejects them. It
 /// also decides which of the peer's m-sections an answer accepts.
 public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// The first section of each kind (audio, video, data) has its own transport; further ones of
+  /// The first section of each kind (audio, video, data) has its own transport; further sections of
   /// that kind do not.
   case balanced
   /// Every section has its own transport.
@@ -192,7 +193,7 @@ struct TransportReading {
   var candidates: [String]
   var endOfCandidates: Bool
 
-  /// The maximum number of fingerprints stored: peers state one for each supported hash function.
+  /// The maximum number of fingerprints stored; peers state one for each supported hash function.
   static let fingerprintLimit = 16
 
   /// Parses the transport of a bundle from its first accepted section.

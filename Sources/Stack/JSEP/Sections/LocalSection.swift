@@ -194,7 +194,7 @@ package struct NegotiatedSection: Hashable, Sendable {
     codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
-  /// The telephone events that can be sent along with the audio; they share its clock rate (RFC
+  /// The telephone events that can be sent along with the audio, whose clock rate they share (RFC
   /// 7874 section 3); nil if there are none.
   package var sentEvents: NegotiatedCodec? {
     let clockRate = sentCodec?.clockRate
@@ -254,7 +254,7 @@ package enum DataSection {
   static let format = "webrtc-datachannel"
   /// The profiles in RFC 8841 section 4.1.
   static let profiles = [profile, "TCP/DTLS/SCTP"]
-  /// The profile before RFC 8841, whose format is the SCTP port.
+  /// The profile used before RFC 8841; its format is the SCTP port.
   static let formerProfile = "DTLS/SCTP"
   /// The number of streams that `sctpmap` states in the older form, as in browsers.
   private static let formerStreams: UInt32 = 1024
@@ -300,8 +300,8 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the syntax before RFC 8841, which is the format; nil unless the profile or an
-  /// `sctpmap` line shows that it is for data channels.
+  /// The SCTP port, which is the section's format in the syntax before RFC 8841; nil unless the
+  /// profile or an `sctpmap` line shows that the section is for data channels.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })

@@ -58,12 +58,12 @@ extension SDPDocument {
   ]
 
   /// Returns this description, received on one leg of a relay, as the other leg sends it on: with
-  /// its own credentials, candidates, fingerprints, roles and addresses.
+  /// the other leg's credentials, candidates, fingerprints, roles and addresses.
   ///
   /// Everything else is the same on both legs: payload types, SSRCs, RIDs, header extensions, SCTP.
   /// - Parameters:
   ///   - numbers: the transport of each section.
-  ///   - setup: the DTLS role that the leg states for a transport.
+  ///   - setup: the DTLS role that the other leg states for a transport.
   package func relayed(
     _ numbers: [Int?], over transports: [LocalTransport], setup: (Int) -> SetupRole
   ) -> SDPDocument {
@@ -131,8 +131,8 @@ extension SDPDocument {
     return nil
   }
 
-  /// Returns the remote side of each transport in `numbers`, which has every section's transport
-  /// number.
+  /// Returns the remote side of each transport; `numbers` has the transport number of every
+  /// section, or nil for a section without a transport.
   package func remoteTransports(
     _ numbers: [Int?], localIsDTLSClient: (Int, SetupRole?) -> Bool?
   ) throws(JSEPError) -> [RemoteTransport] {

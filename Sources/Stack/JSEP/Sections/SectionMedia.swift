@@ -152,8 +152,8 @@ private struct PayloadFormats {
 extension SectionMedia {
   /// Returns the media with only the preferred codecs, in order of preference.
   ///
-  /// Without preferences, returns all codecs in the description's order, those that cannot be
-  /// encoded here last.
+  /// Without preferences, returns all codecs in the description's order, except that those that
+  /// cannot be encoded here are last.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {

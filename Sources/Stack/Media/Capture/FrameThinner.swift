@@ -3,8 +3,8 @@ package import RTP
 /// Maps timestamps of a source's own clock to its track's media time.
 ///
 /// Frames keep the intervals between their timestamps, so that a delayed frame is still shown at
-/// the right time. Because the source's clock may differ from the local one, it is anchored at the
-/// first frame, and again after a jump or drift.
+/// the right time. Because the source's clock may differ from the local one, the mapping is
+/// anchored at the first frame, and again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0

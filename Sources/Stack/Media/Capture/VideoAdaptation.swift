@@ -23,8 +23,8 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Text that people read, such as a shared document.
   case text
 
-  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil
-  /// without a hint.
+  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil if
+  /// there is no hint.
   package var degradation: DegradationPreference? {
     switch self {
     case .none: nil
@@ -165,8 +165,8 @@ package struct QualityLimitation: Hashable, Sendable {
   }
 
   package private(set) var reason = Reason.none
-  /// The reason apparent from the frames, ignoring the target bit rate: the video may be good
-  /// despite a low target.
+  /// The reason apparent from the frames, ignoring the target bit rate, because the video may be
+  /// good despite a low target.
   package private(set) var shown = Reason.none
 
   private var since: Instant?

@@ -7,7 +7,7 @@ import Wire
 /// At the start and after an error it refuses frames until the next key frame, because frames that
 /// refer to a broken one would be shown corrupted.
 final class LibraryVPXDecoder: VideoDecoding {
-  /// The maximum number of pixels in a frame: a forged header must not make libvpx allocate
+  /// The maximum number of pixels in a frame, so that a forged header cannot make libvpx allocate
   /// gigabytes.
   static let mostPixels = 4_096 * 4_096
 

@@ -81,8 +81,8 @@ final class LibraryVPXEncoder: VideoEncoding {
     }
     guard isOpen else { throw CodecError(reason: "the \(name) encoder is not open") }
     advance(to: mediaTime)
-    // A blank frame is encoded as grey: the encoder is still called, so that a replay without
-    // pixels makes the same calls in the same order.
+    // A blank frame is encoded as grey, so that a replay without pixels makes the same encoder
+    // calls in the same order.
     let samples =
       videoFrame.samples.isEmpty
       ? [UInt8](

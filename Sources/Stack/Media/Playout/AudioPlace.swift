@@ -6,7 +6,7 @@ import Wire
 struct AudioPlace {
   /// The relation of a packet to the audio played so far.
   enum Arrival {
-    /// No packet at or after this one was played.
+    /// Neither this packet nor a later one has been played.
     case inTime
     /// The packet duplicates the last one that was played.
     case again
@@ -197,8 +197,8 @@ struct AudioDelay {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
-  /// Returns whether the delay is more than a block too long, in which case one should be removed;
-  /// loud audio postpones that.
+  /// Returns whether the delay is more than a block too long, in which case a block should be
+  /// removed; loud audio postpones that.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)

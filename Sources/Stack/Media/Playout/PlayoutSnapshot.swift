@@ -18,7 +18,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// All samples played, per channel.
   package var totalSamplesReceived: UInt64 = 0
-  /// Samples that conceal lost or late ones.
+  /// Samples that conceal lost or late samples.
   package var concealedSamples: UInt64 = 0
   /// Concealed samples that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0

@@ -44,7 +44,7 @@ package struct VideoPlayout: Machine {
   ///   - minimumDelay: the lower limit of the delay; more than 5 s counts as 5 s.
   ///   - decodes: whether frames are decoded; if not, all codecs pass through.
   ///   - furtherDecoders: codecs that are decoded here although they usually pass through.
-  ///   - isWatched: whether this models an observed receiver and so behaves as browsers do: a
+  ///   - isWatched: whether this models an observed receiver, in which case, as in browsers, a
   ///     repaired frame does not delay the frames after it.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
@@ -197,8 +197,8 @@ struct VideoDelay {
   /// receiver that does not wait.
   private var repairTime: Interval?
   private var repairs = (count: 0, last: Instant.zero)
-  /// The number of repaired frames after which all frames are delayed, and how long that lasts
-  /// after the last one.
+  /// The number of repaired frames after which all frames are delayed, and for how long after the
+  /// last repaired frame.
   private static let repairsNeeded = 3
   private static let repairsForgotten = Interval.seconds(60)
   private(set) var current: Interval

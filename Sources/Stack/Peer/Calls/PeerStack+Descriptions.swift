@@ -65,7 +65,7 @@ extension PeerStack {
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // Rolling back a local offer after a collision does not undo its ICE restart: the agent
+    // Rolling back a local offer after a collision does not undo its ICE restart; the agent
     // continues with the remote peer's unchanged credentials.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }

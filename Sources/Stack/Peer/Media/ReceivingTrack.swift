@@ -96,7 +96,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Delays video frames by the time that a retransmission needs, once some frames needed one.
+  /// Delays video frames by the time that a retransmission takes, once some frames have needed one.
   mutating func awaitRepairs(taking roundTrip: Interval?) {
     video?.awaitRepairs(taking: roundTrip)
   }

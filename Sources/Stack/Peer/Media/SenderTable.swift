@@ -105,7 +105,7 @@ struct SenderTable {
 
   // MARK: Parameters
 
-  /// Implements W3C getParameters: the result stays the same until it is set or invalidated.
+  /// Implements W3C getParameters; the result stays the same until it is set or invalidated.
   /// - Parameter section: the transceiver's negotiated section, if any.
   mutating func parameters(
     of transceiver: TransceiverInfo, _ section: NegotiatedSection?, cname: String,

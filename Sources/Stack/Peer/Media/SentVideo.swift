@@ -183,7 +183,7 @@ struct SentVideo {
       return source == .application || source == .echo
     }
     if codec.isPassedThrough { self.choice = choice }
-    // Received frames of the codec are sent unchanged: nothing is encoded until other frames
+    // Received frames of the codec are sent unchanged, and nothing is encoded until other frames
     // arrive, so that key frame requests reach the original sender.
     if source != .echo || !codec.isPassedThrough { encode(choice, origin: origin, at: now) }
     return true

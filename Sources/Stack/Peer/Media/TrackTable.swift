@@ -281,7 +281,7 @@ struct LayerChoice {
   enum Fate {
     case shown
     case passedOver
-    /// No layer is shown, or the shown one is silent: a key frame must be requested.
+    /// No layer is shown, or the shown one is silent, so a key frame must be requested.
     case needsKey
   }
 

@@ -22,7 +22,7 @@ struct InboundTrack {
   /// Packet counts by ECN mark: for the stream's own packets, and for all packets including
   /// retransmissions.
   private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
-  /// Counts packets, sizes and losses as long as the stream's kind is unknown.
+  /// Counts packets, sizes and losses while the stream's kind is unknown.
   private var unknown: StreamReception?
   /// Packets on the retransmission source before the stream's first packet: path probes, and
   /// repairs for packets lost at the beginning.

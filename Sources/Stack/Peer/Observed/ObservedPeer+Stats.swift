@@ -6,7 +6,7 @@ package import Wire
 
 // An observed peer's statistics, named as in W3C and counted as an endpoint counts.
 extension ObservedPeer {
-  /// Returns the equivalent of getStats at an instant, as far as it can be observed.
+  /// Returns the equivalent of getStats at an instant, with the members that can be observed.
   package func report(at now: Instant) -> StatsReport {
     var report = StatsReport()
     report.objects += codecStats(at: now)
@@ -128,8 +128,8 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
-    // The peer's frame delays cannot be observed: they, and the values that follow from them, are
-    // modelled.
+    // The peer's frame delays cannot be observed, so they, and the values that follow from them,
+    // are modelled.
     stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:

@@ -49,7 +49,7 @@ package struct ObservedTrack: Sendable {
     codecs.first { $0.payloadType == payloadType }
   }
 
-  /// The stream's number as text: the lower layers use it where a live peer has a MID.
+  /// The stream's number as text, which the lower layers use where a live peer has a MID.
   var key: String { String(number) }
 }
 
@@ -110,7 +110,8 @@ package struct SeenPacket: Sendable {
   ///
   /// - Parameters:
   ///   - codec: the packet's codec.
-  ///   - lead: bytes to keep before the RED payload: RTX puts the original sequence number there.
+  ///   - lead: the number of bytes to keep before the RED payload, where RTX has the original
+  ///     sequence number.
   /// - Returns: the packet, or nil if its blocks exceed it or are unknown.
   func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
     -> StreamReception.Packet?
@@ -266,7 +267,7 @@ extension OutboundStreamCounters {
 /// Codecs for streams that are not decoded: audio becomes silence of the right length, so that
 /// playouts wait and conceal as usual; video is never decoded.
 ///
-/// G.711 is decoded nevertheless: it needs no library and almost no time.
+/// G.711 is decoded nevertheless, because that needs no library and almost no time.
 final class UndecodedCodecs: CodecFactory {
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
     -> any AudioDecoding

@@ -92,8 +92,8 @@ struct OutboundTracks {
 
   /// Handles arrival feedback.
   ///
-  /// libwebrtc immediately retransmits packets that were lost after the last arrival: the receiver
-  /// cannot have noticed their loss yet.
+  /// libwebrtc immediately retransmits packets that were lost after the last arrival, because the
+  /// receiver cannot have noticed their loss yet.
   mutating func receive(_ feedback: TransportFeedback) {
     for lost in departures.lostLast(feedback) { all[lost.place].receive(lost: lost.sequence) }
   }
@@ -111,7 +111,7 @@ struct OutboundTracks {
 
 // MARK: - OutboundTrack
 
-/// A stream that an observed peer sends, as far as its packets reveal it.
+/// A stream that an observed peer sends, with everything that its packets reveal.
 struct OutboundTrack {
   private(set) var track: ObservedTrack
   /// The maximum number of RTX packets that wait for the stream's first packet.

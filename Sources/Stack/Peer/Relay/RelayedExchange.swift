@@ -162,8 +162,8 @@ struct RelayedExchange {
     return numbers
   }
 
-  /// Throws if an answer separates sections that the offer bundled: the leg has one transport for
-  /// them.
+  /// Throws if an answer separates sections that the offer bundled, because the leg has one
+  /// transport for them.
   private func checkBundles(_ answer: SDPDocument, _ numbers: [Int?]) throws(JSEPError) {
     let bundles = answer.bundles.map { Set($0) }
     for index in numbers.indices {

@@ -85,8 +85,8 @@ final class StatsNames {
 
   let certificates = CertificateTexts()
   private let salt: [UInt8]
-  /// Cached ids: all reports name the same objects, and hashing them takes longer than the rest of
-  /// a report.
+  /// Cached ids, because all reports name the same objects, and hashing their keys takes longer
+  /// than the rest of a report.
   private var known: [Thing: String] = [:]
 
   /// The maximum number of cached ids.

@@ -189,8 +189,8 @@ extension StatsCollector {
 
 // MARK: - CertificateTexts
 
-/// A cache of certificates as stats show them: all reports contain the same few, and hashing and
-/// encoding one takes longer than most of a report.
+/// A cache of certificates as stats show them, because all reports contain the same few, and
+/// hashing and encoding one takes longer than most of a report.
 final class CertificateTexts {
   struct Texts {
     let fingerprint: CertificateFingerprint

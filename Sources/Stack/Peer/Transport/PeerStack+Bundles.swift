@@ -44,8 +44,8 @@ extension PeerStack {
     }
   }
 
-  /// Closes bundles without sections: these have joined another bundle (RFC 9143 section 7.4), were
-  /// rejected, or were rolled back.
+  /// Closes the bundles that no section uses any more, because their sections joined another bundle
+  /// (RFC 9143 section 7.4), were rejected, or were rolled back.
   func closeUnusedBundles() {
     // A pending local offer or provisional answer may still need its bundles; a remote offer
     // replaces the bundles created for local offers.
@@ -120,7 +120,7 @@ extension PeerStack {
     driveAll(.interfaces(addresses))
   }
 
-  /// Passes the system's reply to the bundle, if that still exists.
+  /// Passes the system's reply to the bundle that it concerns, if that bundle still exists.
   func handle(_ answer: SystemAnswer) {
     switch answer {
     case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))

@@ -22,7 +22,7 @@ package struct AV1Payload: Hashable, Sendable {
     continues = header & AV1Payload.continuesBit != 0
     isContinued = header & AV1Payload.isContinuedBit != 0
     beginsSequence = header & AV1Payload.sequenceBit != 0
-    // 0 stands for any number of elements, each with its length.
+    // 0 means any number of elements, each preceded by its length.
     let count = Int(header >> 4 & 3)
     var reader = ByteReader(payload)
     guard (try? reader.skip(1)) != nil else { return nil }

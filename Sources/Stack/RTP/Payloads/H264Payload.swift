@@ -5,7 +5,7 @@ package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
 
-  /// A slice of any other picture than an IDR picture.
+  /// A slice of a picture that is not an IDR picture.
   package static let slice = H264UnitType(rawValue: 1)
   /// A slice of an IDR picture.
   package static let instantRefreshSlice = H264UnitType(rawValue: 5)

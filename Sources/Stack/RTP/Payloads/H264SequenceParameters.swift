@@ -261,7 +261,8 @@ package struct H264Quantisers: Sendable {
     return (Int(frameNumberBits) + 4, orderType, Int(orderBits) + 4)
   }
 
-  /// Returns a picture parameter set's initial QP (section 7.3.2.2); nil with slice groups.
+  /// Returns a picture parameter set's initial QP (section 7.3.2.2); nil if the set has slice
+  /// groups.
   private static func initialQuantiser(_ unit: RawSpan) throws(ReadError) -> Int? {
     let bytes = H264Quantisers.front(of: unit, 32)
     var reader = BitReader(bytes.span.bytes)

@@ -131,7 +131,7 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the packet starts a picture, that is, whether it is the first one of the lowest
+  /// Whether the packet starts a picture, that is, whether it is the first packet of the lowest
   /// spatial layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
@@ -213,7 +213,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
   package var layerCount: Int
   /// Each layer's size, if present.
   package var sizes: [(width: UInt16, height: UInt16)] = []
-  /// The pattern's frames, at most 255; nil without a pattern.
+  /// The pattern's frames, at most 255; nil if there is no pattern.
   package var group: [GroupPicture]?
 
   package init(layerCount: Int) { self.layerCount = layerCount }

@@ -30,7 +30,7 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   }
 }
 
-/// The progress of joining, as far as signaling is concerned.
+/// How far signaling has progressed in joining a room.
 package enum JoinStage: String, Hashable, Sendable, Codable {
   case opened
   /// The session exists on the server.

@@ -148,9 +148,9 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case sendMessage(ActionID, UserMessage)
   /// Restarts ICE on a connection after a network change or a failure.
   case restartICE(ConnectionID)
-  /// Reports that the local addresses changed, so that transports probably no longer work.
+  /// Reports that the local addresses changed, so the transports probably no longer work.
   ///
-  /// The machine keeps them, or opens new ones and resumes.
+  /// The machine keeps the transports, or opens new ones and resumes.
   case networkChanged
   /// Replaces the token that was used to join.
   case renewToken(String)
@@ -280,7 +280,8 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case message(UserMessage)
   /// A notification from the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// The server redirected the client to another server; the machine follows by itself.
+  /// The server redirected the client to another server; the machine follows the redirect by
+  /// itself.
   case redirected(String)
   /// The transport was lost, and the machine is reconnecting or has rejoined the room.
   case reconnecting(attempt: Int, reason: String)

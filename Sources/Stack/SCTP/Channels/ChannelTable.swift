@@ -196,7 +196,7 @@ struct ChannelTable {
     return place
   }
 
-  /// Returns whether there is a channel at a place and it has a stream.
+  /// Returns whether a place holds a channel that has a stream.
   func isOnStream(_ place: Int) -> Bool {
     slots[place].state != .closed && slots[place].options.id != nil
   }

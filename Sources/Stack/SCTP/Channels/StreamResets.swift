@@ -152,8 +152,8 @@ struct StreamResets {
     return Self.response(request, lastResult)
   }
 
-  /// Returns the response to a request with an unexpected number: for a repetition, the earlier
-  /// response.
+  /// Returns the response to a request with an unexpected number, which for a repetition is the
+  /// earlier response.
   ///
   /// Returns nil for the expected number, and then expects the next one (RFC 6525 section 5.2.1).
   private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {

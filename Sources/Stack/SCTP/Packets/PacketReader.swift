@@ -135,8 +135,8 @@ struct PacketHeader: Hashable {
 
   /// Returns the answer to a packet of another association; nil if it is not answered.
   ///
-  /// A new association answers an older one with SHUTDOWN COMPLETE (section 9.2); one that has
-  /// ended answers with ABORT (section 8.4).
+  /// A new association answers an older one with SHUTDOWN COMPLETE (section 9.2); an association
+  /// that has ended answers with ABORT (section 8.4).
   func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {

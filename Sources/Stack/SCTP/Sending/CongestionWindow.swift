@@ -13,7 +13,7 @@ struct CongestionWindow {
   private var threshold = Int.max
   private var credit = 0
 
-  /// The largest window: no data channel path needs more, and sums cannot overflow.
+  /// The largest window; no data channel path needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
   /// Creates the window for a new path.
@@ -136,7 +136,8 @@ struct RoundTrip {
     self.timed = nil
   }
 
-  /// Discards the measurement: the next acknowledgement would not show the path's round trip.
+  /// Discards the measurement, because the next acknowledgement would not show the path's round
+  /// trip.
   mutating func cancel() { timed = nil }
 
   /// Doubles the timeout after it expired (section 6.3.3, rule E2).

@@ -51,7 +51,7 @@ struct SendQueues {
     var lowThreshold: UInt64 = 0
     /// The channel's virtual time in the schedule.
     var turn: UInt64 = 0
-    /// Numbers of the next ordered message and the next unordered interleaved one.
+    /// The numbers of the next ordered message and of the next unordered interleaved message.
     var nextOrdered: UInt32 = 0
     var nextUnordered: UInt32 = 0
     /// The stream's last chunk, which must be acknowledged before the stream is reset.
@@ -85,7 +85,7 @@ struct SendQueues {
     queues[place] = Queue()
   }
 
-  /// Ends all turns: no channel may send any more.
+  /// Ends all turns, so that no channel may send any more.
   mutating func removeTurns() {
     schedule.removeAll()
     unfinished = nil

@@ -318,8 +318,9 @@ struct Sender {
     window.timeOut()
     roundTrip.cancel()
     var changes: [QueueChange] = []
-    // If a gap report acknowledged the first chunk after the cumulative number, the peer has since
-    // dropped it, or it would have advanced the number; so chunks in gap reports are lost too.
+    // If a gap report acknowledged the first chunk after the cumulative number, the peer must have
+    // dropped that chunk since, because it would otherwise have advanced the number. So all chunks
+    // in gap reports are lost too.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate

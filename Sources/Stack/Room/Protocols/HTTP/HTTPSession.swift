@@ -78,7 +78,7 @@ struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The local and remote descriptions of the opening, or of the last restart.
+  /// The local and remote descriptions with which the session was opened or ICE last restarted.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true

@@ -4,7 +4,7 @@ import Wire
 
 /// A room of the audiobridge plugin: a single connection with the mixed audio of all others.
 ///
-/// All participants' audio is assigned to its one section. Option: `pin`.
+/// All participants' audio is assigned to the connection's only section. Option: `pin`.
 struct JanusAudioBridge: JanusMixPlugin {
   static let name = "audiobridge"
   /// The key of each participant's only media.

@@ -111,8 +111,8 @@ extension JSONValue {
     .members(("type", .text(description.type.rawValue)), ("sdp", .text(description.sdp)))
   }
 
-  /// Converts the name of a room or participant to a number if it is one, or else to a string: a
-  /// server can be configured for strings.
+  /// Converts the name of a room or participant to a number if it is one, or else to a string,
+  /// which a server can be configured to use.
   static func identifier(_ text: String) -> JSONValue {
     if let number = Int64(text), number >= 0, String(number) == text { return .integer(number) }
     return .text(text)

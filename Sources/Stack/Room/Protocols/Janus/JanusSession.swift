@@ -21,7 +21,8 @@ struct JanusSession: Sendable {
   static let subprotocol = "janus-protocol"
   static let answerSeconds: Int64 = 10
   static let leaveSeconds: Int64 = 2
-  /// Janus ends sessions after 60 seconds of silence unless configured otherwise.
+  /// The number of seconds between keepalives; by default, Janus ends a session after 60 seconds of
+  /// silence.
   static let keepaliveSeconds: Int64 = 25
 
   var link: ServerLink
@@ -201,8 +202,8 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Abandon all requests: they are never answered unless another transport claims the session,
-    // and then the plugins repeat them.
+    // Abandon all requests, because they are never answered unless another transport claims the
+    // session, in which case the plugins repeat them.
     abandon()
     return .lost(reason)
   }

@@ -91,7 +91,7 @@ extension RoomLocalMedia {
 
 // MARK: - RoomDownlink
 
-/// The connection that receives media in one of Retake's own rooms: the server makes an offer after
+/// The connection that receives media in one of Retake's own rooms; the server makes an offer after
 /// every change.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
@@ -122,8 +122,8 @@ struct RoomDownlink: Sendable {
 
   mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     wanted.removeAll { media.contains($0) }
-    // No request is needed for media that is no longer published: the server has stopped sending
-    // it.
+    // No request is needed for media that is no longer published, because the server has stopped
+    // sending it.
     let numbers = media.compactMap { self.numbers([$0], desk)?.first }
     guard !numbers.isEmpty else { return desk.emit(action) }
     desk.ask(.action(action, .unsubscribeFailed, media.first)) {

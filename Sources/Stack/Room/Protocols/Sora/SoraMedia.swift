@@ -56,7 +56,7 @@ struct SoraMedia: Sendable {
   /// Handles a further offer from the server.
   mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // Of several offers that arrive during an answer, only the last one is answered: it is
+    // Of several offers that arrive during an answer, only the last one is answered, because it is
     // complete.
     if phase == .held {
       nextOffer = (sdp, "answer")
