@@ -78,7 +78,7 @@ struct BenchTakesCommand: ParsableCommand {
     }
   }
 
-  /// How long a measurement is repeated, in seconds.
+  /// The time in seconds after which a measurement is not repeated again.
   private static let longEnough = 60.0
 
   private func announce(_ text: String) {
@@ -153,7 +153,8 @@ struct BenchTakesCommand: ParsableCommand {
       floor: Self.packetGoal, "us", .atMost, 1)
   }
 
-  /// Processor time per packet in microseconds: 150,000 packets a second.
+  /// The goal for the processor time per packet, in microseconds: enough for 150,000 packets a
+  /// second.
   private static let packetGoal = 1e6 / 150_000
 
   /// Returns a take's fastest replay and the libraries' fastest run on it, measured alternately.

@@ -39,7 +39,7 @@ struct BenchCall {
     var tapes: [(writer: TapeWriter, numbers: [UInt32])] = []
     for recording in recordings { tapes.append(try tape(recording)) }
     let open = tapes
-    // The call numbers its peers 1 and 2; the takes have numbers of their own.
+    // The call's peers are numbered 1 and 2; each take has its own peer numbers.
     var link = LinkSettings()
     link.lossPerMille = lossPerMille
     let call = VirtualCall(seed: 1, links: [link, link]) { record in
@@ -188,7 +188,7 @@ struct VideoBench {
   }
 }
 
-/// Measures audio from a device through an audio session to the senders.
+/// Measures the cost of passing audio from a device through an audio session to the senders.
 struct AudioBench {
   private static let blocks = 2_000
   private static let rounds = 7

@@ -131,7 +131,8 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Returns the path of the one take to write; in a folder, the take is named after the file.
+  /// Returns the path of the single take to write; if `--out` is a folder, the take is named after
+  /// the imported file.
   private func onlyTake() throws -> String {
     var path = out
     if TakeNames.isFolder(out) {
