@@ -47,8 +47,8 @@ package struct MergedTakes: Sendable, Codable {
   /// Why two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
-    /// The takes cannot have datagrams in common, or have too few of one direction; the text says
-    /// why.
+    /// The takes cannot have datagrams in common, or have too few in common in one direction; the
+    /// text says why.
     case nothingInCommon(String)
   }
 

@@ -302,7 +302,8 @@ extension FindingRule {
       }
       let origin = repair.first / facts.intervalNanoseconds
       let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
-      // Matches the first repair after each request, to a tenth of a second.
+      // Matches each request with the next repair, as exactly as the intervals of usually a tenth
+      // of a second allow.
       var delays: [Int64] = []
       var place = 0
       for demand in asked.prefix(5000) {

@@ -346,8 +346,7 @@ extension FindingRule {
     return apart.count >= 3 && apart.count(where: { $0 }) *| 2 > apart.count
   }
 
-  /// The maximum time between a packet and a silence to compare the packet's sending time, in
-  /// nanoseconds.
+  /// How far a packet may be from a silence for its sending time to be compared, in nanoseconds.
   private static let aside: Int64 = 60_000_000
 
   private static func sendTime(_ bytes: [UInt8], _ map: HeaderExtensionMap) -> Int64? {

@@ -32,13 +32,13 @@ package struct TakeFindings: Sendable {
     try self.init(path: path, connection, selection, rules, asked)
   }
 
-  /// What a second thread reads of an entire take, because it depends on no other facts.
+  /// What a second thread reads from an entire take, because it depends on no other facts.
   private struct Asked: Sendable {
     let perception: PerceptionFacts
     /// The detections of each rule that is a query, by the rule's identifier.
     private(set) var detections: [String: [Detection]] = [:]
 
-    /// Returns nil after an error, which the first thread meets too.
+    /// Fails on an error, which the first thread will encounter as well and report.
     init?(_ path: String, _ rules: [FindingRule]) {
       do {
         let connection = try TakeFile.openForQueries(path)
