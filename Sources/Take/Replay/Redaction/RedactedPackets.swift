@@ -230,8 +230,8 @@ final class RedactedPackets {
     guard !rest.isEmpty, !parts.isDisjoint(with: [.keys, .names, .messages]) else {
       return made + rest
     }
-    // Of an unreadable DTLS 1.3 record, the header is kept, with the lowest bits of the record's
-    // number.
+    // The header of an unreadable DTLS 1.3 record is kept, including the lowest bits of the
+    // record's number.
     return made + rest.prefix(5)
       + standIns.noise("record", rest, count: max(0, rest.count - 5))
   }
