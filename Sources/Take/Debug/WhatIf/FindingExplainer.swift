@@ -306,7 +306,7 @@ package struct FindingExplainer {
     other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
   }
 
-  /// Returns the peers whose packets the take has both as sent and as received.
+  /// Returns the peers for which the take has both sent packets and their arrival at another peer.
   private func sendersWithReceivers() throws(TapeError) -> Set<Int64> {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {

@@ -43,8 +43,8 @@ struct RingHead: Sendable {
 
   /// Retains a packet if it is needed.
   ///
-  /// - Returns: the number of bytes to release: the packet's if it was not needed, or those of the
-  ///   packets that it replaced.
+  /// - Returns: the number of bytes to release: the packet's size if it was not needed, or else the
+  ///   size of the packets that it replaced.
   mutating func retain(_ packet: RingPacket) -> Int {
     guard !packet.isTruncated, let (role, key) = Self.role(of: packet.bytes) else {
       return packet.bytes.count

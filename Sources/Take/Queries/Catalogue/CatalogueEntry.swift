@@ -22,7 +22,7 @@ struct CatalogueEntry: Sendable {
 
   /// Reads a take; fails if the settings skip it.
   ///
-  /// - Parameter short: reads one take after another; nil for a single take.
+  /// - Parameter short: reads short takes one after another; nil for a single take.
   init?(
     path: String, reading: CatalogueReading, through short: ShortTakes? = nil,
     isWanted: @escaping @Sendable () -> Bool

@@ -35,7 +35,7 @@ extension FindingRule {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
-      // Without a repair stream, retransmissions arrive late in this one.
+      // Without a repair stream, retransmissions arrive late in the media stream itself.
       let late = min(
         displaced,
         hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered -| asked))

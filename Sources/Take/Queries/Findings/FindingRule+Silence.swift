@@ -52,7 +52,7 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
-        // The time in which the other end's process did not run is not due to the path.
+        // The path is not responsible for the time in which the other end's process did not run.
         guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)

@@ -213,8 +213,8 @@ extension CallFacts {
 
 /// Distinguishes causes from symptoms.
 ///
-/// A detection is a symptom of another if its rule names the other's as a cause, both are about the
-/// same subject, and it began shortly before the other, while that lasted, or soon after. The
+/// A detection is a symptom of another one if its rule names the other's rule as a cause, both are
+/// about the same subject, and it began shortly before, during or soon after the other. The
 /// remaining detections are causes; those from the same rule about the same subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []

@@ -196,7 +196,8 @@ final class RedactedPackets {
     guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
-    // Both addresses are XORed with the same mask, so the masked ones differ in the same bits.
+    // The address and its stand-in are XORed with the same mask, so they differ in the same bits
+    // with the mask as without.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }
