@@ -332,7 +332,8 @@ struct BenchFolderCommand: ParsableCommand {
   private static let calls = 8
   /// Takes longer than this, in seconds, are hard links instead of copies.
   private static let longestCopied = 5
-  /// Goals in seconds.
+  /// Goals in seconds: for queries that read all takes, for answers from their catalogue, and for
+  /// findings.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
   /// The limit on memory growth for a folder with four times as many takes.
   private static let memoryGoal = 1.25

@@ -15,7 +15,7 @@ struct BenchCall {
   /// The sending peers; each peer receives what the other sends.
   var senders: [Int]
   var seconds: Int
-  /// The loss in each direction, per mille.
+  /// The rate of packet loss, which is the same in both directions.
   var lossPerMille: UInt64 = 0
 
   static let width = 640

@@ -127,7 +127,7 @@ package struct TakeExport: Sendable {
   /// of each pause.
   package static let usualGapSeconds = 10
 
-  /// `usualGapSeconds` as a budget.
+  /// The default budget for time without new media: `usualGapSeconds`.
   package static var usualGaps: GapBudget {
     GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
   }

@@ -84,7 +84,7 @@ struct ImportCommand: ParsableCommand {
     do {
       try run(format)
     } catch var failure as CommandFailure {
-      // The likeliest cause is a wrong name for a file of a known format.
+      // The most likely cause is that `--as` named a format other than the file's.
       if failure.status == .invalidTake, capture != "-",
         let found = try? ImportedFormat(of: capture),
         found != format

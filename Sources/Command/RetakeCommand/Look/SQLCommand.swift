@@ -305,7 +305,7 @@ final class QueryWatch: Sendable {
     }
   }
 
-  /// The processor time of the process in seconds.
+  /// The processor time of all the process's threads so far, in seconds.
   private static var processorSeconds: Double {
     var usage = rusage()
     guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }

@@ -31,7 +31,7 @@ package final class RingBudget: Sendable {
 
   package init(maximum: Int) { self.maximum = maximum }
 
-  /// The number of bytes in use.
+  /// The number of bytes that all rings together use.
   package var usedBytes: Int { used.load(ordering: .relaxed) }
 
   /// Acquires bytes; returns false if too few are left.

@@ -14,7 +14,7 @@ struct RingHead: Sendable {
   private struct Retained: Sendable {
     var packet: RingPacket
     var role: Role
-    /// A packet replaces an earlier one with the same key; nil if every packet is kept.
+    /// The key by which a packet replaces an earlier one; nil if every packet is kept.
     var key: UInt32?
   }
 
