@@ -283,8 +283,8 @@ struct StatsBench {
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
-    // With one sample per second, its duration in seconds is the share of a processor that sampling
-    // uses.
+    // With one sample per second, a sample's duration in seconds is the share of a processor that
+    // sampling uses.
     try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in

@@ -92,7 +92,7 @@ struct DebugCommand: ParsableCommand {
     var last = ""
     while true {
       let line: String
-      // Forget an earlier Ctrl-C before the prompt; later, a new one might be lost.
+      // Forget an earlier Ctrl-C before prompting; doing so later might lose a new one.
       Interruption.forget()
       switch editor.readLine(prompt: "(\(console.place)) ") {
       case .end: return try Output.line("")

@@ -151,8 +151,8 @@ extension SelectionOptions {
 }
 
 extension FindingOptions {
-  /// Returns the takes that have findings that `--fail-on` selects, with their number and the first
-  /// one.
+  /// Returns the takes that have findings selected by `--fail-on`, each with the number of these
+  /// findings and the first of them.
   func offences(in catalogue: TakeCatalogue) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

@@ -11,7 +11,7 @@ struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false
 
-  /// What happens to an existing file: `--force` replaces it.
+  /// What to do with an existing file: keep it unless `--force` is given.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
   /// Refuses to replace a file that the command reads or that is being recorded, even with --force.

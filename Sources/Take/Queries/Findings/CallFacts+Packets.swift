@@ -244,7 +244,7 @@ extension CallFacts.Stream {
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // Limited because, after a clock jump, all the intervals that it skips would be added.
+    // Limited because a clock jump would add every interval that it skips.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]

@@ -161,8 +161,8 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// Finds a stream from which nothing arrived for three seconds or more, either although its
-  /// sender was sending, or until the end while nothing else arrived either.
+  /// Finds a stream from which nothing arrived for three seconds or more: either its sender was
+  /// still sending, or nothing at all arrived until the end.
   ///
   /// If the sender paused, nothing is missing.
   static let streamGap = FindingRule(

@@ -302,8 +302,8 @@ extension FindingRule {
       }
       let origin = repair.first / facts.intervalNanoseconds
       let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
-      // Matches each request with the next repair, as exactly as the intervals of usually a tenth
-      // of a second allow.
+      // Matches each request with the next repair; its time is known only to the interval, usually
+      // a tenth of a second.
       var delays: [Int64] = []
       var place = 0
       for demand in asked.prefix(5000) {

@@ -197,7 +197,7 @@ final class RedactedPackets {
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
     // The address and its stand-in are XORed with the same mask, so they differ in the same bits
-    // with the mask as without.
+    // with and without the mask.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }
