@@ -114,7 +114,7 @@ struct BenchTable: Encodable {
       ]))
   }
 
-  /// Ends the table: prints the floor's parts, or everything as JSON.
+  /// Ends the table by printing each C library's time; with JSON, prints the complete table.
   func end() throws {
     guard let show else { return try Output.json(json, in: .bench) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }

@@ -60,7 +60,7 @@ struct BenchDataCommand: AsyncParsableCommand {
 /// The sender works like an application: it awaits each `send`, so that no more than 1 MiB is
 /// buffered; the receiver reads message by message.
 struct DataThroughput: Encodable {
-  /// Received message bytes.
+  /// The number of received message bytes.
   var bytes: Int
   /// The duration of the measurement in seconds.
   var seconds: Double

@@ -126,7 +126,7 @@ private enum RelayLoad {
     var megabytes: Double
     var processorSeconds: Double
 
-    /// Returns the delay in milliseconds that a share of the packets, from 0 to 1, does not exceed.
+    /// Returns the delay in milliseconds that the given share of packets (0 to 1) does not exceed.
     func delay(_ share: Double) -> Double {
       guard !delays.isEmpty else { return .infinity }
       return delays[min(delays.count - 1, Int(Double(delays.count) * share))]

@@ -78,7 +78,7 @@ struct BenchTakesCommand: ParsableCommand {
     }
   }
 
-  /// How long a measurement is repeated, in seconds.
+  /// The time in seconds after which a measurement is not repeated again.
   private static let longEnough = 60.0
 
   private func announce(_ text: String) {
@@ -153,7 +153,8 @@ struct BenchTakesCommand: ParsableCommand {
       floor: Self.packetGoal, "us", .atMost, 1)
   }
 
-  /// Processor time per packet in microseconds: 150,000 packets a second.
+  /// The goal for the processor time per packet, in microseconds: enough for 150,000 packets a
+  /// second.
   private static let packetGoal = 1e6 / 150_000
 
   /// Returns a take's fastest replay and the libraries' fastest run on it, measured alternately.
@@ -331,7 +332,8 @@ struct BenchFolderCommand: ParsableCommand {
   private static let calls = 8
   /// Takes longer than this, in seconds, are hard links instead of copies.
   private static let longestCopied = 5
-  /// Goals in seconds.
+  /// Goals in seconds: for queries that read all takes, for answers from their catalogue, and for
+  /// findings.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
   /// The limit on memory growth for a folder with four times as many takes.
   private static let memoryGoal = 1.25

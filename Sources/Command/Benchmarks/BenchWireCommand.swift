@@ -41,7 +41,7 @@ struct BenchWireCommand: ParsableCommand {
   private static let usualSeconds = 30
   private static let calls = 20
   private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"]
-  /// How many rows of 1.1 kB per second SQLite alone writes, as measured earlier.
+  /// The number of 1.1 kB rows that SQLite alone can write per second, as measured earlier.
   private static let writeRate = 240_000.0
   private static let wanted = 100_000.0
   /// Rates to try, in descending order; the first one without a loss is reported.
@@ -267,7 +267,7 @@ struct WireTraffic: ~Copyable {
   let calls: Int
   let packetLength: Int
   private var protection: SRTPContext?
-  /// Random bytes that stand for encrypted payloads.
+  /// Random bytes from which payloads are cut.
   private let noise: [UInt8]
   private var sent = 0
 
@@ -327,7 +327,7 @@ struct WireTraffic: ~Copyable {
         buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place)))
       }
     }
-    // The header of a raw IP pcap with microseconds.
+    // The header of a raw IP pcap with timestamps in microseconds.
     for (value, length) in [
       (0xa1b2_c3d4, 4), (2, 2), (4, 2), (0, 4), (0, 4), (262_144, 4), (101, 4),
     ] {

@@ -49,7 +49,7 @@ struct LibraryFloor {
     }
   }
 
-  /// Encodes the peer's video frames, each second at the recorded frames' bit rate.
+  /// Encodes the peer's video frames, each second of video at the bit rate of its recorded frames.
   private mutating func encodeVideo(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
     let frames = try connection.prepare(
       """
@@ -283,7 +283,8 @@ struct StatsBench {
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
-    // With one sample a second, a sample's duration is the share of a processor that sampling uses.
+    // With one sample per second, a sample's duration in seconds is the share of a processor that
+    // sampling uses.
     try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in

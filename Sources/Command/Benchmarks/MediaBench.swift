@@ -15,7 +15,7 @@ struct BenchCall {
   /// The sending peers; each peer receives what the other sends.
   var senders: [Int]
   var seconds: Int
-  /// The loss in each direction, per mille.
+  /// The rate of packet loss, which is the same in both directions.
   var lossPerMille: UInt64 = 0
 
   static let width = 640
@@ -39,7 +39,7 @@ struct BenchCall {
     var tapes: [(writer: TapeWriter, numbers: [UInt32])] = []
     for recording in recordings { tapes.append(try tape(recording)) }
     let open = tapes
-    // The call numbers its peers 1 and 2; the takes have numbers of their own.
+    // The call's peers are numbered 1 and 2; each take has its own peer numbers.
     var link = LinkSettings()
     link.lossPerMille = lossPerMille
     let call = VirtualCall(seed: 1, links: [link, link]) { record in
@@ -188,7 +188,7 @@ struct VideoBench {
   }
 }
 
-/// Measures audio from a device through an audio session to the senders.
+/// Measures the cost of passing audio from a device through an audio session to the senders.
 struct AudioBench {
   private static let blocks = 2_000
   private static let rounds = 7

@@ -141,8 +141,8 @@ package enum RetakeProgram {
     }
   }
 
-  /// The number of descriptors that suffices for any command: for a take's files, and for sockets
-  /// and timers of its threads, one per processor.
+  /// The number of descriptors that suffices for any command: for a take's files, and for the
+  /// sockets and timers of one thread per processor.
   private static var neededDescriptors: Int {
     32 + 4 * ProcessInfo.processInfo.activeProcessorCount
   }

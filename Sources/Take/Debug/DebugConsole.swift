@@ -97,7 +97,7 @@ package final class DebugConsole {
     return read
   }
 
-  /// Parses a number of steps; an empty string stands for 1.
+  /// Parses a number of steps; an empty string means 1.
   func count(_ text: String, of command: DebugCommandName, atMost limit: Int = .max)
     throws(DebugFailure) -> Int
   {

@@ -52,8 +52,8 @@ package final class DebugSession {
   private static let strideMinimum = 250
   /// The maximum number of checkpoints created while going back.
   private static let extraMaximum = 8
-  /// The distance in steps from the target to an extra checkpoint when going back, because users
-  /// often go back further.
+  /// When going back, an extra checkpoint is created this many steps before the target, because
+  /// users often go back further.
   private static let backStride = 48
 
   /// Opens a take in a new process; the calling process must have a single thread.

@@ -131,8 +131,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
       + (meant.isEmpty && known.isEmpty ? "; show without a path prints all of it" : "")
   }
 
-  /// Returns paths that the user may have meant: those with a similar name at the known path, or
-  /// else up to three with this name elsewhere, or with a similar one.
+  /// Returns paths that the user may have meant: those with a similar name at the known path or, if
+  /// there are none, up to three elsewhere with the same or a similar name.
   private func near(_ name: String, below tree: SnapshotTree, at known: String) -> [String] {
     guard tree.kind != .list else { return [] }
     let here = Nearest.words(to: name, among: tree.children.map(\.name))

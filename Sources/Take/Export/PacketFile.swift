@@ -219,7 +219,8 @@ package struct TCPSegments {
 
 // MARK: - IPPacket
 
-/// Assembles a packet with the headers that it had on the wire, as far as the take contains them.
+/// Assembles packets whose headers have the values that they had on the wire, if the take contains
+/// those values.
 package enum IPPacket {
   /// The largest UDP payload over IPv4.
   package static let payloadMaximum = 65_507

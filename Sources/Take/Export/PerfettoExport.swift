@@ -69,7 +69,8 @@ private struct TraceStory {
   /// The times of the steps, beginning with step 1.
   private let times: [Int64]
   private var labels: [Int64: String] = [:]
-  /// The row of the sent packet for each received one, if the take has both: the two form one flow.
+  /// The sent packet's row by the received packet's row, if the take has both: the two form one
+  /// flow.
   private var sentRows: [Int64: Int64] = [:]
   /// Each frame's packets as flows, and the time at which the first packet arrived.
   private var carried: [Int64: (flows: [UInt64], first: Int64)] = [:]

@@ -123,11 +123,11 @@ package struct TakeExport: Sendable {
     return Replayed(written: try tracks.finish(), report: report)
   }
 
-  /// The maximum time in a media file without new media, in seconds, besides the first second of
-  /// each pause.
+  /// The maximum time in a media file without new media, in seconds, not counting the first second
+  /// of each pause.
   package static let usualGapSeconds = 10
 
-  /// `usualGapSeconds` as a budget.
+  /// The default budget for time without new media: `usualGapSeconds`.
   package static var usualGaps: GapBudget {
     GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
   }

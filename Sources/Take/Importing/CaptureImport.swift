@@ -319,7 +319,8 @@ extension CaptureCounters {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }
 
-  /// A phrase on where a capture without calls may hide a call; empty if there is no such place.
+  /// A phrase that names the unread parts of a capture in which a call may be hidden; empty if
+  /// there are none.
   var placesForCalls: String {
     unread.hidingMedia > 0 ? "; not opened: \(unread.words(hidingMedia: true))" : ""
   }

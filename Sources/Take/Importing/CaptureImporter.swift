@@ -103,7 +103,7 @@ public struct ImportSettings: Sendable {
   public var pathsMaximum = ObserverSettings.usualPathsMaximum
   /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
-  /// Whether a take that can no longer be written is kept.
+  /// Whether an incomplete take is kept after an error in writing it.
   package var keepsIncomplete = true
   /// Whether key logs are read while the capture goes on.
   package var followsKeyLogs = false

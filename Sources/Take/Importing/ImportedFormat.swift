@@ -108,8 +108,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// Returns a file's first bytes, decompressed; nil if they cannot be read, which the capture
-  /// reader then reports, or if it is not a regular file.
+  /// Returns a file's first bytes, decompressed; nil if it is not a regular file, or if it cannot
+  /// be read, which the capture reader then reports.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)

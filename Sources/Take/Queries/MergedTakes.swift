@@ -47,8 +47,8 @@ package struct MergedTakes: Sendable, Codable {
   /// Why two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
-    /// The takes cannot have datagrams in common, or have too few of one direction; the text says
-    /// why.
+    /// The takes cannot have datagrams in common, or have too few in common in one direction; the
+    /// text says why.
     case nothingInCommon(String)
   }
 
@@ -63,8 +63,8 @@ package struct MergedTakes: Sendable, Codable {
   package var ways: [Way]
   /// The offset for writing both takes into one, and its error at the call's ends.
   ///
-  /// Each peer keeps its own clock in the joint take, so drift is not corrected. The offset is
-  /// therefore the one in the middle of the call.
+  /// Each peer keeps its own clock in the joint take, so drift is not corrected. The offset in the
+  /// middle of the call is therefore used.
   package var jointOffsetNanoseconds: Int64
   package var jointErrorMilliseconds: Double
 

@@ -71,7 +71,7 @@ package struct QuerySchema: Sendable {
   ) {
     let plain = line.drop { $0 == " " }
     if plain.hasPrefix("--") {
-      // The comment may also continue a trailing one, indented far to the right.
+      // The line may also continue a trailing comment, indented far to the right.
       above.append(String(plain.dropFirst(2).drop { $0 == " " }))
       return
     }

@@ -264,7 +264,7 @@ package enum SQLConsole {
       write: write)
   }
 
-  /// Runs a statement through an open connection, which stays restricted to reading.
+  /// Runs a statement through an open connection, which from then on permits only reading.
   @discardableResult
   package static func run(
     on connection: borrowing SQLiteConnection, path: String, sql: String, format: Format,

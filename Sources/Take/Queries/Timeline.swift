@@ -1,7 +1,7 @@
 package import Tape
 import Wire
 
-/// A take's events in time order, of all peers: the output of `retake timeline`.
+/// The events of all of a take's peers in time order: the output of `retake timeline`.
 package struct Timeline: Sendable {
   /// A line of the timeline.
   package struct Entry: Hashable, Sendable {

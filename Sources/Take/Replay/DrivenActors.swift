@@ -24,7 +24,8 @@ final class DrivenActor {
   var label: String { words.label }
   /// The machine's deadline converted to the take's clock; nil if it has none.
   var deadline: Instant? { machine.deadline.map { $0 + words.clock } }
-  /// The number of random bytes drawn, including those that replaced libraries would have drawn.
+  /// The number of random bytes drawn, including what libraries would have drawn if they had not
+  /// been replaced.
   var entropyDrawn: UInt64 { machine.entropyDrawn }
   /// Returns the result of `getStats`; empty for a machine that has no stats.
   func stats(of types: Set<String>?) -> StatsReport {

@@ -209,7 +209,8 @@ package final class Redrive {
 
 // MARK: - CommonRun
 
-/// How far two takes are equal, for example when two builds ran the same session.
+/// How much of two takes is equal, counted from the beginning, for example when two builds ran the
+/// same session.
 package struct CommonRun: Hashable, Sendable, Codable {
   /// The number of equal steps at the beginning.
   package var steps = 0

@@ -240,7 +240,7 @@ private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, res
 
 /// The libraries and CPU features that exact replays depend on.
 public struct Toolchain: Hashable, Sendable, Codable {
-  /// The version of OpenSSL, with a fingerprint of its behaviour that is taken at the start.
+  /// The version of OpenSSL, with a fingerprint of its behaviour that is computed at start-up.
   public var openssl: String
   /// The version of libsrtp2.
   public var srtp: String

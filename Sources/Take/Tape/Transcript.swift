@@ -201,7 +201,7 @@ package struct Transcript {
   func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
 }
 
-/// What an actor's rows depend on beyond a single step.
+/// What an actor's rows depend on besides the current step.
 package class ActorNotes {
   package init() {}
 }

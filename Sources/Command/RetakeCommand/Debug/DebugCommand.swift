@@ -92,7 +92,7 @@ struct DebugCommand: ParsableCommand {
     var last = ""
     while true {
       let line: String
-      // Cleared before the prompt, since Ctrl-C may follow as soon as a line is entered.
+      // Forget an earlier Ctrl-C before prompting; doing so later might lose a new one.
       Interruption.forget()
       switch editor.readLine(prompt: "(\(console.place)) ") {
       case .end: return try Output.line("")
@@ -160,7 +160,7 @@ final class LineEditor {
   private var prompt: UnsafeMutablePointer<CChar>?
   private var isCancelled = false
 
-  /// The maximum numbers of lines in the history and of completions listed.
+  /// The maximum number of lines in the history, and of completions to list.
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 

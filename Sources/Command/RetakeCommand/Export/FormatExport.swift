@@ -163,7 +163,7 @@ extension ExportCommand {
     }
   }
 
-  /// Returns the statement that `--query` stands for, limited to the selected part.
+  /// Returns the SQL statement for `--query`, limited to the selected part of the take.
   private func statement(of peer: Int64?, _ window: ClosedRange<Int64>) throws -> String {
     guard let query, Self.isName(query) else { return query ?? "" }
     var conditions: [String] = []

@@ -178,7 +178,7 @@ struct ClearSession {
     return lines.joined(separator: "\r\n") + body
   }
 
-  /// Returns a description with one section for everything, because all streams share a pair of
+  /// Returns a description with all formats in one section, because a session has a single pair of
   /// ports.
   private func description(of end: SocketAddress) -> String {
     let family = end.ip.isIPv4 ? "IP4" : "IP6"

@@ -18,7 +18,7 @@ final class PcapngFile {
     var name: String { self == .wire ? "wire" : "retake-clear" }
   }
 
-  /// The maximum number of comments per block that all readers keep.
+  /// The maximum number of comments per block; some readers drop further ones.
   static let commentsMaximum = 64
   /// Packets begin with IP headers, as in other exports.
   private static let linkTypeRaw: UInt16 = 101

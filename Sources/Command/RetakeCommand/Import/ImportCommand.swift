@@ -84,7 +84,7 @@ struct ImportCommand: ParsableCommand {
     do {
       try run(format)
     } catch var failure as CommandFailure {
-      // The likeliest cause is a wrong name for a file of a known format.
+      // The most likely cause is that `--as` named a format other than the file's.
       if failure.status == .invalidTake, capture != "-",
         let found = try? ImportedFormat(of: capture),
         found != format
@@ -131,7 +131,8 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Returns the path of the one take to write; in a folder, the take is named after the file.
+  /// Returns the path of the single take to write; if `--out` is a folder, the take is named after
+  /// the imported file.
   private func onlyTake() throws -> String {
     var path = out
     if TakeNames.isFolder(out) {

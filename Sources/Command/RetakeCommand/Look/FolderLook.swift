@@ -68,8 +68,8 @@ struct FolderLook {
     try pieces.check()
   }
 
-  /// Reports unreadable takes and takes with findings of `--fail-on`, and exits with a failure
-  /// status if there are any; the findings decide the status if there are both.
+  /// Reports unreadable takes, and takes with findings that `--fail-on` selects, and exits with a
+  /// failure status if there are any; if there are both, the findings decide the status.
   func end(_ findings: FindingOptions? = nil) throws {
     Self.report(catalogue.failures)
     let offences = try findings.map { options in
@@ -151,7 +151,8 @@ extension SelectionOptions {
 }
 
 extension FindingOptions {
-  /// Returns the takes with failing findings.
+  /// Returns the takes that have findings selected by `--fail-on`, each with the number of these
+  /// findings and the first of them.
   func offences(in catalogue: TakeCatalogue) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

@@ -182,7 +182,7 @@ struct SQLCommand: ParsableCommand {
   }
 }
 
-/// A running query with a time limit, which can be interrupted.
+/// Runs a query, which ends early if it is interrupted or exceeds its time limit.
 struct QueryRun {
   let take: String
   let query: String
@@ -305,7 +305,7 @@ final class QueryWatch: Sendable {
     }
   }
 
-  /// The processor time of the process in seconds.
+  /// The processor time of all the process's threads so far, in seconds.
   private static var processorSeconds: Double {
     var usage = rusage()
     guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
@@ -316,8 +316,8 @@ final class QueryWatch: Sendable {
 
 // MARK: - FolderQuestion
 
-/// A query over several takes: on their catalogue if it has everything the query names, otherwise
-/// on each take.
+/// A query over several takes, which runs on their catalogue if that has everything the query
+/// names, and otherwise on each take.
 struct FolderQuestion {
   let paths: [String]
   let query: String

@@ -156,7 +156,7 @@ struct SessionRecordingOptions: ParsableArguments {
   var iceTCP: ICETCPPolicy?
 
   func validate() throws {
-    // Only TURN servers have candidates of this kind.
+    // Relay candidates come from TURN servers only.
     if icePolicy == .relay, iceTCP == .only {
       throw ValidationError(
         "--ice-transport-policy relay needs a server, but --ice-tcp only uses none: leave one out.")

@@ -87,7 +87,7 @@ struct RecordRelay: AsyncParsableCommand {
   @Flag(help: "Print JSON for programs at the end.")
   var json = false
 
-  /// The faults of one option: a single one, or those of a preset.
+  /// The faults that one option selects: a single fault, or those of a preset.
   struct RelayFaults: Sendable {
     var all: [RelayFault]
   }

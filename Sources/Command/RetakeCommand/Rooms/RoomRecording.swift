@@ -105,7 +105,7 @@ struct RoomRecording {
       summary, take.rooms.flatMap(\.connections).map { RecordingReport.Peer($0) }, media: words)
   }
 
-  /// A stay's outcome.
+  /// The outcome of one stay in the room.
   private struct Stay {
     var room: Room
     /// Whether the room was joined.

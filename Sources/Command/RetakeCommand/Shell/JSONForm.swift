@@ -146,8 +146,8 @@ private struct Reader {
       if passes("]") { break }
       guard passes(",") else { return false }
       out.append(UInt8(ascii: ","))
-      // Rows on separate lines are read line by line, so their line breaks stay; indented line
-      // breaks do not.
+      // Readers may process rows line by line, so line breaks between rows stay; those before
+      // indented lines do not.
       if index + 1 < bytes.count, bytes[index] == 0x0a, bytes[index + 1] > 0x20 { out.append(0x0a) }
     }
     out.append(UInt8(ascii: "]"))

@@ -98,7 +98,8 @@ private final class Pager {
     self.program = program
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw Pager.failure(program, errno) }
-    // The pager's input is a duplicate; a pager that inherited the other end would wait for itself.
+    // The pager gets a duplicate of the reading end. If it inherited the writing end as well, its
+    // input would never end.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)

@@ -237,7 +237,8 @@ extension Taking {
       do {
         return try read(value)
       } catch {
-        // The parser would quote the word, which only says where the value is.
+        // Report this without the parser, which would quote the word as the invalid value, although
+        // the word only says where the value is.
         throw SecretFailure("the contents of \(word) cannot be used: \(error)")
       }
     }

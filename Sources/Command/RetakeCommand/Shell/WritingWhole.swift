@@ -11,7 +11,7 @@ struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false
 
-  /// Whether an existing file is replaced or kept.
+  /// What to do with an existing file: keep it unless `--force` is given.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
   /// Refuses to replace a file that the command reads or that is being recorded, even with --force.
@@ -168,8 +168,8 @@ enum Interruption {
 
 /// Delivers signals to closures on a separate thread.
 ///
-/// Handlers are installed once `on` returns; a Dispatch source installs its own a moment later, and
-/// delivers only while Dispatch has free threads.
+/// Handlers are installed once `on` returns; a Dispatch source would install its handler a moment
+/// later, and deliver signals only while Dispatch has free threads.
 enum SignalWatch {
   private struct State {
     var watched: Set<Int32> = []

@@ -16,8 +16,8 @@ package struct FindingExplainer {
   private let codecs: () -> any CodecFactory
   private let findings: [Finding]
 
-  /// The seconds of freezes and concealment at some places in one run; every run counts the same
-  /// video frames and audio.
+  /// The seconds of freezes and concealment in one run, at the places of findings; every run counts
+  /// the same video frames and audio.
   private struct Harm {
     var frozenSeconds = 0.0
     var concealedSeconds = 0.0
@@ -241,10 +241,10 @@ package struct FindingExplainer {
     return places
   }
 
-  /// Returns the harm in a run at places of the recorded session.
+  /// Returns the total freezes and concealment of a run at the given places of the recorded
+  /// session.
   ///
-  /// Pictures and audio are matched by RTP timestamp, because a longer buffer shows and plays them
-  /// later.
+  /// Pictures and audio are matched by RTP timestamp, because a longer buffer delays them.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
@@ -272,7 +272,8 @@ package struct FindingExplainer {
 
   private static let blockSeconds = 0.02
 
-  /// Returns the indices of the run's stops that concern the same pictures as the stops at a place.
+  /// Returns the indices of the run's stops that affect the same pictures as the recorded stops at
+  /// a place.
   private func stops(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
     let spans = original.stops.filter {
       $0.track == place.track && $0.fromNanoseconds < place.to && $0.toNanoseconds > place.from
@@ -286,7 +287,8 @@ package struct FindingExplainer {
     }
   }
 
-  /// Returns the indices of the run's concealed blocks in the audio of a place.
+  /// Returns the indices of the run's concealed blocks that belong to the same audio as the
+  /// recorded concealed blocks at a place.
   private func blocks(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
     let own = original.concealed.filter {
       $0.track == place.track && $0.at >= place.from && $0.at < place.to
@@ -304,7 +306,7 @@ package struct FindingExplainer {
     other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
   }
 
-  /// Returns the peers whose packets the take has both as sent and as received.
+  /// Returns the peers for which the take has both sent packets and their arrival at another peer.
   private func sendersWithReceivers() throws(TapeError) -> Set<Int64> {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {

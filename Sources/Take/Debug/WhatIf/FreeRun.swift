@@ -161,8 +161,8 @@ package final class FreeRun {
     return due
   }
 
-  /// Waits for frames that arrived before a peer's end but were not shown yet, so that the same
-  /// frames count for any buffer size.
+  /// Runs a peer until it has shown the frames that arrived before its end, so that the same frames
+  /// count for any buffer size.
   ///
   /// Other outputs from that time do not count, because it is not in the recording.
   private func drain(_ index: Int) {

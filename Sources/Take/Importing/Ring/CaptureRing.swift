@@ -4,7 +4,7 @@ import Wire
 
 /// Receives the events of a capture while it is running, for a take or for a flight recorder.
 package protocol CaptureConsumer: AnyObject {
-  /// Handles an event of the capture.
+  /// Handles the next event of the capture; `reader` has its contents.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(TapeError)
   func receive(keyLog lines: String)
   func recordDropped(_ count: UInt64)

@@ -10,8 +10,8 @@ package import Wire
 
 /// The reason for writing a take from a ring.
 package struct RingTrigger: Sendable, Hashable {
-  /// Limits repetitions: the same key writes at most one take per length of the ring; an empty key
-  /// is not limited.
+  /// Limits repetitions: triggers with the same key write at most one take within the ring's
+  /// length; an empty key sets no limit.
   package var key: String
   /// A phrase that states the reason, for the notice and the take's tags.
   package var words: String
@@ -280,13 +280,13 @@ package final class FlightRecorder: Sendable {
   }
 
   /// Writes the ring to a temporary take and searches that for the conditions; keeps a take if a
-  /// new one is met.
+  /// condition is newly met.
   private func search() {
     guard !plan.settings.wishes.isEmpty else { return }
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // Earlier searches covered the packets from before the ring's length.
+      // Earlier searches covered the packets from before the ring's period.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {
@@ -356,7 +356,7 @@ package final class FlightRecorder: Sendable {
     case packets(RingSnapshot)
     case reports(ReportContent)
 
-    /// The content within the ring's length.
+    /// The content within the ring's period.
     var last: Content {
       switch self {
       case .packets(let ring): .packets(RingContent(ring))

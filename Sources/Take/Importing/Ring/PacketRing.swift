@@ -31,7 +31,7 @@ package final class RingBudget: Sendable {
 
   package init(maximum: Int) { self.maximum = maximum }
 
-  /// The number of bytes in use.
+  /// The number of bytes that all rings together use.
   package var usedBytes: Int { used.load(ordering: .relaxed) }
 
   /// Acquires bytes; returns false if too few are left.
@@ -156,8 +156,8 @@ package struct PacketRing: ~Copyable {
 
   /// The time before which no packets are retained.
   ///
-  /// This is the start of the ring's length. While half of the memory is free for other calls, it
-  /// is the time of the last key frames before that.
+  /// This is the start of the ring's period or, while at least half of the memory is free for other
+  /// calls, the time of the last key frames before that.
   private var retainedFrom: Int64 {
     let limit = latest -| length
     guard budget.usedBytes <= budget.maximum / 2 else { return limit }
@@ -301,10 +301,10 @@ struct RingSnapshot: Sendable {
   var passed: UInt64
   var crowdedOut: UInt64
   var dropped: UInt64
-  /// The start of the ring's length; older packets are of use only for pictures.
+  /// The start of the ring's period; older packets are needed only to decode pictures.
   var earliest: Int64
-  /// The time from which packets are retained: `earliest`, or before it for the pictures in the
-  /// ring.
+  /// The time from which packets are retained: `earliest`, or earlier if pictures in the ring need
+  /// older packets.
   var retainedFrom: Int64
   var pictures: RingPictures
   var end: Int64
@@ -318,7 +318,8 @@ package struct RingStream: Sendable, Hashable {
   package init(owner: UInt32, ssrc: UInt32) { (self.owner, self.ssrc) = (owner, ssrc) }
 }
 
-/// The key frames of the streams in a ring: those within its length, and the last one before that.
+/// The key frames of the streams in a ring: those within its period, and each stream's last one
+/// before that.
 struct RingPictures: Sendable {
   private struct Frames: Sendable {
     /// The times of key frames, in ascending order; at most one is before the ring.
@@ -339,7 +340,8 @@ struct RingPictures: Sendable {
     streams[stream] = frames
   }
 
-  /// Returns the time from which packets are needed for pictures from the ring's beginning on.
+  /// Returns the time from which packets are needed to decode all pictures since the ring's
+  /// beginning.
   func begin(ringBegins: Int64) -> Int64 {
     var begin = ringBegins
     for frames in streams.values where frames.lastAt >= ringBegins {

@@ -44,12 +44,12 @@ package enum RingReport: Sendable {
 }
 
 /// A page's reports from the last seconds, in bounded memory, and the earlier reports that they
-/// need.
+/// depend on.
 ///
 /// Calls and events that leave the ring are kept within a limit. Statistics may contain only
 /// changes, so each object's last state is kept.
 struct ReportRing {
-  /// What takes state about the source of the reports: its kind, and the page's browser.
+  /// The source of the reports as described in takes: its kind, and the page's browser.
   struct Head: Sendable {
     var format: String
     var head: JSONValue
@@ -72,8 +72,8 @@ struct ReportRing {
   private var crowdedOut: UInt64 = 0
   private var forgotten: UInt64 = 0
 
-  /// The maximum number of bytes of events, and of connections with statistics, that are kept from
-  /// before the ring's length.
+  /// The limits on what is kept from before the ring's period: the events' bytes, and the
+  /// connections with statistics.
   private static let beforeMaximum = 1 << 20
   private static let samplesMaximum = 1_000
 

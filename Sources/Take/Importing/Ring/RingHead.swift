@@ -14,7 +14,7 @@ struct RingHead: Sendable {
   private struct Retained: Sendable {
     var packet: RingPacket
     var role: Role
-    /// A packet replaces an earlier one with the same key; nil if every packet is kept.
+    /// The key by which a packet replaces an earlier one; nil if every packet is kept.
     var key: UInt32?
   }
 
@@ -43,8 +43,8 @@ struct RingHead: Sendable {
 
   /// Retains a packet if it is needed.
   ///
-  /// - Returns: the number of bytes to release: the packet's if it was not needed, or those of the
-  ///   packets that it replaced.
+  /// - Returns: the number of bytes to release: the packet's size if it was not needed, or else the
+  ///   size of the packets that it replaced.
   mutating func retain(_ packet: RingPacket) -> Int {
     guard !packet.isTruncated, let (role, key) = Self.role(of: packet.bytes) else {
       return packet.bytes.count
@@ -164,8 +164,8 @@ package struct RingContent: Sendable {
     begin = places.first?.at ?? ring.end
   }
 
-  /// The number of seconds by which packets precede the ring's length, to decode its first
-  /// pictures.
+  /// The number of seconds between the first packet and the ring's period, if earlier packets are
+  /// needed to decode the period's first pictures; 0 otherwise.
   package var secondsBefore: Double { max(0, Double(ring.earliest &- begin) / 1e9) }
 
   /// The number of video streams without a key frame, which therefore cannot be decoded.
@@ -182,7 +182,7 @@ package struct RingContent: Sendable {
   package var isEmpty: Bool { order.isEmpty }
   package var count: Int { order.count }
 
-  /// Passes on the packets from before the ring's length, in the order that an observer needs.
+  /// Passes on the packets from before the ring's period, in the order that an observer needs.
   package func visitHead(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }

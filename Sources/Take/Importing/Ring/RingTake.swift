@@ -16,7 +16,7 @@ struct RingTake {
   /// The ring's length as text, as in `60 s`.
   let length: String
 
-  /// A written take, with the number of its steps that come from packets before the ring's length.
+  /// A written take, with the number of its steps that come from packets before the ring's period.
   struct Written {
     var summary: CaptureSummary
     var headSteps: Int
@@ -111,7 +111,7 @@ package enum RingWish: Sendable, Hashable {
       words: "finding \(finding.id): \(finding.text)")
   }
 
-  /// Returns whether a condition is met after the steps for packets from before the ring's length.
+  /// Returns whether a condition is met after the steps for packets from before the ring's period.
   private static func isMet(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {

@@ -24,8 +24,8 @@ package struct OggOpusFile {
   private var pageBegin: Int64 = 0
   private var sequence: UInt32 = 0
 
-  /// The duration at which a page is written, in samples at 48 kHz: a second, so that players can
-  /// seek.
+  /// The duration after which a page is written, in samples at 48 kHz: a second, so that players
+  /// can seek.
   private static let longestPage: Int64 = 48_000
   private static let serial: UInt32 = 0x7265_7461
 
@@ -44,7 +44,8 @@ package struct OggOpusFile {
   /// Adds the next packet, which lasts this many samples at 48 kHz.
   package mutating func add(_ packet: [UInt8], samples: Int) throws(MediaFileError) {
     let count = packet.count / 255 + 1
-    // No packet spans two pages: Opus packets have at most 61,440 bytes.
+    // A packet that does not fit into one page is dropped. Readers should refuse it anyway, because
+    // it exceeds 61,440 bytes (RFC 7845 section 6).
     guard count <= 255 else { return }
     if lengths.count + count > 255 || position - pageBegin >= Self.longestPage {
       try flush(isLast: false)

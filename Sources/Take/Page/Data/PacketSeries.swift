@@ -37,8 +37,8 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
-  /// Groups packets that belong to the same streams; each end of their path has one of these
-  /// streams.
+  /// What packets of the same streams have in common; they belong to one stream at each end of
+  /// their path.
   private struct Source: Hashable {
     var path: Int64
     var kind: Kind

@@ -1,4 +1,4 @@
-// The shapes that modules share, for the type checker; nothing of this file is in the page.
+// The shapes that modules share, for the type checker; nothing in it becomes part of the page.
 
 /**
  * The data of a take, which Swift writes and `take/reading.js` reads; see the article on the page.
@@ -101,7 +101,7 @@ interface Way {
   waits?: Curve;
 }
 
-/** One direction of a track from its sender to its receiver, of whom the take may have one. */
+/** One direction of a track from its sender to its receiver; the take may have only one of them. */
 interface Flow {
   sent?: Way; received?: Way;
   kind?: string; mid?: string; codec?: string; clockRate?: number; peers?: number[]; from?: string;

@@ -6,7 +6,8 @@ import Wire
 ///
 /// The initializer reads all of them through one connection.
 struct CatalogueEntry: Sendable {
-  /// Stands for the take's path in stored results: a Unicode noncharacter, which no text contains.
+  /// The placeholder for the take's path in stored results: a Unicode noncharacter, which no text
+  /// contains.
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
   /// The time limit for reading one take, in seconds; a crafted file could take forever.
   private static let secondsMaximum = 300.0
@@ -21,7 +22,7 @@ struct CatalogueEntry: Sendable {
 
   /// Reads a take; fails if the settings skip it.
   ///
-  /// - Parameter short: reads one take after another; nil for a single take.
+  /// - Parameter short: reads short takes one after another; nil for a single take.
   init?(
     path: String, reading: CatalogueReading, through short: ShortTakes? = nil,
     isWanted: @escaping @Sendable () -> Bool
@@ -32,8 +33,8 @@ struct CatalogueEntry: Sendable {
       part = chosen
     }
     let limit = TakeFile.largestOnPage
-    // Reading with other rules, or only a part of a take, changes the connection, which is then not
-    // shared.
+    // Reading with other rules, or reading only a part of a take, changes the connection, which
+    // therefore must not be shared.
     if let short, reading.isUsual {
       self = try short.read(path, largestValue: limit) { (connection) throws(TapeError) in
         try Self(path, connection, reading, part, isWanted)

@@ -8,7 +8,7 @@ struct CataloguePart {
   private(set) var cut: [String] = []
   /// The selected takes that have rows, with their entry numbers.
   private(set) var chosen: [(entry: Int64, path: String)] = []
-  /// The number of takes read now, and of new and changed takes left for later.
+  /// The number of takes just read, and the number of new and changed takes still to be read.
   private(set) var readCount = 0
   private(set) var waitingCount = 0
 

@@ -102,7 +102,7 @@ package final class TakeCatalogue {
     return (try? empty.prepare(sql)) != nil
   }
 
-  /// Answers a query; the catalogue stays restricted to reading.
+  /// Answers a query; from then on, the catalogue's connection permits only reading.
   ///
   /// - Returns: the number of rows.
   package func answer(

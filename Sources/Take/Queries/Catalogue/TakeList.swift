@@ -17,7 +17,7 @@ package struct TakeList: Sendable {
   }
 
   package private(set) var entries: [Entry] = []
-  /// Folders that are listed completely, so that other entries in their catalogues are obsolete.
+  /// Folders that are listed completely; any other entries in their catalogues are obsolete.
   package private(set) var wholeFolders: [String] = []
   /// The paths as the user named them, for messages.
   package let title: String

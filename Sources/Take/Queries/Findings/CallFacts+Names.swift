@@ -118,7 +118,7 @@ extension CallFacts {
     }
   }
 
-  /// Makes a stream the repair of its original, and gives it the original's kind and track.
+  /// Marks a stream as the repair of its original, and assigns the original's kind and track to it.
   ///
   /// If no description names the original, it is the video sent in that direction, provided there
   /// is only one.

@@ -144,8 +144,8 @@ extension CallFacts {
 }
 
 extension CallFacts.Way {
-  /// Adds packets that passed at a time or, if they were only counted, in the interval from then
-  /// on; times do not decrease.
+  /// Adds packets that passed at a given time or, if they were only counted, in the interval that
+  /// begins then; times must not decrease.
   mutating func add(_ at: Int64, _ interval: Int64, packets count: Int32 = 1) {
     let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) *| 10))
     while packets.count <= place { packets.append(0) }
@@ -244,7 +244,7 @@ extension CallFacts.Stream {
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // Limited because, after a clock jump, every interval in between would be added.
+    // Limited because a clock jump would add every interval that it skips.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
@@ -362,10 +362,11 @@ extension CallFacts.Stream {
     tail = StreamTail()
   }
 
-  /// Counts the timestamp steps between packets that are not a packet's duration, a multiple of 2.5
+  /// Counts the timestamp steps that do not match a packet's duration, which is a multiple of 2.5
   /// ms.
   ///
-  /// A longer step than usual is a pause if the packet arrived that much later.
+  /// A step longer than usual is a pause, and not counted, if the next packet arrived that much
+  /// later.
   private mutating func judgeSteps() {
     steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,

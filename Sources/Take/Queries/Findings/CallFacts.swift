@@ -65,7 +65,7 @@ package struct CallFacts: Sendable {
     package var lost: Int32 = 0
     /// The number of gaps in the sequence numbers.
     package var holes: Int32 = 0
-    /// Packets that arrived after one with a higher number.
+    /// The number of packets that arrived after a packet with a higher number.
     package var reordered: Int32 = 0
     package var duplicates: Int32 = 0
     /// The number of packets whose spacing is comparable with their timestamps, and the sum of the
@@ -79,7 +79,7 @@ package struct CallFacts: Sendable {
   /// A period without packets in a stream.
   package struct Gap: Sendable, Hashable {
     package var from: Int64
-    /// The next packet's time; nil if none follows before the end of the take.
+    /// The time of the first packet after the gap; nil if none follows before the end of the take.
     package var to: Int64?
     /// The number of sequence numbers missing across the gap, and the advance of the stream's
     /// clock.
@@ -91,9 +91,9 @@ package struct CallFacts: Sendable {
 
   /// A period without RTP packets in one direction.
   package struct Quiet: Sendable, Hashable {
-    /// The last packet's time before the period; `.min` if no packet precedes it.
+    /// The time of the last packet before the period; `.min` if there is none.
     package var from: Int64
-    /// The next packet's time; `.max` if no packet follows.
+    /// The time of the first packet after the period; `.max` if there is none.
     package var to: Int64
   }
 
@@ -163,8 +163,8 @@ package struct CallFacts: Sendable {
     package var bursts: [Burst] = []
     /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
-    /// For audio: the number of timestamp steps between consecutive packets, how many of them are
-    /// not a packet's length, and when those occurred.
+    /// For audio: the number of timestamp steps between consecutive packets, how many of them do
+    /// not match a packet's duration, and when those occurred.
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?
@@ -320,7 +320,7 @@ package struct CallFacts: Sendable {
 
   /// - Parameters:
   ///   - selection: limits the packets and frames.
-  ///   - perceive: returns the facts about audio and video that no packet is needed for.
+  ///   - perceive: returns the facts about audio and video that are found without packets.
   init(
     _ connection: borrowing SQLiteConnection, _ selection: TakeSelection = TakeSelection(),
     perceive: (borrowing SQLiteConnection) throws(SQLiteError) -> PerceptionFacts = {
@@ -350,8 +350,8 @@ package struct CallFacts: Sendable {
     try holdPictures(connection)
   }
 
-  /// Returns a phrase on what ended a pause after which nothing followed: the connection, or the
-  /// take.
+  /// Returns a phrase that says whether a pause lasted to the end of the take, or only until its
+  /// connection ended.
   func ending(at time: Int64) -> String {
     time >= end -| 500_000_000 ? ", to the end" : ", until its connection ended"
   }

@@ -29,7 +29,7 @@ struct ClockDrift: Sendable {
   /// A step between two seconds that differs from the usual one by less than this, in microseconds,
   /// is always attributed to the clock.
   private static let leastStep = 1500.0
-  /// The fewest consecutive seconds that are compared.
+  /// The minimum number of consecutive seconds that are compared.
   private static let leastRow = 5
   /// The maximum number of points; more are merged, because each is compared with all others.
   private static let most = 240

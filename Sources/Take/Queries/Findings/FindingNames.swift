@@ -265,7 +265,7 @@ private struct StreamsApart: Sendable {
 struct FindingEnds: Sendable {
   /// The common subject of a finding's detections.
   struct Subject: Hashable, Sendable {
-    /// The numbers of the sender and the receiver; an end that the take lacks has the other end's
+    /// The numbers of the sender and the receiver; for an end that the take lacks, the other end's
     /// number, negated.
     var from: Int64
     var to: Int64
@@ -334,8 +334,8 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// Returns the sender and the receiver of the media that a detection is about; an end that the
-  /// take lacks has the other end's number, negated.
+  /// Returns the sender and the receiver of the media that a detection is about; for an end that
+  /// the take lacks, it is the other end's number, negated.
   ///
   /// Returns nil for a detection without a direction.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {

@@ -185,8 +185,8 @@ extension FindingRule {
     return track.kind != "video" || track.pictures.contains(where: \.isGood)
   }
 
-  /// Finds video of which no frame can be decoded, or none can be assembled from its packets: it
-  /// has another codec than negotiated, or a profile that the decoder lacks.
+  /// Finds video whose frames cannot be decoded, or whose packets do not form frames: its codec is
+  /// not the negotiated one, or the decoder lacks its profile.
   static let undecodable = FindingRule(
     id: "video-undecodable", severity: .high, title: "Video that cannot be decoded",
     thresholds: [
@@ -236,7 +236,7 @@ extension FindingRule {
         let peer = facts.peer(stream.peer), !peer.isObserved, !peer.isReported,
         Double(stream.last &- stream.first) / 1e6 >= limits["least_ms"], stream.packets >= 30,
         stream.lost *| 50 <= stream.expected,
-        // Layers are not assembled while another one is shown.
+        // A simulcast layer is not assembled while another layer is shown.
         !facts.tracks.contains(where: {
           $0.peer == stream.peer && $0.direction == .inbound && $0.kind == "video"
             && !$0.pictures.isEmpty && ($0.track == stream.track || stream.track == nil)

@@ -312,7 +312,8 @@ extension FindingRule {
 
   /// Returns a detection if one size separates lost packets from those that arrived.
   ///
-  /// A lost packet that was not requested counts as arrived, so a few large ones may have arrived.
+  /// A lost packet that was not requested counts as arrived, so some of the large packets may seem
+  /// to have arrived.
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {

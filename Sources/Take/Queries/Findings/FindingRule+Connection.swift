@@ -5,8 +5,8 @@ extension FindingRule {
   /// `connection_end`.
   ///
   /// A connection that recovered from a failure, for example by an ICE restart, did not end. The
-  /// states are those of the connection, or of ICE if there are no others: older browsers report
-  /// only ICE's states and that the connection was closed.
+  /// states are those of the connection, or those of ICE if the connection reports no state but
+  /// `closed`, as in older browsers.
   static let connectionEnds = """
         connecting AS (
           SELECT peer, row, at_ns, to_state FROM state

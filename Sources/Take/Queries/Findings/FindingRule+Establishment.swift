@@ -401,8 +401,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns how many checks a run of unanswered ones counts as, at most one per second: after a
-  /// failure, stacks check many times a second.
+  /// Returns the number of checks for which a run of unanswered checks counts: at most one per
+  /// second, because stacks check many times a second after a failure.
   private static func periods(_ run: [DatagramFacts.Check]) -> Int64 {
     guard let first = run.first, let last = run.last else { return 1 }
     let seconds = (last.at &- first.at) / 1_000_000_000 +| 1

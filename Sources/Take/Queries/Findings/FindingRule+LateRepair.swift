@@ -102,7 +102,7 @@ extension FindingRule {
   /// Finds key frames too large for the path.
   ///
   /// A key frame is ten times as large as the frames after it; on a path with just enough capacity
-  /// for those, sending it takes as long as sending ten of them.
+  /// for those frames, sending the key frame takes as long as sending ten of them.
   static let largeKeyFrame = FindingRule(
     id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
     scope: .stream,
@@ -161,8 +161,8 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// Finds a stream from which nothing arrived for three seconds or more, although packets were
-  /// sent or nothing else arrived until the end either.
+  /// Finds a stream from which nothing arrived for three seconds or more: either its sender was
+  /// still sending, or nothing at all arrived until the end.
   ///
   /// If the sender paused, nothing is missing.
   static let streamGap = FindingRule(

@@ -173,7 +173,7 @@ extension FindingRule {
         least: Int64(saturating: limits["least_time"] * 1e9)
       ).compactMap { run -> Detection? in
         guard !waitsForKeyFrame(series, at: run.from) else { return nil }
-        // Layers are not decoded while another one is displayed.
+        // A simulcast layer is not decoded while another layer is displayed.
         let shows = facts.perception.samples.contains {
           $0.peer == series[0].peer && $0.type == "inbound-rtp" && $0.kind == "video"
             && $0.mid == series[0].mid && $0.ssrc != series[0].ssrc

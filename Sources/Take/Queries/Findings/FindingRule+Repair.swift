@@ -35,7 +35,7 @@ extension FindingRule {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
-      // Without a repair stream, retransmissions arrive late in this one.
+      // Without a repair stream, retransmissions arrive late in the media stream itself.
       let late = min(
         displaced,
         hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered -| asked))
@@ -302,7 +302,8 @@ extension FindingRule {
       }
       let origin = repair.first / facts.intervalNanoseconds
       let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
-      // Matches the first repair after each request, to a tenth of a second.
+      // Matches each request with the next repair; its time is known only to the interval, usually
+      // a tenth of a second.
       var delays: [Int64] = []
       var place = 0
       for demand in asked.prefix(5000) {

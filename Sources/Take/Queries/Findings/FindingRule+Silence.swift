@@ -52,7 +52,7 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
-        // The time in which the other end's process did not run is not due to the path.
+        // The path is not responsible for the time in which the other end's process did not run.
         guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
@@ -346,8 +346,7 @@ extension FindingRule {
     return apart.count >= 3 && apart.count(where: { $0 }) *| 2 > apart.count
   }
 
-  /// The maximum time between a packet and a silence to compare the packet's sending time, in
-  /// nanoseconds.
+  /// How far a packet may be from a silence for its sending time to be compared, in nanoseconds.
   private static let aside: Int64 = 60_000_000
 
   private static func sendTime(_ bytes: [UInt8], _ map: HeaderExtensionMap) -> Int64? {

@@ -113,7 +113,7 @@ extension FindingRule {
           run.append(level)
         } else if !run.isEmpty {
           waiting +|= 1
-          // Two seconds that are loud enough for speech but not clipped.
+          // Two seconds that are loud enough for speech but not clipped end the run.
           if waiting >= 20 {
             waiting = 0
             close()

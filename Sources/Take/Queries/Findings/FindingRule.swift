@@ -277,7 +277,7 @@ package struct FindingImpact: Sendable, Hashable {
   package var concealedSeconds = 0.0
   /// Seconds without expected media.
   package var withoutMediaSeconds = 0.0
-  /// The longest delay that it added, on the path or elsewhere.
+  /// The longest delay that the fault added, on the path or elsewhere.
   package var delayMilliseconds = 0.0
   /// The affected share, from 0 to 1: packets lost, frames dropped.
   package var share = 0.0

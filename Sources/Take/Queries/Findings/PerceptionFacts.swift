@@ -204,7 +204,7 @@ package struct PerceptionFacts: Sendable {
       && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
         .contains(change.name)
     {
-      // Ignores a track that was enabled again within a quarter of a second of the start.
+      // Ignores a disabled track that was enabled again in the first quarter of a second.
       if !isOn, change.at &- 250_000_000 > from { return true }
       isOn = change.isOn
     }

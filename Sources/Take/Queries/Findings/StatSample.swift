@@ -66,7 +66,7 @@ extension StatRun {
   /// Returns the periods that begin with a value of at least `on` and end with one below `off`.
   ///
   /// Periods shorter than `nanoseconds` are left out. More than five seconds without a sample end a
-  /// period, because the values in between are unknown.
+  /// period, because the values during that time are unknown.
   static func runs(
     _ points: [StatPoint], on: Double, off: Double, least nanoseconds: Int64
   ) -> [StatRun] {

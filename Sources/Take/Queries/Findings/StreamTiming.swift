@@ -197,8 +197,8 @@ package struct StreamTiming: Sendable {
 
   /// Each second's median excess delay, in microseconds.
   ///
-  /// The excess is what a delay has beyond the part's minimum. A clock drift of up to 150 ppm is
-  /// not counted.
+  /// The excess is the amount by which a delay exceeds the part's minimum. A clock drift of up to
+  /// 150 ppm is not counted.
   package var excess: [Int64] {
     guard !seconds.isEmpty else { return [] }
     var best = seconds.map(\.least)

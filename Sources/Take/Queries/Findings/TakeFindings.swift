@@ -32,13 +32,13 @@ package struct TakeFindings: Sendable {
     try self.init(path: path, connection, selection, rules, asked)
   }
 
-  /// What a second thread reads of an entire take, because it depends on no other facts.
+  /// What a second thread reads from an entire take, because it depends on no other facts.
   private struct Asked: Sendable {
     let perception: PerceptionFacts
     /// The detections of each rule that is a query, by the rule's identifier.
     private(set) var detections: [String: [Detection]] = [:]
 
-    /// Returns nil after an error, which the first thread meets too.
+    /// Fails on an error, which the first thread will encounter as well and report.
     init?(_ path: String, _ rules: [FindingRule]) {
       do {
         let connection = try TakeFile.openForQueries(path)
@@ -213,8 +213,8 @@ extension CallFacts {
 
 /// Distinguishes causes from symptoms.
 ///
-/// A detection is a symptom of another if its rule names the other's as a cause, both are about the
-/// same subject, and it began shortly before the other, while that lasted, or soon after. The
+/// A detection is a symptom of another one if its rule names the other's rule as a cause, both are
+/// about the same subject, and it began shortly before, during or soon after the other. The
 /// remaining detections are causes; those from the same rule about the same subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []

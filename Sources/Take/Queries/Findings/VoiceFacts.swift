@@ -44,8 +44,8 @@ struct VoiceFacts: Sendable {
   struct Hidden: Sendable {
     var place: Int
     var at: Int64
-    /// The RTP timestamp of the last block before this one that was not concealed, or else that of
-    /// the next one.
+    /// The RTP timestamp of the last unconcealed block before this one; if there is none, that of
+    /// the next unconcealed block.
     var rtpTime: Int64
   }
 
@@ -323,8 +323,8 @@ package struct PlayoutJudge: Sendable {
   package struct Concealed: Sendable {
     package var track: UInt32
     package var at: Int64
-    /// The RTP timestamp of the last block before this one that was not concealed, or else that of
-    /// the next one.
+    /// The RTP timestamp of the last unconcealed block before this one; if there is none, that of
+    /// the next unconcealed block.
     package var rtpTime: UInt32
   }
 

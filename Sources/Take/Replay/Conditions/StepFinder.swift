@@ -144,7 +144,8 @@ extension StepFinder {
   /// samples cannot tell.
   ///
   /// If one sample is below the threshold and the next one above, the counter reached it between
-  /// them. If the stream ended below, the counter may still have reached it after the last sample.
+  /// them. If the stream ended with the counter below the threshold, the counter may still have
+  /// reached it after the last sample.
   package func spans(of condition: StepCondition, stepCount: Int) throws(TapeError)
     -> [ClosedRange<Int>]?
   {

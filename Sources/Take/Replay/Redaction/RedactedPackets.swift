@@ -196,7 +196,8 @@ final class RedactedPackets {
     guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
-    // Both addresses are XORed with the same mask, so the masked ones differ in the same bits.
+    // The address and its stand-in are XORed with the same mask, so they differ in the same bits
+    // with and without the mask.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }
@@ -230,8 +231,8 @@ final class RedactedPackets {
     guard !rest.isEmpty, !parts.isDisjoint(with: [.keys, .names, .messages]) else {
       return made + rest
     }
-    // Of an unreadable DTLS 1.3 record, the header is kept, with the lowest bits of the record's
-    // number.
+    // The header of an unreadable DTLS 1.3 record is kept, including the lowest bits of the
+    // record's number.
     return made + rest.prefix(5)
       + standIns.noise("record", rest, count: max(0, rest.count - 5))
   }

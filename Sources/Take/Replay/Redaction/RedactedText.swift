@@ -10,7 +10,7 @@ import Wire
 /// Retake's own text: only what was replaced elsewhere.
 struct RedactedText {
   let standIns: StandIns
-  /// Who wrote the text, which decides what is kept if the key does not.
+  /// Who wrote the text, which determines what is kept unless the key already does.
   enum Author {
     case anybody
     /// An application that calls a machine of Retake: API names are kept.

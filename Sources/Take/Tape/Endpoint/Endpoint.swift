@@ -132,7 +132,7 @@ extension StepRecord {
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }
 
-/// What the rows of an endpoint depend on beyond a single step.
+/// What an endpoint's rows depend on besides the current step.
 final class EndpointNotes: ActorNotes {
   /// The id of the transport-wide sequence number header extension; 0 if it is not negotiated.
   var transportSequenceID: UInt8 = 0

@@ -11,7 +11,7 @@ package struct EndpointDecoder: InputDecoder {
   private let source: ContentSource
   private var calls = CallMemory()
 
-  /// The maximum number of bytes of captured media that are cached, since later rows may refer to
+  /// The maximum number of bytes of captured media that are cached in case later rows refer to
   /// them.
   private static let contentLimit = 64 << 20
 

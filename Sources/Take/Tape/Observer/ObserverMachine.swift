@@ -73,7 +73,7 @@ package final class ObserverMachine: RecordedMachine {
   /// Returns whether packets between two addresses are those of a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
 
-  /// Returns what `getStats` would return at both ends of every call, as far as packets show it.
+  /// Returns what `getStats` would return at both ends of every call, limited to what packets show.
   package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
     observer.calls.flatMap { call in
       (0..<2).map { end in

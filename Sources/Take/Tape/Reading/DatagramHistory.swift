@@ -5,7 +5,7 @@ package final class DatagramHistory {
   /// A datagram that was sent or received, or a segment of an observed TCP stream.
   package struct Entry: Sendable {
     package var atNanoseconds: Int64
-    /// Whether the datagram or segment was received, as all observed ones are, rather than sent.
+    /// Whether the datagram or segment was received rather than sent; true for all observed ones.
     package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress

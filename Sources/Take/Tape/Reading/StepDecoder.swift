@@ -98,7 +98,8 @@ struct RowQueue {
   private let cursors: [TableCursor]
   /// Each cursor's next row number; an array, because every row searches it.
   private var next: [Int64]
-  /// The index of the cursor with the last row; its table often has the next row too.
+  /// The index of the cursor from which the last row was read; its table often has the next row
+  /// too.
   private var place = 0
 
   init(_ cursors: [TableCursor]) {

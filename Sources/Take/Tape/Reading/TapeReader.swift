@@ -10,7 +10,7 @@ package final class TapeReader {
     package var at: Instant
     var digest: [UInt8]
 
-    /// Stands for a malformed `ending` row, or for more than one.
+    /// The value for a malformed `ending` row, or for several such rows.
     static let altered = Ending(steps: 0, at: .zero, digest: [])
   }
 

@@ -49,7 +49,8 @@ struct ReportedPeer {
     }
   }
 
-  /// Reads the result of a call; only there is a description that the browser generated itself.
+  /// Reads the result of a call, the only place where a description that the browser generated
+  /// itself appears.
   mutating func result(of id: UInt32, _ reply: String?, _ emit: Emit) {
     guard implicit.remove(id) != nil, let reply else { return }
     describe(reply, isInbound: false, emit)

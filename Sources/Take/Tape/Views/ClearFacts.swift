@@ -3,7 +3,7 @@ import RTP
 import Secure
 import Wire
 
-/// Reads what packets contain in encrypted form and rows do not have: arrival times and
+/// Reads what packets contain only in encrypted form and rows therefore lack: arrival times and
 /// retransmissions.
 ///
 /// The packets are decrypted with the take's keys.

@@ -223,7 +223,7 @@ struct ComputedRows {
 
   private static let fewTexts = 8
 
-  /// Stands for NULL, since no count or time is that low.
+  /// The number that represents NULL; no count or time is that low.
   private static let null = Int64.min
 
   init(_ kinds: [Kind]) { self.kinds = kinds }
@@ -237,7 +237,7 @@ struct ComputedRows {
 
   /// Adds a real number, or NULL for nil.
   mutating func add(real: Double?) {
-    // The bits of negative zero are the number that stands for NULL.
+    // The bits of negative zero are the number that represents NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 

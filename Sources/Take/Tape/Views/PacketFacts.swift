@@ -34,7 +34,7 @@ struct PacketFacts {
     fileprivate var start = 0
   }
 
-  /// A packet that is not RTP; its path may have two ends.
+  /// A packet that is not RTP; both ends of its path may be in the take, as in an observed call.
   struct Other {
     var row: Int64
     var at: Int64

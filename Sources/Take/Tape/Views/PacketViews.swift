@@ -335,7 +335,7 @@ struct PacketLives {
     }
   }
 
-  /// Returns where a stream is received; nil stands for a receiver that the take lacks.
+  /// Returns where a stream is received; nil means a receiver that the take lacks.
   private func destinations(of stream: PacketFacts.Stream) -> [Int?] {
     let sender = packets.ends[stream.end].peer
     let others = (receivers[stream.ssrc] ?? []).filter { $0 != sender }.sorted()

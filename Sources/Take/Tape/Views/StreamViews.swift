@@ -358,8 +358,8 @@ struct StreamLoss {
     return samples
   }
 
-  /// Returns the time of the last report about each sent stream, and the loss that all its reports
-  /// add up to.
+  /// Returns the time of the last report about each sent stream, and the total loss according to
+  /// all its reports.
   private static func reports(
     _ facts: ViewFacts
   ) throws(SQLiteError) -> [Source: (at: Int64, lost: Int64)] {

@@ -25,8 +25,8 @@ final class RelayedPlaces {
   /// Whether the take has legs of a relay; otherwise nothing is looked up.
   private var hasLegs = false
 
-  /// The number of packets per table, which exceeds what an observer may be behind and what faults
-  /// hold back.
+  /// The number of packets per table: more than an observer's possible backlog, and more than
+  /// faults hold back.
   private static let limit = 65_536
   private static let pathColumn = Table.packet.column("path") ?? 0
 

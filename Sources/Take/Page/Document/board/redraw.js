@@ -78,7 +78,8 @@ function lanesInSight() {
 }
 
 /**
- * Draws at least one lane, and more while their previous durations fit into the remaining time.
+ * Draws at least one lane, and further lanes while the remaining time is enough for each of them,
+ * judging by how long it took last time.
  */
 function drawLanes(lanes, width, end) {
   let count = 0;

@@ -62,7 +62,8 @@ export function matches(entry, chosen, words = "", except = "") {
 }
 
 /**
- * The values of a facet with the number of takes each would leave under the other choices.
+ * The values of a facet, each with the number of takes that choosing it would leave, given the
+ * choices in the other facets.
  * @returns {{value: string, count: number}[]}
  */
 export function countsOf(facet, entries, chosen, words = "") {

@@ -22,7 +22,7 @@ export function filmLane(way, redrawn) {
       film.view = `${from} ${to} ${all}`;
       film.queue.length = 0;
       const step = width + 4;
-      // The maximum lateness of a thumbnail that does not look wrong between its neighbours.
+      // How late a thumbnail may be without looking wrong between its neighbours.
       film.near = Math.max((step * (to - from)) / all / 4, latest);
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);

@@ -65,6 +65,6 @@ function ladder(view, list, isUp) {
       free[up < 0] = at + wide + 14;
     }
   }
-  // Labels go over all arrows.
+  // Labels are drawn on top of all arrows.
   for (const [text, left, top, colour] of words) label(view, text, left, top, ink[colour]);
 }

@@ -36,7 +36,7 @@ export function speakerGroup() {
   }];
 }
 
-/** The name of a participant such as `caller/in/1`, who is the one that the caller receives. */
+/** The name of a participant such as `caller/in/1`: the one whom the caller receives. */
 export function speakerName(participant, peer) {
   const [label, direction, track, contributor] = participant.split("/");
   const carriers = contributor ? []

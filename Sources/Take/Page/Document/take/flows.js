@@ -27,7 +27,7 @@ function ways() {
   return [...found.values()].map(filled).filter((way) => way.packets.length || way.frames);
 }
 
-/** Adds to a way its packets, losses, frames and RTCP reports. */
+/** Fills a way with its packets, losses, frames and RTCP reports. */
 function filled(way) {
   const { peer, direction, track, kind } = way;
   way.packets = seriesOf("packets", { peer, direction, protocol: "rtp", isMedia: true })

@@ -6,8 +6,8 @@ import { finished, manyAtOnce, numbers, piece, unitsPerSecond } from "./columns.
 export const binSeconds = 0.5;
 
 /**
- * Stands for a long series while its values load: totals of each non-empty bin, which are assumed
- * to grow evenly within the bin.
+ * Represents a long series while its values load: the totals of each non-empty bin, which are
+ * assumed to grow evenly within the bin.
  */
 class Overview {
   #columns;
@@ -81,7 +81,7 @@ export class Series {
     this.#bytes = bytes;
     const isThere = Object.values(this.places).every(([start, length]) =>
       start + length <= bytes.length);
-    /** Stands for the values while they load; otherwise null. */
+    /** The overview that is drawn while the values load; otherwise null. */
     this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
     /** Whether the values can be read, even while the overview is still drawn. */
     this.isRead = !this.isWaiting;
