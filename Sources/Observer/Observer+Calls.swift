@@ -251,7 +251,7 @@ extension Observer {
     for place in transports[index].streams { relearn(place, index) }
   }
 
-  /// Updates what is known about a stream from a description that arrived after its packets.
+  /// Updates the facts about a stream whose packets arrived before the description.
   private mutating func relearn(_ place: Int, _ index: Int) {
     let before = streamTable.entries[place].stream
     var stream = before

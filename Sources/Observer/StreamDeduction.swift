@@ -79,8 +79,8 @@ struct StreamDeduction {
     }
   }
 
-  /// Records a packet that matches another stream; returns that stream once it is clear, until then
-  /// nil.
+  /// Records a packet that matches another stream; returns that stream once the match is certain,
+  /// and nil until then.
   ///
   /// A match repeats a recent sequence number and timestamp from the stream (RFC 4588 section 4).
   mutating func examineRepair(of ssrc: UInt32) -> UInt32? {
