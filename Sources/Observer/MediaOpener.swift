@@ -380,8 +380,8 @@ struct ClearMedia {
     return sources.count - 1
   }
 
-  /// Returns whether a number of bytes lasts a number of ticks in a constant-rate codec that the
-  /// payload type may denote (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
+  /// Returns whether a number of bytes corresponds to a number of ticks in a constant-rate codec
+  /// that the payload type may denote (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
   private static func lasts(
     _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
   ) -> Bool {

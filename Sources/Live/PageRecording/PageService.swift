@@ -199,7 +199,7 @@ package actor PageService {
     entry.changes += 1
     entries[name] = entry
     guard entry.connections == 0 else { return }
-    // rtcstats-js does not return to a session.
+    // rtcstats-js never resumes a session.
     if dialect == .rtcstats { return await end(name) }
     let changes = entry.changes
     let absence = settings.absence

@@ -11,7 +11,7 @@ final class PageBudget: Sendable {
 
   init(_ bytes: Int) { left = Mutex(bytes) }
 
-  /// Uses up some bytes; returns false if fewer are left.
+  /// Uses up some bytes; returns false, and uses none, if fewer remain.
   func use(_ bytes: Int) -> Bool {
     left.withLock { left in
       guard bytes <= left else { return false }

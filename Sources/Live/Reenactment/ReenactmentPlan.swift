@@ -63,7 +63,7 @@ package struct ReenactmentPlan: Sendable {
     /// The URIs of header extensions, by id.
     package var extensions: [UInt8: String] = [:]
     package var feedback: [RTCPFeedback] = []
-    /// Whether the recorded sender could initially receive media in this section, too.
+    /// Whether the recorded sender could initially also receive media in this section.
     package var isTwoWay = false
     /// Whether the recorded sender initially sent media in this section.
     package var sendsFirst = true

@@ -89,8 +89,8 @@ package struct CaptureReader: Sendable {
 
   package init() {}
 
-  /// Ends the capture; read on afterwards, because a damaged last record may have hidden further
-  /// events.
+  /// Ends the capture; call `next` again afterwards, because a damaged last record may have hidden
+  /// further events.
   package mutating func finish() {
     parser.finish()
     (counters.damagedRecords, counters.damagedBytes) = parser.damage
