@@ -110,7 +110,7 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Sends an image; drops it while paused or if too many are queued.
+  /// Sends an image; drops it while paused, or if too many images are queued.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     do throws(RoomClient.ExtensionErrorCode) {
       guard let frame = sampleBuffer.videoFrame else { throw .invalidData }

@@ -49,7 +49,7 @@ final class CaptureRun: VideoConsumer {
   private let interval: Int64
   private let next = Mutex<Int64?>(nil)
 
-  /// How early a frame may be, in nanoseconds.
+  /// How much earlier than due a frame may arrive without being dropped, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   /// - Parameters:

@@ -125,7 +125,7 @@ struct OutputFormat: Sendable {
   private let interval: Int64
   private var next: Int64?
 
-  /// How early a frame may be, in nanoseconds.
+  /// How much earlier than due a frame may arrive without being dropped, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   init(width: Int, height: Int, framesPerSecond: Int) {
@@ -144,7 +144,7 @@ struct OutputFormat: Sendable {
     return true
   }
 
-  /// Returns a cropped and scaled-down unrotated frame; nil if nothing needs to change.
+  /// Returns an unrotated frame, cropped and scaled down; nil if it needs neither.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)
