@@ -71,8 +71,9 @@ struct ClearPackets: Sendable {
 
 // MARK: - FileWork
 
-/// Runs, on its own threads, work that waits for files and other processes. Tasks share few
-/// threads, so an actor that waited for such work would block other tasks.
+/// Runs, on its own threads, work that waits for files and other processes.
+///
+/// Tasks share few threads, so an actor that waited for such work would block other tasks.
 final class FileWork: Sendable {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
