@@ -203,8 +203,8 @@ struct MediaOpener {
     return shown == "vp8" || shown == "vp9"
   }
 
-  /// Derives the protection from an RTCP packet, which has no tag if its last part ends with the
-  /// packet.
+  /// Derives the protection from an RTCP packet: if its last part ends where the packet ends, there
+  /// is no authentication tag.
   private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0

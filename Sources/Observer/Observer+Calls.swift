@@ -21,7 +21,7 @@ extension Observer {
       }
     }
     if let known {
-      // Other fragments on a known path mean an ICE restart (RFC 8445 section 9).
+      // Different fragments on a known path mean an ICE restart (RFC 8445 section 9).
       let index = table.paths[known.path].transportIndex
       begin(names, index, from: known.from)
       return known

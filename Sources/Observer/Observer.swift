@@ -102,7 +102,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Processes the contents of channel data, even if nothing else of the relay was seen.
+  /// Processes the contents of channel data, even if no other packet of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {

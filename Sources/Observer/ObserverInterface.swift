@@ -289,7 +289,8 @@ package struct CoverageReport: Hashable, Sendable {
     case unknownClock = "unknown-clock"
     /// Streams whose codec or clock was inferred from packets.
     case deduced
-    /// Streams that their sender's description does not announce, although it announces others.
+    /// Streams that their sender's description does not announce, although it announces other
+    /// streams.
     case unannounced
     /// Frames lost by the capturing system.
     case dropped

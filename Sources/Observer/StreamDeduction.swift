@@ -20,7 +20,7 @@ struct StreamDeduction {
   private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
   private(set) var meaning: PayloadMeaning?
-  /// Whether payloads identify the codec; otherwise it is the usual one for the clock rate.
+  /// Whether payloads identify the codec; otherwise the codec is the usual one for the clock rate.
   private(set) var isSure = false
   private(set) var isOver = false
   /// The video that RED carries, if any.

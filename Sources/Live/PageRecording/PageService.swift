@@ -31,7 +31,7 @@ package actor PageService {
     package var hasMedia = false
     /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
-    /// Retains the last seconds of each session instead of recording takes; nil for takes.
+    /// Retains the last seconds of each session instead of recording takes; nil to record takes.
     package var ring: RingPlan?
 
     package init() {}

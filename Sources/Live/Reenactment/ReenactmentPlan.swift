@@ -121,7 +121,7 @@ package struct ReenactmentPlan: Sendable {
   package var roundTrips: [RoundTrip] = []
   /// The delays of the recorded sender's trickled candidates after its first description.
   package var candidates: [Interval] = []
-  /// Media packets that another endpoint of the take sent but the receiver did not get.
+  /// Media packets that another endpoint of the take sent but the receiver did not receive.
   package var spares: [[UInt8]] = []
   /// The number of packets with unknown payload types, which are not played.
   package var unexplained = 0

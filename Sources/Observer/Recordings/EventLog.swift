@@ -388,7 +388,8 @@ struct DeltaReader {
     return nil
   }
 
-  /// Returns the base value and those that the deltas yield; nil from the first damaged delta on.
+  /// Returns the base value, followed by the values that the deltas yield; nil from the first
+  /// damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {

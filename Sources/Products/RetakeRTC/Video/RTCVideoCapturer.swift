@@ -15,7 +15,7 @@ public protocol RTCVideoCapturerDelegate: AnyObject {
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// Describes the capturer in takes; nil leaves it out of them.
+  /// Describes the capturer in takes; nil leaves the capturer out of takes.
   var note: CaptureNote?
   /// Whether this is the machine's default camera, which yields to every other capturer.
   var isOfMachine = false

@@ -5,7 +5,7 @@ import Synchronization
 import Wire
 
 /// A source for local video tracks, fed through `capturer(_:didCapture:)`, or by the machine's
-/// camera if a factory without arguments created the source and nothing else feeds it.
+/// camera if the source comes from a factory created without arguments and nothing else feeds it.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -14,7 +14,8 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// Describes the capturer that feeds the source in takes; nil leaves it out of them.
+    /// The description, for takes, of the capturer that feeds the source; nil leaves the capturer
+    /// out of takes.
     var note: CaptureNote?
     var output: OutputFormat?
   }
@@ -51,7 +52,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   /// Limits the sent and displayed frames from now on.
   ///
   /// Frames with another aspect ratio are cropped, larger frames scaled down, and excess frames
-  /// dropped. Smaller and fewer frames are unchanged.
+  /// dropped. Smaller frames are not scaled up, and lower frame rates are unchanged.
   /// - Parameters:
   ///   - width: a landscape frame's width; for a portrait frame, its height.
   ///   - fps: the maximum frame rate.
