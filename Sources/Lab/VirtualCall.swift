@@ -15,7 +15,7 @@ package final class VirtualCall {
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
-  /// The stream connections between peers, with the first link's delay and without loss.
+  /// The stream connections between peers, which have the first link's delay and no loss.
   package var streams: VirtualStreams
   /// Each peer's events with their instants, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]

@@ -11,7 +11,7 @@ package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// The link settings for everything sent.
+  /// The settings of every host's link.
   package var link = LinkSettings() {
     didSet { for host in network.links.indices { network.links[host] = link } }
   }
@@ -380,7 +380,7 @@ package struct MeetingEnd {
   package var agent: ICEAgent { meeting.parties[index].agent }
   package var isConnected: Bool { meeting.parties[index].isConnected }
 
-  /// The other agent of a meeting of two; nil if there are more or fewer.
+  /// The other agent; nil unless the meeting has exactly two.
   package var peer: MeetingEnd? {
     meeting.parties.count == 2 ? MeetingEnd(meeting: meeting, index: 1 - index) : nil
   }

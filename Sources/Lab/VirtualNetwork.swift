@@ -36,11 +36,12 @@ package struct VirtualNetwork {
   package var links: [LinkSettings]
   /// Unreachable addresses, as seen from the outside.
   package var outage = VirtualOutage()
-  /// The firewall, which sees endpoints from the outside.
+  /// The firewall's rule: returns whether a datagram passes, given its endpoints as seen from the
+  /// outside.
   package var passes: (_ source: SocketAddress, _ destination: SocketAddress) -> Bool = { _, _ in
     true
   }
-  /// Additional delay between two endpoints.
+  /// Returns the additional delay between two endpoints.
   package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
     _, _ in .zero
   }

@@ -25,7 +25,7 @@ package final class VirtualRoom {
   package private(set) var intents: [RoomIntent] = []
   /// The connections' reports to the service.
   package private(set) var reports: [ConnectionReport] = []
-  /// The requests to connections, with their numbers.
+  /// The requests to connections, each with its connection's number.
   package private(set) var orders: [(connection: UInt32, order: RoomConnectionOrder)] = []
   package private(set) var transports: [TransportRequest] = []
   package private(set) var shares: [ShareOrder] = []

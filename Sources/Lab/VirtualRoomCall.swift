@@ -119,7 +119,7 @@ package final class VirtualRoomCall {
     actions.insert((at, act), at: actions.firstIndex { $0.at > at } ?? actions.endIndex)
   }
 
-  /// Advances time, with statistics of both connections every second.
+  /// Advances time, sampling both connections' statistics every second.
   package func run(until end: Instant) {
     while true {
       while let action = actions.first, action.at <= call.now {

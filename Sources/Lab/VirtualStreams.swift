@@ -27,7 +27,7 @@ package struct VirtualStreams {
     let local: SocketAddress
     let remote: SocketAddress
     let remoteHost: Int
-    /// The last message's arrival time; later ones do not overtake it.
+    /// The last message's arrival time; later messages do not overtake it.
     var lastArrival = Instant.zero
   }
 

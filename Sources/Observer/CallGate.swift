@@ -280,7 +280,8 @@ struct Newcomers {
 
   // MARK: Waiting paths
 
-  /// Holds a datagram until its path is answered; without room, drops the path that waited longest.
+  /// Holds a datagram until its path is answered; if there is no room, drops the path that has
+  /// waited longest.
   mutating func wait(_ packet: CallGate.Admitted) {
     guard packet.bytes.count <= Self.lengthMaximum else { return }
     let (key, isFromLow) = PathKey.of(packet.tuple)

@@ -18,7 +18,7 @@ struct CheckFollower {
     var nominates: Bool
   }
 
-  /// The silence after which an end counts as disconnected; stacks differ in this.
+  /// The silence after which an end counts as disconnected; stacks use different values.
   static let silence = Interval.seconds(5)
   /// The lifetime of consent without a response (RFC 7675 section 5.1).
   static let consent = Interval.seconds(30)
@@ -29,7 +29,7 @@ struct CheckFollower {
   private(set) var fragments: [String?] = [nil, nil]
   private(set) var states: [SeenICEState] = [.new, .new]
   private(set) var isControlling: [Bool?] = [nil, nil]
-  /// Times per end: when the end last received anything from the other, and when one of its checks
+  /// For each end, when it last received anything from the other end, and when one of its checks
   /// last succeeded.
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]

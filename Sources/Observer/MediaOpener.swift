@@ -90,7 +90,7 @@ struct MediaOpener {
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
 
-  /// Sets the protection when signaling or DTLS determines it rather than packets.
+  /// Sets the protection that signaling or DTLS, rather than the packets, determined.
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
   // MARK: Waiting packets
@@ -176,11 +176,10 @@ struct MediaOpener {
   /// signaling about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Marks the media as unencrypted, because its packets proved it even if signaling says
-  /// otherwise.
+  /// Marks the media as unencrypted, which its packets proved, whatever signaling says.
   mutating func showClear() { protection = .clear }
 
-  /// Examines whether a packet reveals the protection.
+  /// Examines a packet; returns the protection that it reveals, or `unknown` if it reveals none.
   mutating func look(at packet: RawSpan, isRTCP: Bool, from end: Int) -> Protection {
     if isRTCP {
       looks += 1
@@ -204,8 +203,8 @@ struct MediaOpener {
     return shown == "vp8" || shown == "vp9"
   }
 
-  /// Derives the protection from an RTCP packet, which has no tag if its last part ends with the
-  /// packet.
+  /// Derives the protection from an RTCP packet: if its last part ends where the packet ends, there
+  /// is no authentication tag.
   private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0
@@ -264,7 +263,7 @@ struct KeyRing {
     hasOthers = hasOthers || !isGiven
   }
 
-  /// Records that keys negotiated by DTLS decrypted a packet.
+  /// Records that keys negotiated over DTLS decrypted a packet.
   mutating func useThoseOfDTLS() { hasOthers = true }
 
   /// Declares that no more keys will arrive.
@@ -352,8 +351,8 @@ struct ClearMedia {
     if source.packets > 0, step == 1 {
       let ticks = header.timestamp &- source.timestamp
       let fits = Self.lasts(source.length, ticks, source.payloadType, source.first)
-      // A mismatch only restarts the count: before a pause, a packet covers less time than passes
-      // until the next one.
+      // A mismatch only restarts the count: the last packet before a pause is shorter than the gap
+      // to the next timestamp.
       sources[place].fitting = fits ? source.fitting + 1 : 0
     }
     sources[place].packets += 1
@@ -381,8 +380,8 @@ struct ClearMedia {
     return sources.count - 1
   }
 
-  /// Returns whether a number of bytes matches a number of ticks in a constant-rate codec that the
-  /// payload type may stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
+  /// Returns whether a number of bytes corresponds to a number of ticks in a constant-rate codec
+  /// that the payload type may denote (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
   private static func lasts(
     _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
   ) -> Bool {

@@ -21,7 +21,7 @@ extension Observer {
       }
     }
     if let known {
-      // Other fragments on a known path mean an ICE restart (RFC 8445 section 9).
+      // Different fragments on a known path mean an ICE restart (RFC 8445 section 9).
       let index = table.paths[known.path].transportIndex
       begin(names, index, from: known.from)
       return known
@@ -251,7 +251,7 @@ extension Observer {
     for place in transports[index].streams { relearn(place, index) }
   }
 
-  /// Updates what is known about a stream from a description that arrived after its packets.
+  /// Updates the facts about a stream whose packets arrived before the description.
   private mutating func relearn(_ place: Int, _ index: Int) {
     let before = streamTable.entries[place].stream
     var stream = before

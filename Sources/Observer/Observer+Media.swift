@@ -89,8 +89,8 @@ extension Observer {
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
-      // A transport whose media may be unencrypted is undecided only for a few packets, so they
-      // wait as well.
+      // A transport whose media may be unencrypted is undecided for a few packets only, so these
+      // wait even if no keys are awaited.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return deliver(packet, index, isClear: false)
@@ -339,7 +339,7 @@ extension Observer {
 
   /// Returns whether an end may protect its further packets with another of the given keys.
   ///
-  /// An SDES line has several keys (RFC 4568 section 6.1), and a new offer changes them.
+  /// An SDES line may have several keys (RFC 4568 section 6.1), and a new offer may change them.
   private func mayChangeKey(_ index: Int, _ end: Int) -> Bool {
     guard settings.followsKeys else { return false }
     let number = transports[index].descriptions[end]

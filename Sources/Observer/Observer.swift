@@ -102,7 +102,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Processes the contents of channel data, even if nothing else of the relay was seen.
+  /// Processes the contents of channel data, even if no other packet of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {
@@ -231,8 +231,8 @@ package struct Observer: Machine, ~Copyable {
     report.count(kind, transport: transport, by: count, detail: detail())
   }
 
-  /// Ends the capture: reports waiting packets without decrypting them, and final counts of unseen
-  /// things.
+  /// Ends the capture: reports waiting packets without decrypting them, and how often something
+  /// could not be seen.
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
@@ -284,7 +284,7 @@ package struct Observer: Machine, ~Copyable {
   /// The number of packets waiting for keys.
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
-  /// Returns the number of times that something could not be seen.
+  /// Returns how often something of a kind could not be seen or decrypted.
   package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }

@@ -246,7 +246,7 @@ package struct ObservedDescription: Hashable, Sendable {
 
 /// Something that could not be seen or decrypted, and how many times that happened.
 package struct CoverageReport: Hashable, Sendable {
-  /// The missing part, and the reason.
+  /// What could not be seen or decrypted, and why.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for encrypted packets.
     case noKeys = "no-keys"
@@ -289,7 +289,8 @@ package struct CoverageReport: Hashable, Sendable {
     case unknownClock = "unknown-clock"
     /// Streams whose codec or clock was inferred from packets.
     case deduced
-    /// Streams that their sender's description does not announce, although it announces others.
+    /// Streams that their sender's description does not announce, although it announces other
+    /// streams.
     case unannounced
     /// Frames lost by the capturing system.
     case dropped
@@ -331,7 +332,7 @@ package struct ObserverSettings: Hashable, Sendable {
   /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
   /// takes.
   package var repairsFully = true
-  /// Whether packets may prove that a relay is not at the end that its port suggests, and whether
+  /// Whether packets may prove that the relay is not the end that the ports suggest, and whether
   /// video inside RED is recognized; false in older takes.
   package var judgesClosely = true
   /// Whether an end may change its SRTP key during the call; false in older takes.

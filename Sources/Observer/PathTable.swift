@@ -35,12 +35,12 @@ struct ObservedPath {
   private(set) var isSeenDirectly = [false, false]
   /// Whether packets are seen on both sides of a relay and would count twice.
   private(set) var hasSeveralWays = false
-  /// The end behind a relay, whose local address is used in place of the relayed one until that is
-  /// known; nil if there is none.
+  /// The end behind a relay, whose local address is used until its relayed address is known; nil if
+  /// there is none.
   var relayedEnd: Int?
   /// The ends whose candidate address is not known.
   var isUnknown = [false, false]
-  /// 1 for RTP with RTCP, 2 for separate RTCP, as checks announce it.
+  /// The component that checks announce: 1 for RTP, possibly with RTCP; 2 for separate RTCP.
   var component: UInt8 = 1
   var recent = RecentContents()
 

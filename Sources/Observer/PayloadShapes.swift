@@ -83,7 +83,7 @@ struct PayloadShapes {
   /// The accepted error of timestamps, in ticks: some senders take them from a separate clock.
   private static let opusTolerance = 60
 
-  /// The codecs with a test, the most specific first.
+  /// The codecs with their tests, the most specific first.
   private static let tests: [(codec: String, test: Test)] = [
     ("opus", isOpus), ("red", isRED), ("h265", isH265), ("h264", isH264), ("vp8", isVP8),
     ("vp9", isVP9), ("av1", isAV1),
@@ -112,8 +112,8 @@ struct PayloadShapes {
     let type: UInt8
     var packets = 0
     var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
-    /// The duration of the last payload in ticks, read as Opus, and the number of payloads that
-    /// lasted as long as stated.
+    /// The last payload's duration in ticks if it is Opus, and the number of payloads whose
+    /// duration matched the next timestamp.
     var duration = 0
     var lasting = 0
     /// Packets with redundant payloads (RFC 2198), and the payload type inside.
@@ -342,8 +342,8 @@ struct PayloadShapes {
     return unit & 0x81 == 0 && (1...8).contains(type)
   }
 
-  /// Tests whether the duration in Opus's first byte (RFC 6716 section 3.1) matches the next
-  /// timestamp; the step across a pause is longer.
+  /// Tests whether a payload's duration is valid (RFC 6716 section 3.1), and whether the timestamp
+  /// has advanced by at least the previous payload's; across a pause it advances by more.
   private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
     guard opusDuration(payload) > 0 else { return false }
     guard case .step(let ticks) = sample.spacing, before > 0 else { return true }

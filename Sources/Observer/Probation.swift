@@ -3,8 +3,8 @@ import ICE
 import RTP
 import Wire
 
-/// Holds packets that look like RTP of an unannounced call, until the packets of one source follow
-/// one another as in RTP (RFC 3550 appendix A.1).
+/// Holds packets that look like RTP of an unannounced call, until one source's packets are
+/// consecutive, as in RTP (RFC 3550 appendix A.1).
 ///
 /// Each SSRC on a path is judged separately, because streams may alternate and both ends send.
 /// Packets wait for the verdict, within limits per path and in total, and are then released to the
@@ -241,7 +241,7 @@ extension PathTrials<ContentEvidence> {
 
 // MARK: - ContentEvidence
 
-/// Measures how certainly contents belong to a call, judged by their bytes alone.
+/// Measures, from the bytes alone, how certain it is that contents belong to a call.
 ///
 /// Each match adds the bits that it compares: 32 for a magic cookie, two for a version. A
 /// misinterpreted frame may match by chance once, but hardly several times.

@@ -20,7 +20,7 @@ struct StreamDeduction {
   private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
   private(set) var meaning: PayloadMeaning?
-  /// Whether payloads identify the codec; otherwise it is the usual one for the clock rate.
+  /// Whether payloads identify the codec; otherwise the codec is the usual one for the clock rate.
   private(set) var isSure = false
   private(set) var isOver = false
   /// The video that RED carries, if any.
@@ -79,8 +79,8 @@ struct StreamDeduction {
     }
   }
 
-  /// Records a packet that matches another stream; returns that stream once it is clear, until then
-  /// nil.
+  /// Records a packet that matches another stream; returns that stream once the match is certain,
+  /// and nil until then.
   ///
   /// A match repeats a recent sequence number and timestamp from the stream (RFC 4588 section 4).
   mutating func examineRepair(of ssrc: UInt32) -> UInt32? {

@@ -227,8 +227,8 @@ struct UnprovenStreams {
 /// A stream's RFC 3550 statistics where it was captured: losses and interarrival jitter.
 ///
 /// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the gap
-/// between two parts is not a loss. After a silence, a step that matches the number of packets in
-/// that time is a loss.
+/// between two parts is not a loss. After a silence, a step that matches the number of packets
+/// usual for that time is a loss.
 package struct SourceReception: Sendable {
   /// The minimum step that may be a restart, and the minimum backward step if the timestamp
   /// advances, since a late packet has an older timestamp.

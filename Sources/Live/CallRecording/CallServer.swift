@@ -91,8 +91,8 @@ package struct CallRecordingOptions: Sendable {
   /// Returns a new take's path; its name begins with the prefix unless one file was requested.
   let takePath: @Sendable (_ prefix: String) throws(TapeError) -> String
 
-  /// - Parameter out: one take for all calls, or a folder for one take per call; nil: one take in
-  ///   the current folder.
+  /// - Parameter out: one take for all calls, or a folder for one take per call; nil means one take
+  ///   in the current folder.
   package init(
     out: String?, peer: PeerConfiguration = PeerConfiguration(),
     videoCodec: VideoCodecChoice? = nil,

@@ -14,7 +14,7 @@ package struct SendPlan: Sendable {
     /// Sends a tone and a test pattern.
     case pattern
 
-    /// Returns the tone or test pattern for a kind.
+    /// Returns the tone or test pattern for a kind of media.
     static func generated(_ kind: MediaKind) -> MediaSource {
       switch kind {
       case .audio: .tone(hertz: 440, pauseSeconds: 0)
@@ -23,8 +23,8 @@ package struct SendPlan: Sendable {
     }
   }
 
-  /// The source for kinds without a file or device; nil: the pattern, or nothing if any device is
-  /// sent.
+  /// The source for kinds of media without a file or device; nil means the pattern, or nothing if
+  /// any device is sent.
   private let filling: Filling?
   private let files: [MediaKind: String]
   /// The devices that are sent and played.
@@ -52,8 +52,8 @@ package struct SendPlan: Sendable {
     self.layers = layers
   }
 
-  /// Returns the source for a kind: its file or device, or else the filling; nil if nothing is
-  /// sent.
+  /// Returns the source for a kind of media: its file or device, or else the filling; nil if
+  /// nothing is sent.
   ///
   /// If a device is sent and no filling was requested, a kind without a device or file is not sent.
   package func source(for kind: MediaKind) -> MediaSource? {
@@ -65,7 +65,7 @@ package struct SendPlan: Sendable {
   /// Returns the device that captures a kind of media; nil if none does.
   package func device(for kind: MediaKind) -> SendDevice? { devices.sends.carrying(kind) }
 
-  /// Returns the file that feeds a kind.
+  /// Returns the file that is sent for a kind of media; nil if there is none.
   package func file(for kind: MediaKind) -> String? { files[kind] }
 }
 
@@ -159,7 +159,7 @@ package struct DevicePlan: Sendable {
 }
 
 extension Set<SendDevice> {
-  /// Returns the device that carries a kind; nil if there is none.
+  /// Returns the device in the set that captures a kind of media; nil if there is none.
   package func carrying(_ kind: MediaKind) -> SendDevice? {
     SendDevice.allCases.first { contains($0) && $0.kind == kind }
   }

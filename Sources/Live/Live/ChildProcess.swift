@@ -163,7 +163,7 @@ public enum ProcessMemory {
 
 /// The process's limit on open file descriptors.
 public enum DescriptorLimit {
-  /// Raises the limit as far as the system permits, and returns it.
+  /// Raises the limit to the maximum that the system permits, and returns it.
   ///
   /// The default is 1,024 for the sake of programs that use bit sets of descriptors (`select`);
   /// nothing here does.

@@ -31,7 +31,7 @@ package actor PageService {
     package var hasMedia = false
     /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
-    /// Retains the last seconds of each session instead of recording takes; nil for takes.
+    /// Retains the last seconds of each session instead of recording takes; nil to record takes.
     package var ring: RingPlan?
 
     package init() {}
@@ -199,7 +199,7 @@ package actor PageService {
     entry.changes += 1
     entries[name] = entry
     guard entry.connections == 0 else { return }
-    // rtcstats-js does not return to a session.
+    // rtcstats-js never resumes a session.
     if dialect == .rtcstats { return await end(name) }
     let changes = entry.changes
     let absence = settings.absence

@@ -11,7 +11,7 @@ final class PageBudget: Sendable {
 
   init(_ bytes: Int) { left = Mutex(bytes) }
 
-  /// Uses up some bytes; returns false if fewer are left.
+  /// Uses up some bytes; returns false, and uses none, if fewer remain.
   func use(_ bytes: Int) -> Bool {
     left.withLock { left in
       guard bytes <= left else { return false }
@@ -163,7 +163,7 @@ actor PageSession {
       loads.append(unit.load)
     }
     let last = received[unit.load] ?? 0
-    // Messages repeated after a lost connection have already arrived.
+    // After a lost connection, the page repeats messages; those that already arrived are skipped.
     if unit.number > last {
       received[unit.load] = unit.number
       switch unit.content {
@@ -215,8 +215,8 @@ actor PageSession {
     recorder?.add(event, at: milliseconds)
   }
 
-  /// Returns a time stated by the page, at least the first one and at most `leadMilliseconds` ahead
-  /// of the session's own time.
+  /// Clamps a time that the page states: to at least the first stated time, and to at most
+  /// `leadMilliseconds` ahead of the session's own time.
   ///
   /// The session's time starts with the first stated time and follows the recorder's clock.
   private func bounded(_ milliseconds: Double) -> Double {

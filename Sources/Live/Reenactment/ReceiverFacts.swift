@@ -21,7 +21,8 @@ struct ReceiverFacts {
   private(set) var described: [Described] = []
   /// The delays of an endpoint's trickled remote candidates after the sender's first description.
   private(set) var candidates: [Interval] = []
-  /// The local and remote addresses between which the receiver gets packets, in an observed call.
+  /// The local and remote addresses between which the receiver receives packets, in an observed
+  /// call.
   private var paths: Set<String> = []
 
   /// A description of the recorded sender.

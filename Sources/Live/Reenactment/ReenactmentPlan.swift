@@ -63,7 +63,7 @@ package struct ReenactmentPlan: Sendable {
     /// The URIs of header extensions, by id.
     package var extensions: [UInt8: String] = [:]
     package var feedback: [RTCPFeedback] = []
-    /// Whether the recorded sender could initially receive media in this section, too.
+    /// Whether the recorded sender could initially also receive media in this section.
     package var isTwoWay = false
     /// Whether the recorded sender initially sent media in this section.
     package var sendsFirst = true
@@ -121,7 +121,7 @@ package struct ReenactmentPlan: Sendable {
   package var roundTrips: [RoundTrip] = []
   /// The delays of the recorded sender's trickled candidates after its first description.
   package var candidates: [Interval] = []
-  /// Media packets that another endpoint of the take sent but the receiver did not get.
+  /// Media packets that another endpoint of the take sent but the receiver did not receive.
   package var spares: [[UInt8]] = []
   /// The number of packets with unknown payload types, which are not played.
   package var unexplained = 0

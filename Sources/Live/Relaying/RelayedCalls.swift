@@ -32,8 +32,8 @@ package struct RelayLegs: Sendable {
 /// A description with known ICE credentials, or with a newer version of a known `o=` line (RFC 8866
 /// section 5.2), belongs to that connection; any other offer begins a call. An answer belongs to an
 /// unanswered offer with the same sections that was forwarded to the answering end: preferably to
-/// one on the same channel, then to one of a connection that is known or has no description from
-/// this end, and finally to the oldest.
+/// one on the same channel, then to one whose connection is known or has no description from this
+/// end, and finally to the oldest.
 package actor RelayedCalls {
   /// The number of the WebSocket or HTTP exchange that carries a message.
   package typealias Channel = Int

@@ -243,7 +243,7 @@ extension VideoFormat {
   }
 }
 
-/// Connects one video or audio of local media to a room: its description and track.
+/// Connects the video or the audio of local media to a room: its description and its track.
 final class LocalPart: Sendable {
   private struct State {
     var info: LocalMediaInfo

@@ -152,7 +152,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Starts the capturer and the microphone, unless the configuration has them off.
+  /// Starts the capturer and the microphone, unless the configuration switches them off.
   private func startMedia(_ media: LocalMedia) async throws(RoomError) {
     if let sora = server.sora, !sora.initialCameraEnabled, let video = media.video {
       video.active = false

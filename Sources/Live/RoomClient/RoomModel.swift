@@ -280,7 +280,8 @@ final class RoomModel: Sendable {
     state.withLock { $0.videos[media] }?.setSubscribed(isSubscribed)
   }
 
-  /// Looks up the track that carries media, outside of the step that reported it.
+  /// Looks up the track that carries media; must not be called within the step that reported the
+  /// media.
   private func connectTrack(_ media: MediaID) {
     guard let place = state.withLock({ $0.places[media] }),
       let link = roomDriver?.link(place.connection)

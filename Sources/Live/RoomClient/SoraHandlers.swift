@@ -35,23 +35,23 @@ public final class MediaChannelHandlers: Sendable {
   /// Creates handlers that are all nil.
   public init() {}
 
-  /// Called when joining the channel has succeeded or failed.
+  /// Called with nil once the channel is joined, or with the error if joining failed.
   public var onConnect: (@Sendable (RoomError?) -> Void)? {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
   }
-  /// Called when the channel has ended, unless joining it failed.
+  /// Called with the way in which the channel ended, unless joining it failed.
   public var onDisconnect: (@Sendable (SoraCloseEvent) -> Void)? {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
   }
-  /// Called when a stream is added: the local stream, named `publisherStreamId`, or a received one,
-  /// named after its sender's connection.
+  /// Called with each stream that is added: the local one, named `publisherStreamId`, or a received
+  /// one, named after its sender's connection.
   public var onAddStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onAddStream } }
     set { state.withLock { $0.onAddStream = newValue } }
   }
-  /// Called when a stream is removed.
+  /// Called with each stream that is removed, local or received.
   public var onRemoveStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onRemoveStream } }
     set { state.withLock { $0.onRemoveStream = newValue } }

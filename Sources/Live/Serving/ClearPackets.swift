@@ -21,12 +21,12 @@ struct ClearPackets: Sendable {
   }
 
   let path: String
-  /// The replayed span, in nanoseconds since the take began.
+  /// The span from which packet contents are kept, in nanoseconds since the take began.
   let span: ClosedRange<Int64>
   private let sights: [Sight]
 
-  /// How far around a requested packet others are decrypted too, in nanoseconds, because requests
-  /// for them are likely to follow.
+  /// How long before and after a requested packet the contents of other packets are kept, in
+  /// nanoseconds, because requests for them are likely to follow.
   private static let margin: Int64 = 2_000_000_000
   private static let byteMaximum = 64 << 20
 
@@ -71,8 +71,9 @@ struct ClearPackets: Sendable {
 
 // MARK: - FileWork
 
-/// Runs work that waits for files and other processes on threads of its own: tasks share few
-/// threads, and an actor that waits would block all others.
+/// Runs, on its own threads, work that waits for files and other processes.
+///
+/// Tasks share few threads, so an actor that waited for such work would block other tasks.
 final class FileWork: Sendable {
   private struct State {
     var waiting: [@Sendable () -> Void] = []

@@ -23,7 +23,7 @@ actor OpenTakes {
     var number: Int
     var path: String
     var content: SharedContent
-    /// Values that the page has not requested yet.
+    /// The values left out of the first answer, which the page has not requested yet.
     var late: ArraySlice<UInt8> = []
   }
 
@@ -124,7 +124,7 @@ actor OpenTakes {
 
   /// Returns a complete take; later steps are requested with the session's number.
   ///
-  /// - Parameter isOverview: whether the values of long series are left for `late`.
+  /// - Parameter isOverview: whether to leave out the values of long series, which `late` returns.
   func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
     let path = try checked(name)
     let stamp = FileStamp(path: path)
@@ -159,7 +159,7 @@ actor OpenTakes {
 
   /// Returns the steps recorded since the last call.
   ///
-  /// - Parameter isBrief: whether to skip everything slow.
+  /// - Parameter isBrief: whether to skip the parts that take long to compute.
   func more(_ number: Int, isBrief: Bool = false) async throws(Refusal) -> [UInt8] {
     let session = sessions[try place(of: number)]
     let (path, content) = (session.path, session.content)

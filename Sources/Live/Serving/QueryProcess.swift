@@ -102,8 +102,8 @@ package struct AnswerQuery {
   static let formVariable = "RETAKE_QUERY_FORM"
   /// The variable that holds the processor time limit, in seconds.
   static let secondsVariable = "RETAKE_QUERY_SECONDS"
-  /// How far the processor time limit exceeds the caller's timeout, which therefore ends a query
-  /// first, in seconds.
+  /// The number of seconds by which the processor time limit exceeds the caller's timeout, which
+  /// therefore ends a query first.
   static let spareSeconds = 15
 
   enum Form: String, Sendable {

@@ -93,8 +93,8 @@ struct OpenRoutes: Sendable {
       response.headers.append(("X-Begin", String(media.begin)))
       return response
     case "/schema":
-      // With a name, the take's tables; otherwise everything that queries may name, with functions
-      // and examples.
+      // If the request names a take, return that take's tables; otherwise return all tables,
+      // columns and functions that queries may use, with examples.
       guard request.query("name") != nil else { return json(QuerySchema().json) }
       return json(try await takes.schema(name))
     case "/csv":

@@ -22,7 +22,7 @@ public struct AccessRules: Sendable {
   package var wantsToken = false
   /// Whether the query may carry the token, as `?token=`.
   ///
-  /// Pages load scripts and open WebSockets without header fields of their own.
+  /// A page cannot add header fields when it loads a script or opens a WebSocket.
   package var readsTokenFromQuery = false
   /// Paths from which other origins' pages may load scripts, if they have the token; those pages
   /// cannot read the responses (Fetch, mode no-cors).

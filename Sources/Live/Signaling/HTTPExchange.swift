@@ -391,6 +391,5 @@ final class HTTPMemory: Sendable {
     }
   }
 
-  /// Releases reserved bytes.
   func release(_ count: Int) { used.withLock { $0 -= count } }
 }

@@ -247,8 +247,8 @@ final class OpenConnections: Sendable {
     self.clientMaximum = clientMaximum
   }
 
-  /// Adds a connection, possibly replacing another; returns false if all that it might replace are
-  /// being answered, or if the server is closed.
+  /// Adds a connection, possibly replacing another; returns false if every connection that it could
+  /// replace is being answered, or if the server is closed.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let client = channel.remoteAddress?.ipAddress ?? ""

@@ -45,7 +45,8 @@ package struct CaptureParser: Sendable {
     return (damages + pcapng.damagedBlocks, lostBytes + pcapng.damagedBytes)
   }
 
-  /// Ends the capture; an incomplete last record with a damaged length may hide other records.
+  /// Ends the capture: searches the incomplete last record, whose length may be damaged, for
+  /// records that it hides.
   mutating func finish() {
     guard failure == nil, !isLost, waitingCount > 0, hasRecords else { return }
     let place = start
@@ -60,7 +61,7 @@ package struct CaptureParser: Sendable {
     isLost = false
   }
 
-  /// Whether at least one good record was read.
+  /// Whether at least one undamaged record was read.
   private var hasRecords: Bool {
     if case .pcapng(let pcapng) = format { pcapng.hasRecords } else { last != nil }
   }

@@ -54,7 +54,7 @@ package enum CaptureEvent: Hashable, Sendable {
   /// Secrets for decryption; only `.tlsKeyLog` is supported.
   case secrets(SecretsType, PayloadPlace)
   case comment(String)
-  /// The number of frames that the capturing system lost before this.
+  /// The number of frames that the capturing system lost before this event.
   case dropped(UInt64)
 }
 
@@ -81,7 +81,7 @@ package struct CaptureReader: Sendable {
   private var pending: [CaptureEvent] = []
   private var nextPending = 0
 
-  /// Counters about the frames so far.
+  /// Counters of the frames read so far.
   package private(set) var counters = CaptureCounters()
 
   /// The first damage in the file; nil if there is none.
@@ -89,7 +89,8 @@ package struct CaptureReader: Sendable {
 
   package init() {}
 
-  /// Ends the capture; a damaged last record may have hidden further events.
+  /// Ends the capture; call `next` again afterwards, because a damaged last record may have hidden
+  /// further events.
   package mutating func finish() {
     parser.finish()
     (counters.damagedRecords, counters.damagedBytes) = parser.damage
@@ -321,7 +322,7 @@ package struct CaptureReader: Sendable {
 
 // MARK: - CaptureCounters
 
-/// Counters about a capture's frames, including everything dropped.
+/// Counters of a capture's frames and their contents, including what was dropped.
 package struct CaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   package var frameBytes: UInt64 = 0

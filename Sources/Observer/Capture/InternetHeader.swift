@@ -175,7 +175,7 @@ struct FragmentStore: Sendable {
       case contradiction
     }
 
-    /// Inserts a fragment in place, because a datagram may have eight thousand of them.
+    /// Inserts a fragment at its sorted position; a datagram may have eight thousand of them.
     mutating func add(_ header: InternetHeader, _ payload: RawSpan) -> Outcome {
       let begin = header.fragmentOffset
       let end = begin + payload.byteCount
@@ -199,8 +199,9 @@ struct FragmentStore: Sendable {
       return .added
     }
 
-    /// A router that marked one fragment marked the datagram; otherwise fragments that differ say
-    /// nothing (RFC 3168 section 5.3).
+    /// Combines a fragment's mark with the datagram's (RFC 3168 section 5.3): congestion
+    /// experienced by one fragment counts for the datagram; if the marks differ otherwise, the
+    /// datagram counts as not ECN-capable.
     private mutating func join(_ mark: ECNMark) {
       guard mark != ecn, ecn != .congestionExperienced else { return }
       ecn = mark == .congestionExperienced ? mark : .notCapable
@@ -280,8 +281,8 @@ struct FragmentStore: Sendable {
   }
 }
 
-// Searches for a byte at eight offsets at once; finding datagrams within others spends most of its
-// time here.
+// Searches for a byte at eight offsets at once, because splitting merged datagrams spends most of
+// its time on such searches.
 extension RawSpan {
   /// Compares the eight bytes at an offset with `byte`; in the result, the high bit of each byte
   /// marks a match, with the first byte lowest.

@@ -39,7 +39,7 @@ struct PcapngFormat: Sendable {
     static let resolution: UInt16 = 9
     static let checksumLength: UInt16 = 13
     static let timeOffset: UInt16 = 14
-    /// The packet and statistics options with the number of lost frames.
+    /// The options of packet and statistics blocks that count lost frames.
     static let packetDrops: UInt16 = 4
     static let interfaceDrops: UInt16 = 5
     static let systemDrops: UInt16 = 7
@@ -48,7 +48,8 @@ struct PcapngFormat: Sendable {
   private var order = FieldOrder()
   private var interfaces: [Interface] = []
   private var times = RecordTimes()
-  /// The last non-packet block's comments, and lost frames not reported yet.
+  /// The comments of the last block that is not a packet, and the number of lost frames not
+  /// reported yet.
   private var comments: [String] = []
   private var dropped: UInt64 = 0
   /// The number of skipped blocks of unknown types.

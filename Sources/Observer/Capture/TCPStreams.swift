@@ -102,7 +102,7 @@ struct TCPStreams: Sendable {
     let next = stream.next ?? sequence
     let ahead = Int(Int32(bitPattern: sequence &- next))
     if ahead <= 0 {
-      // Bytes that were received before are skipped.
+      // Bytes that were already received are skipped.
       let known = min(-ahead, data.byteCount)
       let isNews = known < data.byteCount || data.byteCount == 0
       guard isNews || segment.isEnd || segment.missing > 0 else { return }
@@ -185,7 +185,7 @@ struct TCPStreams: Sendable {
     var oldest = 0
     while streams.count > Self.streamsMaximum, oldest < order.count {
       let (tuple, number) = order[oldest]
-      // An ended stream's addresses may belong to a newer one.
+      // A newer stream may have the addresses of this one if it has ended.
       if let lost = streams[tuple], lost.number == number {
         streams[tuple] = nil
         held -= lost.held

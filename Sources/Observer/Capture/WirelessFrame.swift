@@ -47,7 +47,7 @@ enum WirelessFrame {
       if present & 1 != 0 { offset = (offset + 7) & ~7 + 8 }
       if offset < header.count { flags = frame.byte(at: header.lowerBound + offset) }
     }
-    // The flag marks a wrong checksum; the sender repeats such a frame.
+    // The flag marks a bad checksum; the sender retransmits such a frame.
     guard flags & 0x40 == 0 else { return .malformed }
     var body = range.dropFirst(length)
     if flags & 0x10 != 0 { body = body.dropLast(4) }
@@ -67,8 +67,7 @@ enum WirelessFrame {
 
   /// Parses a frame starting at its control field.
   ///
-  /// - Parameter isPadded: whether the header is padded to a multiple of four bytes, as some cards
-  ///   do.
+  /// - Parameter isPadded: whether the card padded the header to a multiple of four bytes.
   private static func data(
     _ frame: RawSpan, _ range: Range<Int>, _ depth: Int, isPadded: Bool = false
   ) -> LinkLayer.Content {
@@ -213,7 +212,7 @@ package enum UnreadLayer: Hashable, Sendable {
     }
   }
 
-  /// The phrase after a number of packets, as in `of link type 147`.
+  /// A phrase to follow a number of packets, such as `of link type 147`.
   package var words: String {
     switch self {
     case .linkType(let number): "of link type \(number)"

@@ -282,7 +282,8 @@ struct EpochProtection: Sendable {
 
 // MARK: - RecordResealing
 
-/// Encrypts one side's DTLS 1.3 records again under other secrets, with other contents.
+/// Decrypts one side's DTLS 1.3 records, and encrypts them again under other secrets, with other
+/// contents.
 package struct RecordResealing: Sendable {
   private struct Epoch: Sendable {
     var number: UInt64

@@ -15,7 +15,7 @@ package struct DTLSFacts: Hashable, Sendable {
   package var offeredProfiles: [SRTPProfile] = []
   /// The profile that the server chose; nil until it is seen.
   package var profile: SRTPProfile?
-  /// Whether the message with the server's choice was seen, even if it chose none.
+  /// Whether the message that states the server's choice was seen, even if the server chose none.
   package var profileIsKnown = false
   package var usesExtendedMasterSecret = false
   /// The certificates' SHA-256 fingerprints, if the certificates were seen.

@@ -63,7 +63,7 @@ struct HandshakeAssembler: Sendable {
         if let message = add(type, sequence, length, begin, fragment) { messages.append(message) }
       }
     } catch {
-      // A truncated record keeps the messages read so far.
+      // The messages before the truncated one are still returned.
     }
     return messages
   }

@@ -160,7 +160,7 @@ extension SRTPKey {
   package init(parsing text: String) throws(SRTPKeyError) {
     var rest = text[...]
     var scope = Scope.any
-    // Base64 may end with equals signs; a separator is followed by something else.
+    // Base64 may end with equals signs; other characters follow an equals sign that is a separator.
     if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
       scope = try SRTPKey.scope(rest[..<sign])
       rest = rest[rest.index(after: sign)...]

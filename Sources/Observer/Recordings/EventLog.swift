@@ -32,7 +32,7 @@ extension PacketRecording {
 /// Parses the messages of an event log, and returns its packets one by one.
 package struct EventLog {
   struct Packet {
-    /// The Unix time; without a date, the time since the log's beginning.
+    /// The Unix time in milliseconds; if the log has no date, the time since it began.
     var unixMilliseconds: Int64
     /// The microseconds within the millisecond, from 0 to 999.
     var microseconds: Int64 = 0
@@ -130,8 +130,8 @@ package struct EventLog {
 
   /// Returns whether a file begins with version 2 events.
   ///
-  /// Those are the event that begins a log, or at least some events whose first field is their
-  /// time.
+  /// Such a file begins with the event that begins a log, or with several events whose first field
+  /// is a time.
   static func beginsLikeVersion2(_ head: [UInt8]) -> Bool {
     var reader = ProtobufReader(head[...])
     var events = 0
@@ -388,7 +388,8 @@ struct DeltaReader {
     return nil
   }
 
-  /// Returns the base value and those that the deltas yield; nil from the first damaged delta on.
+  /// Returns the base value, followed by the values that the deltas yield; nil from the first
+  /// damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
@@ -442,7 +443,7 @@ struct DeltaReader {
     }
   }
 
-  /// Returns the blobs in bytes that start with the lengths of all blobs.
+  /// Splits bytes into blobs, whose lengths come first.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

@@ -55,7 +55,7 @@ package struct PacketRecording: Sendable {
     /// The offset of the packet in `bytes`, and its length there.
     var start: Int
     var count: UInt16
-    /// The length on the wire, if fewer bytes were stored.
+    /// The length on the wire, which exceeds `count` if only part of the packet was stored.
     var originalLength: UInt16
     /// The number of missing bytes that the capture fills with zeros.
     var fill: UInt16 = 0

@@ -8,7 +8,7 @@ struct FirefoxReport {
   /// The maximum number of reports in a document.
   private static let most = 100_000
 
-  /// Returns whether a document is a report, a history of reports, or several of them.
+  /// Returns whether a document is a report, a history of reports, or a list of either.
   static func isOne(_ document: JSONValue) -> Bool {
     let first = document.elements.first ?? document
     guard first["pcid"]?.text != nil else { return false }

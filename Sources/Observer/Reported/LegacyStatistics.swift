@@ -43,9 +43,9 @@ package enum LegacyStatistics {
     case "ssrc": translateStream(&object, id)
     case "googCandidatePair": translatePair(&object)
     case "candidate-pair", "candidatepair":
-      // Firefox used the second name until 2017. Its state `cancelled` means that a check became
-      // needless because of another pair. That is not a failure, and webrtc-stats has no name for
-      // it, so the state is kept.
+      // Firefox used the second name until 2017. Its state `cancelled` means that another pair made
+      // a check unnecessary. That is not a failure, and webrtc-stats has no name for it, so the
+      // state is kept.
       object.set("type", .text("candidate-pair"))
       object.replace("state", [("inprogress", "in-progress")])
     case "inboundrtp", "outboundrtp":

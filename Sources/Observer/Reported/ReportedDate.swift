@@ -1,4 +1,4 @@
-/// A date and time of day as browsers, servers and log collectors write it.
+/// A date and time of day as written by browsers, servers and log collectors.
 ///
 /// It may have the form of ISO 8601, of JavaScript's `Date` or of one of many locales, or consist
 /// of a time of day alone.

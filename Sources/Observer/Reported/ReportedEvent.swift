@@ -39,7 +39,7 @@ package struct ReportedEvent: Hashable, Sendable {
 
 /// A getStats report, complete or as changes since the previous one.
 package struct ReportedStats: Hashable, Sendable {
-  /// The relation of an object to the same one in the previous report.
+  /// How a report's objects relate to those in the previous report.
   package enum Form: String, CaseIterable, Hashable, Sendable {
     /// Each object is complete; an object that is not listed was removed.
     case whole
@@ -101,7 +101,7 @@ package struct ReportedStats: Hashable, Sendable {
 
   /// Parses a report in getStats form: a map from id to object.
   ///
-  /// - Parameter timestamp: the time of objects that have none, or 0.
+  /// - Parameter timestamp: the time of objects without one; nil for the event's time.
   package init(map value: JSONValue, form: Form, timestamp: Double?) {
     self.form = form
     self.timestamp = timestamp

@@ -108,8 +108,8 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
 extension ReportedEvent {
   /// Sorts events by time, keeping the order within each connection.
   ///
-  /// Events that a page buffered before it was connected to its server are late in a log, and each
-  /// report builds on the previous one.
+  /// Events that a page buffered before it connected to its server appear late in a log. The order
+  /// within a connection matters because each report builds on the previous one.
   ///
   /// - Parameter keys: each event's connection and time, in file order; times from other clocks are
   ///   set to nil.

@@ -319,8 +319,8 @@ struct MarkupElement: Sendable {
   subscript(name: String) -> String? { attributes.first { $0.name == name }?.value }
 }
 
-/// Scans HTML piece by piece, without building a tree: browsers save well-formed pages, and any
-/// other input is read as far as possible.
+/// Scans HTML piece by piece, without building a tree: browsers save well-formed pages, and from
+/// any other input it reads what it can.
 struct MarkupScanner {
   enum Piece {
     case element(MarkupElement)

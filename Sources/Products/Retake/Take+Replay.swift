@@ -10,13 +10,13 @@ public import Wire
 public enum ReplayMode: Hashable, Sendable {
   /// Runs everything again and compares everything byte for byte.
   case exact
-  /// Replaces the codecs by recorded frames, and compares everything except decoded media.
+  /// Replaces the codecs with recorded frames, and compares everything except decoded media.
   case withoutCodecs
   /// Uses recorded values wherever a library on this machine differs from the recorder's.
   case substitute
 }
 
-/// The first place where the stack behaved differently than in the recording.
+/// The first place where the stack behaved differently from the recording.
 public struct ReplayDivergence: Hashable, Sendable, CustomStringConvertible {
   /// The number of the diverging step.
   public var step: Int

@@ -17,8 +17,8 @@ public typealias TakeError = TapeError
 ///     }
 ///     let result = try await take.replay()
 ///
-/// Opening reads only the metadata and everything else is read on demand, so the take may still be
-/// recording: each reader sees the state at its creation.
+/// Opening reads only the metadata; everything else is read on demand. The take may still be
+/// growing: each reader sees it as it was when that reader was created.
 public struct Take: Sendable {
   /// A peer connection in the take.
   public struct Peer: Hashable, Sendable {
@@ -45,7 +45,7 @@ public struct Take: Sendable {
   public let keepsMedia: Bool
   /// The peer connections, in number order.
   public let peers: [Peer]
-  /// How many steps there were when the take was opened.
+  /// How many steps the take had when it was opened.
   public let stepCount: Int
   /// The time of the last of these steps, which is the session's length.
   public let duration: Interval

@@ -110,7 +110,7 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Sends an image; drops it while paused or if too many are queued.
+  /// Sends an image; drops it while paused, or if too many images are queued.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     do throws(RoomClient.ExtensionErrorCode) {
       guard let frame = sampleBuffer.videoFrame else { throw .invalidData }
@@ -124,7 +124,8 @@ public final class ScreenShare: Sendable {
 
 /// The folder through which a room and its screen-sharing process find each other.
 enum ShareFolder {
-  /// Returns a group's folder: a path unchanged, or a name below a folder of the user.
+  /// Returns a group's folder: a path unchanged, or for a name, a folder named after it below one
+  /// of the user's folders.
   static func path(_ group: String) -> String {
     if group.hasPrefix("/") { return group }
     let environment = ProcessInfo.processInfo.environment

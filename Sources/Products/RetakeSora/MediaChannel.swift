@@ -188,23 +188,23 @@ public final class MediaChannelHandlers: Sendable {
     state.withLock { $0[keyPath: path] = handed }
   }
 
-  /// Called when connecting has succeeded or failed.
+  /// Called with nil once the channel is connected, or with the error if connecting failed.
   public var onConnect: (((any Error)?) -> Void)? {
     get { value(\.onConnect) }
     set { set(\.onConnect, newValue) }
   }
-  /// Called when a stream is added: the local stream, with the identifier `publisherStreamId`, or a
-  /// received stream, with its connection's identifier.
+  /// Called with each stream that is added: the local one, whose identifier is `publisherStreamId`,
+  /// or a received one, whose identifier is its connection's.
   public var onAddStream: ((MediaStream) -> Void)? {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// Called when the channel has ended.
+  /// Called with the way in which the channel ended, unless connecting failed.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
   }
-  /// Called when a stream is removed.
+  /// Called with each stream that is removed.
   public var onRemoveStream: ((MediaStream) -> Void)? {
     get { value(\.onRemoveStream) }
     set { set(\.onRemoveStream, newValue) }
@@ -255,7 +255,8 @@ public final class MediaStream: Sendable {
     (self.core, self.media) = (core, media)
   }
 
-  /// The stream's identifier: `publisherStreamId`, or its connection's identifier.
+  /// The stream's identifier: `publisherStreamId` for the local stream, otherwise the identifier of
+  /// the connection that sends it.
   public var streamId: String { core.id }
 
   /// Whether the audio is enabled; false if there is none.

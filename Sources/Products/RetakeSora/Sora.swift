@@ -34,8 +34,9 @@ public enum AudioMode: Sendable {
 /// The API of the WebRTC SFU Sora SDK for iOS, for Retake's client of Sora servers.
 ///
 /// It is source-compatible with the page on audio operations in the SDK's documentation (as of iOS
-/// 14): types, methods, handlers and their values. That page starts with a connected channel;
-/// `connect` and the other members that a channel needs follow other descriptions of the SDK.
+/// 14), that is, with its types, methods, handlers and their values. That page starts with a
+/// connected channel; `connect` and the other members that a channel needs follow other
+/// descriptions of the SDK.
 ///
 /// Handlers are called one at a time on `callbackQueue`.
 public final class Sora: Sendable {

@@ -185,7 +185,7 @@ private func serve(
   }
 }
 
-/// Plays in place of the media of a page's own server.
+/// Starts a relay that plays recorded media in place of the media from a page's own server.
 private func relay(
   _ plan: ReenactmentPlan, to upstream: String, for page: String, _ port: Int, _ out: String?,
   _ limit: Duration

@@ -98,7 +98,8 @@ public final class ManualAudioDevice: AudioDeviceModule {
     public var failures: [String: Int32] = [:]
     /// The answer to a request for the microphone.
     public var permission = AudioPermission.granted
-    /// Whether returning to the default mode leaves no output, as in one release of a platform.
+    /// Whether the output disappears when the session returns to the default mode, as it did in one
+    /// release of a platform.
     public var losesOutputAfterDefaultMode = false
 
     /// Creates a behaviour without failures.

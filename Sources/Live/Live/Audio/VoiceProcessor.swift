@@ -5,7 +5,7 @@ import Synchronization
 /// Processes microphone audio between a device and its session: cancels the echo of played audio,
 /// reduces noise, and controls the gain if requested.
 ///
-/// The session receives the processed audio, so a take contains it and a replay does not process
+/// The session receives the processed audio, so a take contains it and a replay does not process it
 /// again.
 final class VoiceProcessor: Sendable {
   private struct State: ~Copyable {

@@ -122,8 +122,8 @@ package enum CameraList {
 
 /// The user's permission to use the camera; the user is asked only once.
 ///
-/// On Linux the right to open the device decides. An application that has to ask its user, or its
-/// test, provides the answer here; `VideoCaptureSession` asks before it starts.
+/// On Linux the right to open the device decides. An application that has to ask its user, or a
+/// test in its place, provides the answer here; `VideoCaptureSession` asks before it starts.
 public final class CameraPermissions: Sendable {
   private struct State {
     var status: AudioPermission

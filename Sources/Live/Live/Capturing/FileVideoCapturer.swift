@@ -35,8 +35,7 @@ public final class FileVideoCapturer: VideoCapturer {
 
   /// How early a frame may be delivered, in nanoseconds: the timer's leeway.
   private static let grain: Int64 = 1_000_000
-  /// The factor by which the timer runs faster than the frame rate, so that no frame is much too
-  /// late.
+  /// The factor by which the timer runs faster than the frame rate, so that no frame is very late.
   private static let asking = 4.0
 
   /// Opens a file.
@@ -120,7 +119,8 @@ public final class FileVideoCapturer: VideoCapturer {
           lastFailure.withLock { $0 = error }
         }
         guard let next = reading.next else {
-          // The end clears the view, so the last frame is shown until the next tick.
+          // Ending the capture clears the view; if the last frame is due now, the capture ends only
+          // at the next tick.
           hasEnded = due.isEmpty
           break
         }

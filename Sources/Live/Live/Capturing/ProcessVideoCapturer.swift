@@ -24,8 +24,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   /// The name of the device, screen or file in error messages.
   private let title: String
-  /// ffmpeg's arguments for the input, with a filter where the input has to be fitted into the
-  /// format.
+  /// ffmpeg's arguments for the input, with a filter if the input has to be fitted into the format.
   private let input: @Sendable (VideoFormat) -> [String]
   /// Returns why capturing cannot start; nil if it can.
   private let obstacle: @Sendable () -> String?

@@ -335,7 +335,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 /// Connects a capturer to its session without keeping the session alive.
 private final class SourceInlet: EncodedVideoConsumer {
   private weak let source: VideoCaptureSession?
-  /// How many times the session had been stopped: a late report must not end a later capture.
+  /// The session's number of stops when this capture began, so that a late report does not end a
+  /// later capture.
   private let stops: Int
 
   init(_ source: VideoCaptureSession, _ stops: Int) { (self.source, self.stops) = (source, stops) }

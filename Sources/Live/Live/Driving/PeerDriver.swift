@@ -249,7 +249,7 @@ package struct StatsSchedule {
   /// Starts sampling.
   package mutating func begin(at now: Instant) { sampled(at: now) }
 
-  /// Whether a sample is due.
+  /// Whether a sample is due at `now`; false if sampling is disabled or has not begun.
   package func isDue(at now: Instant) -> Bool { due.map { $0 <= now } ?? false }
 
   /// Records a sample; missed ones are skipped.
@@ -353,7 +353,6 @@ struct StrayFilter {
   private var lastKnown: SocketAddress?
   private var admitted = 0
   private var admittedBytes = 0
-  /// The number of dropped datagrams.
   private(set) var dropped: UInt64 = 0
 
   /// Records the address that a datagram is sent to, unless the datagram refuses a Binding request.

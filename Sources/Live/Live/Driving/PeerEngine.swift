@@ -83,13 +83,12 @@ final class CaptureBudget: Sendable {
     return false
   }
 
-  /// Frees a slot.
   func release() { waiting.subtract(1, ordering: .relaxed) }
 }
 
 // MARK: - TimedCodecs
 
-/// Codecs that measure their processing time, for those stats that need a clock.
+/// Codecs that measure their processing time, for the stats that report it.
 ///
 /// The stack has no clock: measured times are part of each getStats input, so they are recorded,
 /// and a replay reports the same times.
@@ -100,7 +99,8 @@ final class TimedCodecs: CodecFactory {
   init(_ codecs: any CodecFactory) { self.codecs = codecs }
 
   var applicationCodecs: [OwnCodec] { codecs.applicationCodecs }
-  /// The processing times of each track's codecs so far.
+  /// The processing times of each track's codecs so far, except for audio encoders, which are not
+  /// timed.
   var times: [CodecTime] { watches.map(\.time) }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
@@ -151,7 +151,8 @@ private final class CodecWatch {
 
   init(_ time: CodecTime) { self.time = time }
 
-  /// Adds the time elapsed since `begin`, counted once for each sample.
+  /// Adds the time elapsed since `begin`, once for each sample, because the statistic is a sum over
+  /// samples.
   func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
     let length = begin.duration(to: .now).components
     let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000

@@ -123,7 +123,6 @@ struct OpenSockets {
   func stream(_ tag: Poller.Tag) -> OpenStream? { streams[tag] }
   func listener(_ tag: Poller.Tag) -> OpenListener? { listeners[tag] }
 
-  /// Returns a new tag.
   mutating func nextTag() -> Poller.Tag {
     lastTag += 1
     return lastTag

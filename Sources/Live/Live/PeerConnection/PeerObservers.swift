@@ -197,7 +197,8 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// Calls a closure with all media on the loop's thread; returns the number to remove it with.
+  /// Calls a closure with all media on the loop's thread; returns the number with which to remove
+  /// it.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1

@@ -125,7 +125,8 @@ extension BindPolicy {
     return (routed.isEmpty ? usable : routed).withoutRepetition
   }
 
-  /// Returns the addresses to gather on that exist now, for a session that gathered on `earlier`.
+  /// Returns the currently existing addresses to gather on, for a session that gathered on
+  /// `earlier` before.
   package func present(among interfaces: [LocalInterface], after earlier: [IPAddress])
     -> [IPAddress]
   {

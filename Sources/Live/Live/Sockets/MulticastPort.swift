@@ -68,7 +68,7 @@ final class MulticastPort {
     step(.resolve(id: lastID, name))
   }
 
-  /// Answers for a name until its owner removes it.
+  /// Answers queries for a name until `withdraw` is called for its owner.
   func publish(_ name: String, _ ip: IPAddress, owner: MediaLoop.PeerKey) {
     step(.publish(name, ip, owner: owner))
   }

@@ -34,7 +34,8 @@ final class SocketSet: DatagramPort {
       wasRefused = true
       throw error
     }
-    // An endpoint identifies one socket, but the kernel numbers UDP and TCP ports separately.
+    // Here an endpoint must identify a single socket, but the kernel may assign the same port to
+    // UDP and to TCP.
     while isTCP(opened.socket.local) {
       let taken = opened.tag
       opened = try thread.open(on: ip, for: key)

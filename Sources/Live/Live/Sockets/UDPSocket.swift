@@ -192,7 +192,8 @@ final class ReceiveBatch {
 ///
 /// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
 final class SendBatch {
-  /// The most that one call accepts (`UDP_MAX_SEGMENTS`, and an IP packet's length).
+  /// The maximum number of datagrams (`UDP_MAX_SEGMENTS`) and of bytes (an IP packet's length) that
+  /// one call accepts.
   private static let datagramsMaximum = 64
   private static let bytesMaximum = 65_000
 

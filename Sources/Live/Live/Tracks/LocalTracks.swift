@@ -19,7 +19,7 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
   public var id: String { core.id }
   /// Audio or video.
   public var kind: MediaKind { core.kind }
-  /// False: only received tracks are muted (W3C muted).
+  /// False: only received tracks can be muted (W3C muted).
   public var isMuted: Bool { false }
   /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }

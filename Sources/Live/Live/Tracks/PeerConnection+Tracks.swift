@@ -85,7 +85,7 @@ extension PeerConnection {
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders to which tracks were added, in that order; one whose track was replaced by nil
+  /// The senders to which tracks were added, in that order; one whose track was replaced with nil
   /// sends nothing.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }

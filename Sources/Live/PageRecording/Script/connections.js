@@ -204,7 +204,8 @@ export class Connections {
       if (this.heard.has(transport)) continue;
       this.heard.add(transport);
       listen(transport, "statechange", () => {
-        // Bundling closes transports that are no longer needed, which ends nothing.
+        // Bundling closes transports that are no longer needed; their state does not matter any
+        // more.
         if (!this.transports(connection).has(transport)) return;
         this.link.report("dtlsstatechange", name, transport.state);
         this.open.get(name)?.sampler.sample();
@@ -219,7 +220,7 @@ export class Connections {
     }
   }
 
-  /** Handles the page's call that closes a connection. */
+  /** Handles the call with which the page closes a connection. */
   /** @param {RTCPeerConnection} connection */
   close(connection) {
     const name = this.name(connection);

@@ -1,5 +1,5 @@
-// Measures how much of the page's time the recorder uses, whenever the page or the browser calls
-// it.
+// Measures how much of the page's time the recorder uses each time that the page or the browser
+// calls it.
 
 let depth = 0;
 let begun = 0;

@@ -1,4 +1,5 @@
-// The changes between two getStats reports, in the form from which the recorder restores them.
+// The changes between two getStats reports, in the form from which the recorder restores the
+// reports.
 
 /**
  * Converts a report to plain objects by id.

@@ -9,7 +9,7 @@ import { charge, measured } from "./cost.js";
 const patience = 2000;
 
 /**
- * Copies frames on their way, and posts the copies in batches.
+ * Copies frames in transit, and posts the copies in batches.
  *
  * The function is self-contained, because a worker runs it from its text.
  * @param {(batch: FrameBatch, transferred: ArrayBuffer[]) => void} post
@@ -81,7 +81,7 @@ export function copier(post, wait) {
 }
 
 /**
- * Runs in the worker: copies the frames of the streams that it gets.
+ * Runs in the worker: copies the frames of the streams that are transferred to it.
  * @param {any} scope
  * @param {typeof copier} make
  */
@@ -106,7 +106,7 @@ function work(scope, make) {
   scope.postMessage("ready");
 }
 
-/** Starts the worker; null if it cannot be made. */
+/** Starts the worker; returns null if it cannot be created. */
 function begin() {
   try {
     const address = URL.createObjectURL(
@@ -236,7 +236,7 @@ export function frames(use, later) {
   }
 
   /**
-   * Copies the frames of a stream on their way from one end to the other.
+   * Passes a stream's frames from one end to the other, and copies them.
    * @param {ReadableStream} readable
    * @param {WritableStream} writable
    * @param {number | null} receiver null for a stream whose frames are only passed on
@@ -289,7 +289,7 @@ export function frames(use, later) {
   const numbers = new WeakMap();
   if (hasStreams) {
     // A page that requests the encoded streams itself gets them from this replacement, which copies
-    // the frames on their way.
+    // the frames in transit.
     scope.RTCRtpReceiver.prototype.createEncodedStreams = function () {
       const streams = nativeStreams.call(this);
       const number = numbers.get(this);

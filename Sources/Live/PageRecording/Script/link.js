@@ -14,11 +14,11 @@ const hardLimit = 12 << 20;
 const storedLimit = 1 << 20;
 /** The maximum number of bytes in the socket's buffer, which must be sent again if it breaks. */
 const socketLimit = 1 << 20;
-/** The largest batch of frames that is sent, in bytes; only one with a huge frame is larger. */
+/** The maximum size of a batch of frames, in bytes; a larger one, with a huge frame, is dropped. */
 const frameLimit = 2 << 20;
 const batchMilliseconds = 100;
 const batchBytes = 256 << 10;
-/** An estimate for UTF-8: only text that is not English needs more. */
+/** An estimate of UTF-8 bytes per character; only text that is not English needs more. */
 const bytesPerCharacter = 1.2;
 const firstPause = 500;
 const longestPause = 30_000;
@@ -208,7 +208,7 @@ export class Link {
     }
     if (message.received) this.acknowledge(message.received);
     if (message.isNew === undefined) return;
-    // The recorder's first message: send everything again that its `received` did not acknowledge.
+    // The recorder's first message: resend everything that its `received` does not acknowledge.
     this.pause = firstPause;
     this.sentCount = 0;
     this.isReady = true;
@@ -232,8 +232,8 @@ export class Link {
     this.sentCount = Math.max(0, this.sentCount - isFromFront);
     this.unitBytes = this.units.reduce((sum, unit) => sum + unit.bytes, 0);
     for (const each of this.waiting.splice(0)) {
-      // Units of an earlier load were reported again in this one, so nothing waits for them any
-      // more.
+      // What was in an earlier load's units has been reported again in this load, so nothing need
+      // wait for those units.
       if (each.load !== this.load || each.number <= (received[each.load] ?? 0)) each.resolve();
       else this.waiting.push(each);
     }

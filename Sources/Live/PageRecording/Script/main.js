@@ -63,7 +63,7 @@ function wrapConstructor(connections, media) {
   native.prototype.constructor = wrapped;
 }
 
-/** Connections whose page asks for encoded frames itself. */
+/** Connections for which the page itself asks for encoded frames. */
 /** @type {WeakSet<RTCPeerConnection>} */
 const ofPage = new WeakSet();
 

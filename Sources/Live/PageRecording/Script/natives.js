@@ -3,7 +3,7 @@ import { measured } from "./cost.js";
 import { reason } from "./values.js";
 
 /**
- * Replaces a function by one that calls it and has the same name and length.
+ * Replaces a function with one that calls it and has the same name and length.
  * @param {any} object
  * @param {string} name
  * @param {(native: (...values: any[]) => any) => (this: any, ...values: any[]) => any} make

@@ -31,7 +31,7 @@ type Statistics = Record<string, Record<string, any>>;
 interface EncodedFrame {
   mid: string;
   kind: string;
-  /** The number of its bytes. */
+  /** The frame's length in bytes. */
   size: number;
   /** When the frame was copied, as Unix time in milliseconds. */
   time: number;

@@ -12,8 +12,8 @@ package actor RoomHost {
   private var rooms: [String: HostedRoom] = [:]
   /// Participants by their session identifiers.
   private var guests: [String: HostedGuest] = [:]
-  /// The last number in the identifier of a participant who chose none, even one who was refused:
-  /// another may have chosen the same identifier.
+  /// The number of attempts to join, from which a participant that chose no identifier gets one;
+  /// refused attempts count too, because another participant may already have that identifier.
   private var lastNumber = 0
   private var lastMedia: UInt32 = 0
   /// How many participants have joined so far.

@@ -67,7 +67,7 @@ extension ShareMessage {
   var isFrame: Bool { if case .frame = self { true } else { false } }
 }
 
-/// Received messages that wait for a reader: a slow one misses frames, but no other message.
+/// Received messages that wait for a reader; a slow reader misses frames, but no other message.
 private final class ReceivedMessages: Sendable {
   private let (stream, continuation) = AsyncStream.makeStream(
     of: ShareMessage.self, bufferingPolicy: .bufferingOldest(ReceivedMessages.waitingMaximum))

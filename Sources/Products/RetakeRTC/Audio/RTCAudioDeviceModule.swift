@@ -4,11 +4,12 @@ import Media
 import Peer
 import Synchronization
 
-/// The start or end of speech while its track is disabled, numbered as in the Objective-C header.
+/// The start or end of the user's speech while the sent track is disabled, numbered as in the
+/// Objective-C header.
 public enum RTCSpeechActivityEvent: Int, Sendable {
-  /// Speech started.
+  /// The user started speaking.
   case started
-  /// Speech ended.
+  /// The user stopped speaking.
   case ended
 }
 
@@ -168,7 +169,8 @@ final class AudioLines: Sendable {
   /// Reports that the user started or stopped speaking while the track is disabled.
   func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
-  /// Sends the device's recording; the track is silent if the device or its user refuses.
+  /// Sends the audio that the device records; the track is silent if the device or the user
+  /// refuses.
   func send(_ connection: PeerConnection, _ transceiver: UInt32) {
     attach(connection, sending: transceiver)
   }

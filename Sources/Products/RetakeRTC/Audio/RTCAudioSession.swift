@@ -69,7 +69,7 @@ public final class RTCAudioSession: Sendable {
   /// The same session under AVFoundation's names.
   public var session: AVAudioSession { AVAudioSession.sharedInstance() }
 
-  /// Replaces the factories' sessions by one session; nil restores them and discards the settings
+  /// Replaces the factories' sessions with one session; nil restores them and discards the settings
   /// made so far.
   public func use(_ session: AudioSession?) {
     let listening = session.map { follow($0) }

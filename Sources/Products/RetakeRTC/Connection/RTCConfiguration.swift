@@ -157,7 +157,7 @@ public final class RTCConfiguration {
     values = other
   }
 
-  /// The configuration as a Sendable value.
+  /// The configuration's values, in a form that is Sendable.
   struct Values: Sendable {
     var iceServers: [RTCIceServer]
     var iceTransportPolicy: RTCIceTransportPolicy

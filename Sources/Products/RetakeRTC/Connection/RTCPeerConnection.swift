@@ -65,13 +65,13 @@ public final class RTCPeerConnection: Sendable {
   public var iceGatheringState: RTCIceGatheringState {
     RTCIceGatheringState(connection.iceGatheringState)
   }
-  /// A copy of the configuration, including later changes to it.
+  /// A copy of the configuration, with the changes made by `setConfiguration`.
   public var configuration: RTCConfiguration {
     RTCConfiguration(copying: state.withLock { $0.values })
   }
 
-  /// Sets new servers and a new policy, which apply from the next gathering: the first one, or the
-  /// one after an ICE restart.
+  /// Sets new servers and a new transport policy, which apply from the next gathering on: the first
+  /// one, or the one after an ICE restart.
   /// - Returns: false if any other setting differs from the current one, if the configuration is
   ///   not supported, or if the connection is closed.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {

@@ -157,8 +157,8 @@ public final class RTCPeerConnectionFactory: Sendable {
     return make(in: session, native, values, delegate)
   }
 
-  /// Creates a connection without constraints, in the older non-optional form: it returns a closed
-  /// connection where the other form returns nil.
+  /// Creates a connection, in the older form that never returns nil: it returns a closed connection
+  /// where the other form returns nil.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
     delegate: (any RTCPeerConnectionDelegate)?

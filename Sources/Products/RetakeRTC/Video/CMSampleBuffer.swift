@@ -181,7 +181,7 @@ open class RPBroadcastSampleHandler {
   open func broadcastResumed() {}
   /// Called when the user has ended the broadcast.
   open func broadcastFinished() {}
-  /// Handles a buffer of images or sound; does nothing unless overridden.
+  /// Handles a buffer with an image or audio; does nothing unless overridden.
   open func processSampleBuffer(
     _ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType
   ) {}

@@ -15,7 +15,7 @@ public protocol RTCVideoCapturerDelegate: AnyObject {
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// Describes the capturer in takes; nil leaves it out of them.
+  /// Describes the capturer in takes; nil leaves the capturer out of takes.
   var note: CaptureNote?
   /// Whether this is the machine's default camera, which yields to every other capturer.
   var isOfMachine = false
@@ -49,7 +49,7 @@ final class CaptureRun: VideoConsumer {
   private let interval: Int64
   private let next = Mutex<Int64?>(nil)
 
-  /// How early a frame may be, in nanoseconds.
+  /// How much earlier than due a frame may arrive without being dropped, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   /// - Parameters:

@@ -5,7 +5,7 @@ import Synchronization
 import Wire
 
 /// A source for local video tracks, fed through `capturer(_:didCapture:)`, or by the machine's
-/// camera if a factory without arguments created the source and nothing else feeds it.
+/// camera if the source comes from a factory created without arguments and nothing else feeds it.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -14,7 +14,8 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// Describes the capturer that feeds the source in takes; nil leaves it out of them.
+    /// The description, for takes, of the capturer that feeds the source; nil leaves the capturer
+    /// out of takes.
     var note: CaptureNote?
     var output: OutputFormat?
   }
@@ -51,7 +52,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   /// Limits the sent and displayed frames from now on.
   ///
   /// Frames with another aspect ratio are cropped, larger frames scaled down, and excess frames
-  /// dropped. Smaller and fewer frames are unchanged.
+  /// dropped. Smaller frames are not scaled up, and lower frame rates are unchanged.
   /// - Parameters:
   ///   - width: a landscape frame's width; for a portrait frame, its height.
   ///   - fps: the maximum frame rate.
@@ -125,7 +126,7 @@ struct OutputFormat: Sendable {
   private let interval: Int64
   private var next: Int64?
 
-  /// How early a frame may be, in nanoseconds.
+  /// How much earlier than due a frame may arrive without being dropped, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   init(width: Int, height: Int, framesPerSecond: Int) {
@@ -144,7 +145,7 @@ struct OutputFormat: Sendable {
     return true
   }
 
-  /// Returns a cropped and scaled-down unrotated frame; nil if nothing needs to change.
+  /// Returns an unrotated frame, cropped and scaled down; nil if it needs neither.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)
