@@ -389,4 +389,20 @@ struct FindingTests {
     }
     #expect(Set(FindingRule.all.map(\.id)).count == FindingRule.all.count)
   }
+
+  /// Users move thresholds anywhere.
+  @Test(
+    arguments: [-1e300, -1, 0, 1e300],
+    ["virtual-heavy-loss", "observed-firefox", "relayed-janus", "janus-room"])
+  func anyThresholdsAreUsable(value: Double, name: String) throws {
+    let folder = try TakeFolder()
+    let path = try folder.copy(name)
+    var rules = FindingRule.all
+    for place in rules.indices {
+      for threshold in rules[place].thresholds { rules[place].moved[threshold.name] = value }
+    }
+    let found = try TakeFindings(path: path, rules: rules)
+    #expect(value > 0 || !found.detections.isEmpty)
+    #expect(found.text().contains("\n"))
+  }
 }

@@ -1,5 +1,6 @@
 import Lab
 import Testing
+import Wire
 
 @testable import Queries
 @testable import Tape
@@ -26,6 +27,29 @@ struct FindingTreeTests {
     let numbers = found.detections.compactMap(\.ssrc).map { String($0) }
     #expect(!numbers.isEmpty)
     #expect(!found.findings.contains { finding in numbers.contains { finding.text.contains($0) } })
+  }
+
+  /// A moment in which the process did not run explains no seconds of concealed audio.
+  @Test(arguments: [true, false]) func aShortStopDoesNotExplainWhatLossCaused(loses: Bool) throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 5)
+    if loses { call.call.network.links[0].lossPerMille = 250 }
+    call.run(1000)
+    call.call.stall(1, for: .milliseconds(260))
+    call.run(260)
+    call.run(8000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path)
+    let stop = try #require(found.findings.first { $0.id == "process-starved" })
+    let concealed = found.detections.filter {
+      $0.rule == "concealed-audio" && $0.impact.concealedSeconds > 1
+    }
+    #expect(concealed.isEmpty == !loses)
+    if loses {
+      #expect(found.findings.first?.id == "loss", "\(found.text())")
+      #expect(found.findings.first?.ids.contains("concealed-audio") == true)
+      #expect(stop.impact.concealedSeconds < 1)
+    }
   }
 
   @Test func bothWaysAreTwoFindingsWhereBothLose() throws {

@@ -322,7 +322,7 @@ extension FindingRule {
     let times = known.filter { !$0.hasArrived }.map(\.at).sorted()
     // Leaves out the first and last twentieth, which may be unrelated losses.
     let spare = times.count / 20
-    guard Double(times.count) >= limits["least_lost"],
+    guard !times.isEmpty, Double(times.count) >= limits["least_lost"],
       case let (from, to) = (times[spare], times[times.count - 1 - spare]),
       // In a shorter outage, all lost packets may belong to one large frame.
       to &- from >= 2_000_000_000

@@ -286,6 +286,8 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
+        let isExplained = !Self.stalls.contains(cause) || isExplained(symptom, by: candidates)
+        guard isExplained else { continue }
         // A cause that overlaps the symptom is preferred, then one that begins close to it.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
@@ -294,6 +296,17 @@ struct FindingTree {
         break
       }
     }
+  }
+
+  /// The rules for stalls; they explain only harm of about their own length.
+  private static let stalls: Set = ["process-starved", "peer-starved", "path-stalled"]
+
+  /// Returns whether stalls lasted long enough to explain a symptom's harm; if not, something else,
+  /// such as loss, caused most of it.
+  private func isExplained(_ symptom: Detection, by stalls: [Int]) -> Bool {
+    let length = stalls.reduce(0.0) { $0 + Double(detections[$1].length) / 1e9 }
+    // A stall is followed by late packets and, for video, often by a wait for a key frame.
+    return symptom.impact.harmSeconds <= 0.5 + 2 * length
   }
 
   private func nearness(_ cause: Int, _ symptom: Int) -> Int64 {
