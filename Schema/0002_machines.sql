@@ -21,7 +21,7 @@ CREATE TABLE actor_store (
   seed          BLOB NOT NULL      -- secret: from which its random values derive; may be empty
 );
 
--- Gaps in what an actor could see, and which its rows therefore lack.
+-- What an actor could not see, and what its rows therefore lack.
 CREATE TABLE coverage (
   row     INTEGER PRIMARY KEY,
   step    INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,

@@ -16,7 +16,7 @@ struct HostileCaptureTests {
 
   // MARK: Hostile packets
 
-  /// Three RTP-like datagrams, longer than the probation limit, used to end the import.
+  /// Three RTP-like datagrams longer than the probation limit once ended the import.
   @Test(arguments: [4100, 20_000])
   func threeLargeDatagramsEndNothing(_ length: Int) async throws {
     let folder = try Folder()
@@ -65,7 +65,7 @@ struct HostileCaptureTests {
     #expect(each.status == 0, "\(each.errors)")
   }
 
-  /// An address that answers is accepted after any number that do not: a flood hides no call.
+  /// An address that answers is accepted after any number of silent ones, so a flood hides no call.
   @Test func aCallBehindAFloodIsSeen() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -213,7 +213,7 @@ struct HostileCaptureTests {
     }
   }
 
-  /// An incomplete take gets no name, and no output claims that it contains anything.
+  /// An incomplete take is removed, and no output claims that it contains anything.
   @Test func aMissingTakeHoldsNothing() async throws {
     let folder = try Folder()
     var capture = Capture()

@@ -119,7 +119,8 @@ struct RelayedCallTests {
     }
   }
 
-  /// Calls are found without the allocation, the channel binding or the start of the connection.
+  /// Calls are found even if a capture lacks the allocation, the channel binding or the start of
+  /// the connection.
   @Test(arguments: WrappedCall.Way.allCases)
   func aRelayedCallMayBeJoinedLate(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()

@@ -244,7 +244,8 @@ struct StreamImportTests {
     #expect(said.contains("uneven-timestamps") == (kind == "off" || kind == "long"), "\(said)")
   }
 
-  /// Unencrypted media is read; if that cannot be determined, the option for it is named.
+  /// Unencrypted media that cannot be recognized as such is not read, and the output names the
+  /// option that reads it.
   @Test func theOptionForMediaInTheClearIsNamed() async throws {
     let folder = try Folder()
     var capture = Capture()

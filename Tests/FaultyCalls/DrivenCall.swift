@@ -64,7 +64,7 @@ package final class DrivenCall {
   package var clockSkew = [0, 0]
   /// The number of blocks in a thousand that each microphone loses.
   package var lostBlocks = [0, 0]
-  /// The transceivers that each peer sends with.
+  /// The transceivers with which each peer sends.
   package private(set) var transceivers: [[MediaKind: UInt32]] = [[:], [:]]
   package private(set) var blocksSpoken = [0, 0]
   /// Why the negotiation failed.

@@ -138,7 +138,7 @@ struct PartsTests {
     feedback.arrivals.append(.init(offset: 5, ticks: 12))
     news = log.news(in: feedback)
     #expect(news.arrived.count == 1 && news.lostCount == 0)
-    // The reference time wraps around; the sequence number has already.
+    // The reference time wraps around; the sequence number already has.
     feedback.base = 4
     feedback.reference = -0x80_0000
     feedback.count = 2

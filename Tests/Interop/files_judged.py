@@ -173,7 +173,7 @@ async def _play(folder, files, problems):
             and found["end"] > found["duration"] - 0.3
         )
         if file["codec"] != "opus":
-            # A player may skip the frame that it already shows, and a busy machine some more.
+            # A player may skip the frame that it already shows, and on a busy machine a few more.
             good = good and found["width"] > 0 and found["frames"] >= file["frames"] // 2
         if not good:
             problems.append(f"{file['path']} in Chromium: {found}, in the file {file['frames']}")

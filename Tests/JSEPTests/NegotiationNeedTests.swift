@@ -30,7 +30,7 @@ struct NegotiationNeedTests {
     try exchange(&left, &right)
     #expect(left.agreed == ["0 audio sendonly"])
     #expect(!left.negotiation.negotiationIsNeeded)
-    // Setting the direction that the answer left needs no negotiation either.
+    // Setting the direction that was negotiated needs no negotiation either.
     try left.negotiation.setDirection(.sendonly, of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
     try left.negotiation.setDirection(.inactive, of: 1)

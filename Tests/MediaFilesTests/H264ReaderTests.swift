@@ -74,7 +74,7 @@ enum H264Units {
     return escaped(writer.bytes)
   }
 
-  /// Returns a slice: whether it starts its video frame, its type and a tag.
+  /// Returns a slice that begins at the macroblock `first`; 0 starts a video frame.
   static func slice(
     isKey: Bool = false, first: UInt32 = 0, type: UInt32 = 0, tag: UInt8 = 0xab
   ) -> [UInt8] {

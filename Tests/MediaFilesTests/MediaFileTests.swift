@@ -159,8 +159,8 @@ import Wire
     }
   }
 
-  /// The part of a block for which the budget suffices is written, so what was left out and what is
-  /// in the file make up all of it.
+  /// The part of a block for which the budget suffices is written; the written and the omitted
+  /// parts add up to the block.
   @Test func silenceIsCutWithinABlock() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = AudioWriter(
@@ -170,7 +170,8 @@ import Wire
       }
       #expect(try writer.finish().get() == 101)
       #expect(writer.leftOut == .milliseconds(15))
-      // A second is free, then 5 ms; in 16 bits, after the header.
+      // One second is written in any case, and 5 ms from the budget: 16-bit samples after the
+      // header.
       let size = try Data(contentsOf: URL(filePath: path)).count
       #expect(size == 44 + 2 * (48_000 + 240))
     }

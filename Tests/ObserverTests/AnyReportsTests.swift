@@ -231,7 +231,7 @@ struct AnyReportsTests {
     #expect(PacketRecording(.mjr, file).packetCount == 40)
   }
 
-  /// So may the offsets of an rtptools file, and the times of day of a log.
+  /// The offsets of an rtptools file and the times of day in a log may jump in the same way.
   @Test func offsetsAndTimesOfDayThatJump() {
     var file = Array("#!rtpplay1.0 1.2.3.4/5\n".utf8) + [UInt8](repeating: 255, count: 16)
     for number in 0..<9000 {

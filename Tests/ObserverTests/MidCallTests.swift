@@ -48,8 +48,8 @@ struct MidCallTests {
     #expect(before == [0, 0] && check == 3)
   }
 
-  /// Consent checks nominate nothing: media on a pair whose checks are answered shows that it is
-  /// connected, in one direction or both.
+  /// Consent checks nominate nothing, but media in one or both directions shows that a pair with
+  /// answered checks is connected.
   @Test(arguments: [true, false])
   func mediaOnACheckedPairIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()

@@ -18,7 +18,7 @@ final class Seen {
   var packets: [ObservedPacket] = []
   var descriptions: [ObservedDescription] = []
   var coverage: [CoverageReport] = []
-  /// The reception numbers of RFC 3550, by stream.
+  /// The reception statistics of RFC 3550, by stream.
   var statistics: [Int: SourceReception] = [:]
 
   /// Returns how many RTP or RTCP packets were readable, and how many there were.

@@ -10,7 +10,7 @@ import namespace
 from processes import Child, ProcessError, free_ports
 
 ROOM = 1234
-# The mean level below which a room considers nobody talking, in dB below full scale.
+# The mean level below which a room considers nobody to be talking, in dB below full scale.
 QUIETEST = 60
 _SECRET = "retake"
 _START_SECONDS = 120
