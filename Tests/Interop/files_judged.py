@@ -1,7 +1,7 @@
 """Has other programs judge media files exported from takes of all kinds of calls.
 
-FFmpeg reads and decodes each file without an error, and Chromium plays all that browsers know at
-the same time: to the end, every frame, and from a place in the middle.
+FFmpeg has to read and decode each file without an error. Chromium plays all files in formats that
+browsers know, at the same time: to the end, every frame, and from a place in the middle.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares receivers on lossy paths, observed beside them, with their own statistics.
+"""Compares what Retake observes beside receivers on lossy paths with the receivers' statistics.
 
 A capture ends with its receiver's last getStats. Run alone, this program compares the captures kept
 by a run with `--keep`: `observed_loss.py --retake PROGRAM FOLDER`.

@@ -105,7 +105,7 @@ struct PageContentTests {
             == PageData.numbers(received, column, in: columns))
       }
     }
-    // The view `packet` has as many rows for each stream.
+    // For each stream, the view `packet` has as many rows as the page has packets.
     let take = try TakeFile.openForQueries(path)
     let rows = try take.prepare(
       "SELECT peer, direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2, 3")
@@ -195,7 +195,7 @@ struct PageContentTests {
     ((try? FileManager.default.contentsOfDirectory(atPath: captures)) ?? [])
     .filter { $0.hasSuffix(".take") }.sorted()
 
-  /// The page shows what `retake summary` prints, word by word, and what `retake findings` says
+  /// The page shows what `retake summary` prints, word for word, and what `retake findings` says
   /// about causes.
   @Test(arguments: takes) func thePageHasTheFiguresOfTheSummary(take: String) throws {
     typealias Object = [String: Any]

@@ -233,8 +233,8 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<9) + Array(10..<20))
   }
 
-  /// The first key frame may be lost, and be repeated before or after later frames in probes of the
-  /// path: no request for it is possible.
+  /// The first key frame may be lost, and cannot be requested; probes of the path may repeat it,
+  /// before or after later frames.
   @Test(arguments: [1, 4])
   func aLostInitialKeyFrameIsRepaired(before number: UInt16) throws {
     var receiver = Receiver()

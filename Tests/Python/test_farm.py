@@ -195,7 +195,7 @@ def test_captures_become_takes_once(tmp_path: Path, corpus: Path) -> None:
 
 
 def stalled(folder: Path) -> Path:
-    """Returns an executable that runs for ever over takes, and records its processes."""
+    """Returns an executable that never finishes a take, and records its processes."""
     program = folder / "stalled"
     program.write_text(
         f"""#!/bin/sh
@@ -249,8 +249,8 @@ def test_workers_end_with_their_parent(corpus: Path, tmp_path: Path) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: not any(map(is_running, processes(tmp_path))))
-    # The next run removes the folders that were left, except new ones, whose owner may not have
-    # locked them yet.
+    # The next run removes the folders left behind, except new ones, which their owner may not have
+    # locked yet.
     left = list(tmp_path.glob("retake-fleet-*"))
     assert left
     for path in left:

@@ -67,7 +67,7 @@ struct MachineVerbTests {
     #expect(different.common.steps == 0 && different.common.difference != nil)
   }
 
-  /// Only endpoints have packets that can be changed; for other machines, whatif says so.
+  /// Only endpoints have packets that can be changed; `whatif` says that it omits other machines.
   @Test func whatIfReportsThatTheMachineIsOmitted() throws {
     let (folder, path) = try counted()
     let run = try FreeRun(path: path, changes: FreeRun.Changes(), codecs: { LibraryCodecs() })

@@ -32,7 +32,7 @@ import Testing
       try use(desk)
     }
 
-    /// Gives rooms created from now on another device.
+    /// Makes rooms created from now on use another device.
     func use(_ desk: Desk) throws {
       RTCAudioDeviceModule.useDevice { desk }
       let session = try Session(HostedRooms.options)
@@ -227,7 +227,8 @@ import Testing
     try await eventually("the tone again") { ear.peak > 2_000 }
   }
 
-  // KA12, KA19: a failing subscription is reported in its reply, several as a room error.
+  // KA12, KA19: the failure of a single subscription is in its reply; that of a list is a room
+  // error.
   @Test func subscriptionsThatCannotBeAreAnswered() async throws {
     let machine = try await Machine()
     let anna = try await person()

@@ -10,7 +10,8 @@ import Wire
 struct VoiceSelectionTests {
   private static let block = Interval.milliseconds(20)
 
-  /// Runs the selection over scripted levels: for each voice, when it speaks, in milliseconds.
+  /// Runs the selection over scripted voices; `spans` states when each of them speaks, in
+  /// milliseconds.
   ///
   /// - Returns: the holders of the slots after each block of 20 ms.
   private func holders(

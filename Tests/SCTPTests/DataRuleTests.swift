@@ -128,7 +128,7 @@ struct DataRuleTests {
     let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     var bad = good
     bad[1] = 9  // no channel type
-    // Side 1 is the DTLS server: the peer's streams are even.
+    // Side 1 is the DTLS server, so the peer's streams are even.
     for (stream, bytes) in [(3 as UInt16, good), (4, bad), (4, Array(good.prefix(8)))] {
       var link = connected()
       let number = next(link.sides[1])

@@ -198,7 +198,7 @@ struct ComputedViewTests {
         """) == 0)
   }
 
-  /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
+  /// Feedback states for each sent packet whether it arrived, in agreement with the other end's
   /// rows.
   @Test func feedbackReportsWhichPacketsArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")

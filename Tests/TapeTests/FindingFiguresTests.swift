@@ -95,8 +95,8 @@ struct FindingFiguresTests {
         == expected)
   }
 
-  /// Video that stops together with everything else is a freeze, not a pause, even in a take of one
-  /// end.
+  /// Video that stops together with everything else is a freeze, not a pause, even in a take that
+  /// contains only one end.
   @Test(arguments: [FaultSight.victim, .both])
   func aPictureThatStoodStillWithEverythingElseIsAFreeze(sight: FaultSight) throws {
     let folder = try TakeFolder()
@@ -238,7 +238,7 @@ struct FindingFiguresTests {
     }
     #expect(try severity(0.2) == .medium)
     #expect(try severity(0.8) == .high)
-    // A detection that does not say how long the picture stood keeps its severity.
+    // A detection that does not say how long the picture stood still keeps its severity.
     #expect(try severity(0) == .high)
   }
 

@@ -95,8 +95,9 @@ struct ReportedTimeTests {
 
   // MARK: Directions
 
-  /// Statistics of one inbound and two outbound streams over 30 s; the expressions are the packets
-  /// sent.
+  /// Returns the evidence of `one-way-media` for one inbound and two outbound streams over 30 s.
+  ///
+  /// `first` and `second` are SQL expressions for the packets sent by second `i`.
   private func oneWay(_ first: String, _ second: String) throws -> [String] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))

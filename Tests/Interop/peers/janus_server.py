@@ -196,7 +196,7 @@ class JanusSession:
         return await self.request(request)
 
     async def keep(self):
-        """Keeps the session alive, which ends a minute after its last request."""
+        """Keeps the session alive, which would end a minute after its last request."""
         await self._socket.send_json({"janus": "keepalive", **self.identity, "transaction": "k"})
 
     async def close(self):
