@@ -187,7 +187,7 @@ struct Alterations {
     let number = chance.pick(Self.values.prefix(15).map { $0 })
     let table = chance.pick(Self.tables)
     let row = "(SELECT rowid FROM \(table) LIMIT 1 OFFSET \(chance.below(60)))"
-    // A row's number is not part of its values: changing it alters nothing.
+    // A row's number is not part of its values, so changing it alters nothing.
     let numbered = table == "ending" ? "tape" : table
     return try run(
       chance.pick([
@@ -327,7 +327,7 @@ struct Alterations {
         do {
           try copy.append(head, rows, 0..<rows.count)
         } catch {
-          // The table rejects the value: the take ends there, in the middle of the step.
+          // The table rejects the value, so the take ends there, in the middle of the step.
           try copy.finish(isComplete: false)
           return "\(first), refused by its table"
         }

@@ -31,7 +31,8 @@ struct HostileCaptureTests {
       let take = folder.file("large\(decode.count).take")
       let made = try await Tool.run(["import", file, "--out", take] + decode)
       #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
-      // Datagrams longer than jumbo frames are not held back: the third one starts the call.
+      // Datagrams longer than jumbo frames do not wait for the verdict; the third one starts the
+      // call.
       #expect(made.output.contains("6 datagrams"))
       if length < 9000 { #expect(made.output.contains("1 call,")) }
       try await Takes.expectIdentical(take)

@@ -101,7 +101,7 @@ struct RelayedCallTests {
     #expect(problems.output.contains("loss"), "\(problems.output)")
   }
 
-  /// The exported packets are the captured ones: importing them yields the inner call again.
+  /// The exported packets are the captured ones, so importing them yields the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
   func anExportContainsTheCallAsRecorded(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files for `--send` that cannot be sent: one sentence before recording starts.
+/// Files for `--send` that cannot be sent are refused with one sentence before recording starts.
 struct SendFileTests {
   private func little(_ value: Int, _ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }

@@ -135,7 +135,8 @@ struct StreamImportTests {
     let (take, _) = try await imported(folder, capture)
     let said = try await problems(take)
     #expect(said.contains("sequence-restart") && said.contains("from 32299 to 20300"))
-    // No stream froze, and no packet was lost or late: the sender's clock continued during a pause.
+    // No stream froze, and no packet was lost or late, because the sender's clock continued during
+    // a pause.
     #expect(!said.contains("starved") && !said.contains("concealed-audio"), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     #expect(try Takes.number(take, "SELECT max(lost) FROM loss") == 0)

@@ -2,7 +2,8 @@
 package enum AcceptedFindings {
   /// Returns the ids of findings that name a fault in the recorder's take.
   package static func of(_ kind: FaultKind, recorded: Int?, culprit: Int) -> Set<String> {
-    // A stalled process is only visible at the other end: a process does not notice its own stall.
+    // The culprit's take shows that the process did not run; the other end's shows only that its
+    // peer stalled.
     if kind == .ownProcess || kind == .peerProcess {
       return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
     }

@@ -106,7 +106,7 @@ struct OutageTests {
       // itself.
       let losses = meeting.states.map { $0.filter { $0 == .disconnected }.count }
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
-      // The restored pair is not selected again: it is not of a better kind.
+      // The restored pair is not selected again, because it is not of a better kind.
       let after = base(meeting)
       meeting.network.outage.dead = []
       meeting.run(for: .seconds(60))

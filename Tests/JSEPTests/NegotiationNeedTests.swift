@@ -23,7 +23,7 @@ struct NegotiationNeedTests {
   }
 
   @Test func anAnsweredOfferEndsTheNeed() throws {
-    // Offered sendrecv, answered recvonly: offering again would change nothing.
+    // The offer says sendrecv and the answer recvonly, so offering again would change nothing.
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)

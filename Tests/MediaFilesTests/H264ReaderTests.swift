@@ -126,7 +126,7 @@ struct H264ReaderTests {
     let sets = [Units.sequence(), Units.videoFrame]
     let key = Units.slice(isKey: true)
     let stream =
-      // A delta frame before the first parameter sets: the reader skips it.
+      // A delta frame before the first parameter sets, which the reader skips.
       Units.stream(Units.slice(tag: 9), Units.delimiter, sets[0], sets[1], key)
       // A second slice, then frames with and without other units before them.
       + Units.stream(Units.slice(isKey: true, first: 5, tag: 1), Units.slice(tag: 2))

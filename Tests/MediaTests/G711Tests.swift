@@ -149,7 +149,7 @@ struct G711Tests {
     #expect(due == milliseconds(45 * 20 + 100 + 40))
   }
 
-  /// Events share the audio stream's sequence numbers: a gap filled by events alone is a pause.
+  /// Events share the audio stream's sequence numbers, so a gap filled by events alone is a pause.
   @Test func eventsAreNotLosses() {
     var concealed: [UInt64] = []
     for hasEvents in [false, true] {

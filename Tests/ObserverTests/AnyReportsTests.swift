@@ -200,8 +200,8 @@ struct AnyReportsTests {
     }
   }
 
-  /// Four million bits of deltas may claim four million packets, which would need a gigabyte to
-  /// decode: no batch of libwebrtc has so many.
+  /// Four million bits of deltas may claim four million packets, more than any batch of libwebrtc
+  /// has, which would need a gigabyte to decode.
   @Test func aBatchOfMillionsIsReadPartially() {
     func varint(_ value: Int) -> [UInt8] {
       value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)

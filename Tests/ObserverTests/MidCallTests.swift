@@ -35,7 +35,7 @@ struct MidCallTests {
       case .waiting, .refused: return 0
       }
     }
-    // Twenty sources in turn: the first source's third packet reveals the call.
+    // Twenty sources take turns, and the third packet of the first source reveals the call.
     var admitted: [Int] = []
     for number in 0..<3 {
       for ssrc in 0..<20 { admitted.append(admit(Messages.rtp(number, ssrc: UInt32(ssrc)))) }

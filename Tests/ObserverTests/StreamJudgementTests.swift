@@ -107,7 +107,7 @@ struct StreamJudgementTests {
     #expect(meanings.map(\.clockRate) == [UInt32(clock)])
   }
 
-  /// Video with one packet per frame has no shared timestamps: it takes longer to recognize.
+  /// Video with one packet per frame has no shared timestamps, so it takes longer to recognize.
   @Test func framesOfOnePacketAreVideo() throws {
     var stream = SyntheticStream()
     let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }

@@ -108,7 +108,7 @@ def spoil(folder: Path, corpus: Path) -> Path:
         shutil.copy(corpus / f"call-{number}.take", folder)
     (folder / "zz.take").symlink_to("/nonexistent")
     data = bytearray((corpus / "call-3.take").read_bytes())
-    # Damage in the schema: SQLite quotes it in its message.
+    # Damages the schema, which SQLite quotes in its message.
     place = data.index(b"CREATE TABLE")
     data[place:place + 12] = b"\xff\xfe" * 6
     (folder / "damaged.take").write_bytes(data)

@@ -91,8 +91,10 @@ struct MachineVerbTests {
 }
 
 struct MachineVerbExitTests {
-  /// A debug session forks its process, which must have one thread: so the test runs in another
-  /// process, which forks again without the test runner's threads.
+  /// A debug session forks its process, which must have one thread.
+  ///
+  /// The test therefore runs in another process, which forks again without the test runner's
+  /// threads.
   @Test func debugWalksThroughItForwardAndBack() async throws {
     let (folder, path) = try counted()
     await #expect(processExitsWith: .success) { [path = path as String] in

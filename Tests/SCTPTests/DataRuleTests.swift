@@ -115,7 +115,7 @@ struct DataRuleTests {
       let number = first &+ UInt32(index)
       let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
-      // The request is sent twice: both answers are equal, and it is carried out once.
+      // The request is sent twice; both answers are equal, and it is carried out once.
       for _ in 0..<2 {
         let replies = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(replies.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))

@@ -204,7 +204,8 @@ struct FindingFiguresTests {
     // The sender lowers its rate because of the loss, so the lower rate is not a separate cause.
     let ids = try TakeFindings(path: path).findings.map(\.id)
     #expect(!ids.contains("video-held-down"))
-    // Refused packets are counted at samples: packets missing after the last sample change nothing.
+    // Refused packets are counted at samples, so packets missing after the last sample change
+    // nothing.
     let view = try #require(TakeSchema.views.first { $0.name == "loss" }?.query)
     let both = ["loss", "(\(view))"].map { "SELECT ssrc, refused FROM \($0) WHERE refused > 0" }
     try folder.alter(path, "DELETE FROM stat WHERE row > (SELECT max(row) / 2 FROM stat)")

@@ -202,7 +202,7 @@ struct ReportedTimeTests {
     #expect(
       lost.filter { $0.rule == "disconnected" }.map(\.evidence)
         == ["its state was failed for 20.0 s, while ICE stayed connected"])
-    // The application closed the connection: nothing is wrong.
+    // The application closed the connection, so nothing is wrong.
     let closed = try found(
       samples: [1_000],
       states: [
