@@ -103,7 +103,9 @@ enum Samples {
   }
 
   /// Returns an association in each state that can receive packets: in the handshake, with data,
-  /// closing channels, and in each stage of the shutdown. All have the same tag.
+  /// closing channels, and in each stage of the shutdown.
+  ///
+  /// All have the same tag.
   static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
     var outbox = Outbox<SCTPAssociation.Output>()
     var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))

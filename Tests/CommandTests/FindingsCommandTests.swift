@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// Findings at the command line.
 struct FindingsCommandTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path

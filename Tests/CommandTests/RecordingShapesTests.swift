@@ -160,7 +160,7 @@ struct RecordingShapesTests {
     }.joined()
   }
 
-  /// Lines as Chromium, Firefox and Janus write them, also with SCTP packets among them.
+  /// Lines as Chromium, Firefox and Janus write them, once with SCTP packets among them.
   @Test(arguments: [
     ("[1:2:VERBOSE1:srtp_session.cc(560)] \n", "0000", " # RTP_DUMP"),
     ("2024-05-01 10:00:00 UTC - [Child 1: Main]: D/RtpLogger x|", "000000", " | 7 | RTP_PACKET"),

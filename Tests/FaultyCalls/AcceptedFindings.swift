@@ -11,8 +11,9 @@ package enum AcceptedFindings {
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
 
-  /// The findings that the other end can reach. It does not know a server's answer, or why an
-  /// encoder produces no frames or few bits.
+  /// The findings that the other end can reach.
+  ///
+  /// That end does not know a server's answer, or why an encoder produces no frames or few bits.
   private static let byVictim: [FaultKind: Set<String>] = [
     .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
     .serverSilent: ["no-remote-candidates"],

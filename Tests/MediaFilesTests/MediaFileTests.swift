@@ -121,8 +121,8 @@ import Wire
         let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
         writer.write(.videoFrame(picture), at: .zero + .milliseconds(time))
       }
-      // Frames at 10 per second: gaps of 0.5 s and 1 s are kept; of the two hours, only 2 s plus a
-      // second each remain; 0.1 s is kept; and the last frame.
+      // In turn: gaps of 0.5 s and 1 s; of the first hour, one second and the budget of 2 s; of the
+      // second hour, one second; 0.1 s; and the last frame.
       #expect(try writer.finish().get() == 5 + 10 + 30 + 10 + 1 + 1)
       #expect(writer.leftOut == .milliseconds(7_198_500 - 4_000))
     }

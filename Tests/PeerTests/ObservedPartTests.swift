@@ -120,8 +120,8 @@ struct ObservedPartTests {
     #expect(counters.map(\.firCount) == [0, 1] && counters.map(\.pliCount) == [0, 1])
   }
 
-  /// libwebrtc retransmits packets as soon as arrival feedback reports them lost, before any request;
-  /// retransmissions without a reason are padding.
+  /// libwebrtc retransmits packets as soon as arrival feedback reports them lost, before any
+  /// request; retransmissions without a reason are padding.
   @Test(arguments: [(false, UInt64(0)), (true, 1)])
   func requestsAfterTheRetransmissionCount(countsEarlyRepeats: Bool, counted: UInt64) throws {
     var tracks = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)

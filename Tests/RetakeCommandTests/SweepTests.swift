@@ -212,7 +212,7 @@ struct SweepTests {
     #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
     #expect(refused > lines.count / 2)
     // Processors differ, and in a debug build most of the time is the parser's. A hostile line must
-    // therefore cost not much more than the help of its verb.
+    // therefore not cost much more than the help of its verb.
     #expect(seconds < 2 * helpSeconds)
   }
 

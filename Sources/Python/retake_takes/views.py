@@ -163,7 +163,7 @@ class Attachment:
 
     def close(self) -> None:
         """Detaches the take."""
-        # An open transaction would keep the file attached, so that no other could be.
+        # An open transaction would keep the file attached, and no other could be attached.
         if self.base.in_transaction:
             self.base.execute("ROLLBACK")
         failure: Exception | None = None
