@@ -138,7 +138,8 @@ class Comparison:
         if report is None:
             self._pair(f"{name} remote-inbound-rtp", None, sent["ssrc"], by_them)
             return
-        # A report states the jitter at the time when it was sent, and jitter rises and falls.
+        # A report states the jitter at the time when it was sent; later values may be higher or
+        # lower.
         self._pair(
             f"{name} jitter (reported)", report["jitter"],
             self._nearest("jitter", report, report["timestamp"], received), by_them,

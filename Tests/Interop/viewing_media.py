@@ -10,7 +10,7 @@ _CALLS = {
 }
 _IN_STEP_SECONDS = 0.3
 
-# Plays from where all media have started, again if the take has ended meanwhile.
+# Plays from a point where all media have started; starts again if the take has ended meanwhile.
 _PLAYING = """(() => {
   const play = document.getElementById("play");
   const all = retake.mediaTimes();

@@ -74,7 +74,7 @@ func document(_ description: SessionDescription?) throws -> SDPDocument {
   try SDPDocument(parsing: description?.sdp ?? "")
 }
 
-/// Returns a description made by a browser or server, kept with the grammar's tests.
+/// Returns a description made by a browser or server, from the samples of `SDPTests`.
 func sample(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "SDPTests/Samples")

@@ -19,7 +19,7 @@ struct FindingEvidenceTests {
       try TakeFindings(path: path).detections.filter { $0.rule == "video-stopped" }
     }
     #expect(try stops() == [])
-    // Checks that continue after that show that the call continued, too.
+    // If checks continue after that, the call continued, too.
     try folder.alter(
       path,
       """
