@@ -21,7 +21,7 @@ CREATE TABLE actor_store (
   seed          BLOB NOT NULL      -- secret: from which its random values derive; may be empty
 );
 
--- Gaps in what an actor could see, and which its rows therefore lack.
+-- Gaps in what an actor could see; its rows lack what happened in them.
 CREATE TABLE coverage (
   row     INTEGER PRIMARY KEY,
   step    INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,

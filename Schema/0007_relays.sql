@@ -18,9 +18,9 @@ CREATE TABLE relayed_store (
 
 -- Packets that a leg of a relay received from the other leg, decrypted, to protect and send.
 --
--- Before format 8 these were rows of `capture`. Two left joins stand in for a union and for a full
--- join: DuckDB's scanner cannot read a union whose columns it cannot type, nor any take with the
--- other.
+-- Before format 8 these were rows of `capture`. Two left joins replace a full join or a union:
+-- DuckDB's scanner cannot read a union whose columns it cannot type, and if a schema has a full
+-- join, it cannot read the take at all.
 CREATE VIEW relayed AS
 SELECT
   coalesce(relayed_store.row, capture.row) AS "row",

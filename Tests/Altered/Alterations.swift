@@ -8,7 +8,7 @@ enum AlterationKind: String, CaseIterable {
   case bits
   /// Changes one column's values, in one row or in all, sometimes to another type.
   case values
-  /// Changes the counters and sizes by which rows find their bytes and steps.
+  /// Changes the counters and sizes by which a row's bytes and steps are found.
   case counters
   /// Changes tables, columns, views and triggers.
   case schema
@@ -16,7 +16,7 @@ enum AlterationKind: String, CaseIterable {
   case head
   /// Changes JSON members in a text column.
   case members
-  /// Sets rows' values to extremes and recomputes the digest chain: only a replay can notice.
+  /// Sets rows' values to extremes and recomputes the digest chain, so only a replay can notice.
   case forged
 }
 
@@ -65,7 +65,7 @@ struct Alterations {
     let count = 1 + chance.below(16)
     let start = chance.below(bytes.count)
     for _ in 0..<count {
-      // Half of the places are anywhere, and half are within 64 bytes.
+      // Half of the flipped bits are anywhere in the file, half within 64 bytes of `start`.
       let place = chance.isOne(in: 2) ? chance.below(bytes.count) : start + chance.below(64)
       if place < bytes.count { bytes[place] ^= UInt8(1 << chance.below(8)) }
     }
@@ -187,7 +187,7 @@ struct Alterations {
     let number = chance.pick(Self.values.prefix(15).map { $0 })
     let table = chance.pick(Self.tables)
     let row = "(SELECT rowid FROM \(table) LIMIT 1 OFFSET \(chance.below(60)))"
-    // A row's number is not part of its values: changing it alters nothing.
+    // A row's number is not part of its values, so changing it alters nothing.
     let numbered = table == "ending" ? "tape" : table
     return try run(
       chance.pick([
@@ -327,7 +327,7 @@ struct Alterations {
         do {
           try copy.append(head, rows, 0..<rows.count)
         } catch {
-          // The table rejects the value: the take ends there, in the middle of the step.
+          // The table rejects the value, so the take ends there, in the middle of the step.
           try copy.finish(isComplete: false)
           return "\(first), refused by its table"
         }

@@ -15,8 +15,7 @@ import Tape
 ///
 /// With `--only findings,summary`, no other verbs run, and no failure is required.
 ///
-/// With `--write`, the takes stay in the folder and no verb runs, as `Tests/Altered/serve.py` needs
-/// it.
+/// With `--write`, the takes stay in the folder and no verb runs, for `Tests/Altered/serve.py`.
 @main
 struct AlteredTakes {
   private var folder = ".build/altered"

@@ -13,8 +13,8 @@ import Wire
 /// Captures may contain anything and be altered anywhere: an import makes a take that replays, or
 /// reports an error in one sentence.
 ///
-/// Tests 400 captures by default, and one for every twenty inputs of `RETAKE_MUTATIONS_EACH`. Each
-/// has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth, `RETAKE_CAPTURE_TRACE=FILE`
+/// Tests 400 captures by default; if `RETAKE_MUTATIONS_EACH` is set, a twentieth of that number.
+/// Each has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth, `RETAKE_CAPTURE_TRACE=FILE`
 /// records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER` also alters the pcap files in
 /// a folder, with key logs of the same names.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInCapturesTests {

@@ -98,7 +98,7 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Observes complete calls under real keys, some packets damaged and in varying order.
+  /// Observes complete calls with their real keys; some packets are damaged, and the order varies.
   @Test func anyBytesMayBeObserved() throws {
     var damage = Damage(seed: 13)
     let count = count(35)

@@ -127,8 +127,10 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Sends associations in every state damaged packets of their own peer, with valid checksums and
-  /// tags, because packets without them are dropped early.
+  /// Sends damaged packets to associations in every state.
+  ///
+  /// The packets are those of the association's peer, with valid checksums and tags, because others
+  /// are dropped early.
   @Test func anyBytesMayBeSCTP() throws {
     var damage = Damage(seed: 7)
     let samples = Samples.associations()
@@ -147,7 +149,7 @@ import Wire
     var outbox = Outbox<SCTPAssociation.Output>()
     for round in 0..<count {
       var bytes = damage.damaged(samples.packets)
-      // Only a few packets belong to another association: those are dropped unread.
+      // Only a few packets have another association's ports and tag; those are dropped unread.
       if bytes.count >= 12, damage.below(8) != 0 {
         bytes.replaceSubrange(0..<8, with: samples.packets[1][0..<8])
       }
@@ -264,7 +266,7 @@ import Wire
 
   // MARK: Full stack
 
-  /// Sends a stack damaged datagrams of its call, DTLS included, in every phase.
+  /// Sends damaged datagrams of a call, DTLS included, to its stack in every phase.
   @Test func anyBytesMayReachAPeer() throws {
     var damage = Damage(seed: 6)
     let count = count(20)

@@ -41,7 +41,7 @@ struct CaptureDamage {
     let place = below(sample.records.count)
     switch below(14) {
     case 12:
-      // Several packets in a row, larger than any network carries unfragmented.
+      // Lengthens several packets in a row beyond what any network carries unfragmented.
       let length = 1000 + below(9000)
       for index in place..<min(place + 1 + below(8), sample.records.count) {
         sample.records[index].frame += [UInt8](repeating: 0x55, count: length)

@@ -11,7 +11,7 @@ struct CaptureSample {
     /// The length that the file states, if it is wrong.
     var statedLength: UInt32?
     var originalLength: UInt32?
-    /// The dropped frames that its block reports; only pcapng has them.
+    /// The number of dropped frames that its block reports; only pcapng has this.
     var dropped: UInt64?
   }
 

@@ -102,8 +102,10 @@ enum Samples {
       && association.channelNumbers.count <= SCTPLimits.channels
   }
 
-  /// Returns an association in each state that can receive packets, all with one tag: in the
-  /// handshake, with data, closing channels, and in each stage of the shutdown.
+  /// Returns an association in each state that can receive packets: in the handshake, with data,
+  /// closing channels, and in each stage of the shutdown.
+  ///
+  /// All have the same tag.
   static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
     var outbox = Outbox<SCTPAssociation.Output>()
     var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))

@@ -95,7 +95,6 @@ struct AudioModeTests {
     #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == .done)
   }
 
-  /// A sending connection overwrites a category set before it.
   @Test func aSendingConnectionOverwritesTheCategory() {
     let session = VirtualAudioSession()
     session.call(.applyMode(.default(category: .ambient, output: .default), options: []))

@@ -5,7 +5,8 @@ import Wire
 
 /// When the device is initialized, runs, and is released.
 struct AudioUnitTests {
-  /// The changes of each state, by whether the device may be used and whether it runs.
+  /// The changes expected in each state: first whether the device may be used, then whether it
+  /// runs.
   private static let table: [(AudioUnitState, Bool, Bool, [AudioUnitChange])] = [
     (.uninitialized, false, false, []), (.uninitialized, false, true, []),
     (.uninitialized, true, false, [.initialize]),

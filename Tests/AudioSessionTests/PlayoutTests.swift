@@ -69,7 +69,7 @@ struct PlayoutTests {
     #expect(session.played.map(\.units) == [1, 200, 1])
   }
 
-  /// With a shared clock, input waits for its period's output.
+  /// With a shared clock, input waits for the output of the same period.
   @Test func anAggregatedDeviceServesOutputFirst() {
     let samples = PCMChunk(samples: Array(repeating: 3, count: 480))
     let apart = playing()

@@ -120,7 +120,6 @@ struct SessionEventTests {
     #expect(session.operations.isEmpty && session.states.count == 1)
   }
 
-  /// A route change during an interruption takes effect after it.
   @Test func aRouteChangeDuringAnInterruptionIsAppliedAfterIt() {
     let session = running()
     session.handle(.interruptionBegan)

@@ -24,11 +24,11 @@ struct StatsTests {
     }
     let all = try StatSamples.instants(path: path)
     #expect(all.count >= 2)
-    // The first sample, a middle one and the last one, because each costs a replay.
+    // Compares only the first, a middle and the last sample, because each costs a replay.
     for place in Set([0, all.count / 2, all.count - 1]).sorted() {
       let sampled = all[place]
       let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)
-      // Found by number: in the replay, a relay's observed ends precede its legs.
+      // Peers are matched by number: in the replay, a relay's observed ends precede its legs.
       let number = Int64(sampled.peer)
       let recorded = try #require(
         try StatSamples(path: path, at: at).peers.first { $0.number == number })

@@ -62,7 +62,7 @@ def make(changes, rows):
         wanted[path.relative_to(ROOT)] = path.read_bytes()
     for change in changes:
         switch_line(wanted, change)
-    # Longer words first: a switch whose words are part of another switch is applied afterwards.
+    # Longest words first, so that a switch whose words are part of another's is applied after it.
     switches = {}
     for row in rows:
         for switch in row.get("switches", []):

@@ -36,8 +36,7 @@ def verify(program, change):
     environment.pop("RETAKE_CHANGE", None)
     if change is not None:
         environment["RETAKE_CHANGE"] = change
-    # All captures, except those of older formats in the folder below, which are compared by
-    # meaning.
+    # All captures except those of older formats, which are in a subfolder and compared by meaning.
     takes = [*sorted(CAPTURES.glob("*.take")), OWN_TAKE]
     done = subprocess.run([program, *takes], env=environment, check=True, capture_output=True)
     return [take for take in json.loads(done.stdout)["results"] if take["result"] != "passed"]

@@ -81,7 +81,7 @@ struct BadFileTests {
   @Test func aDamagedPageIsReportedOrNoticed() async throws {
     let made = try await Takes.copy()
     var data = try Data(contentsOf: URL(filePath: made.path))
-    // Any page but the first gets an invalid header.
+    // Every seventh page, but never the first, gets an invalid header.
     for page in stride(from: 4, to: data.count / 8192, by: 7) {
       data.replaceSubrange(page * 8192..<page * 8192 + 16, with: repeatElement(0xee, count: 16))
     }

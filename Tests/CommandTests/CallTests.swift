@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// Real-time tests that run one at a time: how processes connect.
+/// Real-time tests of how processes connect, which run one at a time.
 @Suite(.serialized) enum LiveTests {}
 
-/// Real-time tests that run beside `LiveTests`: the media of calls.
+/// Real-time tests of the media of calls, which run beside `LiveTests`.
 ///
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}
 
-/// Real-time tests that run beside both: networks, and how calls end.
+/// Real-time tests of networks and of how calls end, which run beside both.
 @Suite(.serialized) enum LiveConnectionTests {}
 
 extension LiveTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Commands with a low limit on open files: one sentence, and no trap.
+/// Commands under a low limit on open files fail with one sentence and without a trap.
 struct DescriptorTests {
   @Test(arguments: [4, 8, 16, 32])
   func fewDescriptorsAreReported(limit: Int) async throws {

@@ -99,7 +99,7 @@ extension LiveConnectionTests {
     func aSignalEndsTheWaitForAnAnswer(verb: String) async throws {
       let folder = try Folder()
       let path = folder.file("call.take")
-      // Connections wait here forever: they are never accepted.
+      // Connections wait here forever, because they are never accepted.
       let listener = try SilentListener()
       let run = try Run(
         Tool.path,

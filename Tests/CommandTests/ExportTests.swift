@@ -76,7 +76,7 @@ struct ExportTests {
     let packets = try Capture(Data(contentsOf: folder.url("clear.pcap"))).packets.map(\.bytes)
     #expect(outcome.output == "\(path): \(packets.count) packets\n")
     #expect(packets.allSatisfy { $0[0] == 0x45 && checksum(Array($0[..<20])) == 0 })
-    // The encoder's output is in a packet unchanged.
+    // One packet contains the encoder's output unchanged.
     let frame = try Takes.bytes(
       made.path,
       """
@@ -84,7 +84,7 @@ struct ExportTests {
       ORDER BY row LIMIT 1 OFFSET 5
       """)
     #expect(packets.contains { $0[9] == 17 && $0.suffix(frame.count).elementsEqual(frame) })
-    // RTCP starts with a report whose length leads to the next block: nothing is encrypted.
+    // RTCP starts with a report whose length leads to the next block, so nothing is encrypted.
     let reports = packets.map { Array($0.dropFirst(28)) }
       .filter { $0.count > 8 && [200, 201].contains($0[1]) && $0[0] >> 6 == 2 }
     let sent = try Takes.number(
@@ -163,7 +163,7 @@ struct ExportTests {
       #expect(
         try Data(contentsOf: folder.url(name)) == Data(contentsOf: whole.url(name)), "\(name)")
     }
-    // A selection starts with a frame that no decoder can start with.
+    // This selection starts with a frame that no decoder can start with.
     let part = try Folder()
     let few = try await Tool.run(
       "export", made.path, "--media", part.path, "--from", "1.5s", "--to", "2s")

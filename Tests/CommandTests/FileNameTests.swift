@@ -42,7 +42,7 @@ struct FileNameTests {
     #expect(words.output.split(separator: "\n").map { String($0) } == ["retake", "replay", path])
   }
 
-  /// A killed process leaves files that contain keys: the next process removes them.
+  /// A killed process leaves files that contain keys, which the next process removes.
   @Test func filesOfAKilledProcessAreRemoved() async throws {
     let (made, folder) = (try await Takes.virtual("--seed", "5", "--seconds", "30"), try Folder())
     func parts() throws -> [String] {

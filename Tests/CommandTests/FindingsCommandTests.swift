@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// Findings at the command line.
 struct FindingsCommandTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path
@@ -22,7 +21,7 @@ struct FindingsCommandTests {
   @Test func aScriptEndsWhereItMust() async throws {
     let take = Self.capture("virtual-heavy-loss")
     #expect(try await Tool.run("findings", take, "--fail-on", "high").status == 1)
-    // A symptom counts as well as its cause.
+    // `--fail-on` considers symptoms as well as causes.
     #expect(try await Tool.run("summary", take, "--fail-on", "freeze").status == 1)
     #expect(try await Tool.run("findings", take, "--fail-on", "critical").status == 0)
     #expect(try await Tool.run("findings", take, "--fail-on", "relay-in-use").status == 0)

@@ -309,7 +309,7 @@ struct FormatExportTests {
         == Exports.rows(made.path, choice + " AND peer = 2").sorted())
   }
 
-  /// A take without copies of its frames has the packets that they are assembled from.
+  /// If a take has no copies of its frames, the export assembles them from the packets.
   @Test func framesOfACallBetweenOthersAreAssembledFromItsPackets() async throws {
     let folder = try Folder()
     let take = Exports.capture("observed-aiortc")

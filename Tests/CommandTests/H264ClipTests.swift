@@ -7,7 +7,7 @@ extension LiveMediaTests {
     /// Returns undecodable H.264 video frames, with a key frame in every ten.
     ///
     /// - Parameters:
-    ///   - level: ten times the level, of the constrained baseline profile.
+    ///   - level: ten times the level; the profile is constrained baseline.
     ///   - bad: the number, from 0, of a video frame that refers to later ones; nil if there is
     ///     none.
     static func clip(_ count: Int = 50, level: UInt8 = 30, bad: Int? = nil) -> [UInt8] {

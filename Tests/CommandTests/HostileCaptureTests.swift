@@ -16,7 +16,7 @@ struct HostileCaptureTests {
 
   // MARK: Hostile packets
 
-  /// Three RTP-like datagrams, longer than the probation limit, used to end the import.
+  /// Three RTP-like datagrams longer than the probation limit once ended the import.
   @Test(arguments: [4100, 20_000])
   func threeLargeDatagramsEndNothing(_ length: Int) async throws {
     let folder = try Folder()
@@ -31,7 +31,8 @@ struct HostileCaptureTests {
       let take = folder.file("large\(decode.count).take")
       let made = try await Tool.run(["import", file, "--out", take] + decode)
       #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
-      // Datagrams longer than jumbo frames are not held back: the third one starts the call.
+      // Datagrams longer than jumbo frames do not wait for the verdict; the third one starts the
+      // call.
       #expect(made.output.contains("6 datagrams"))
       if length < 9000 { #expect(made.output.contains("1 call,")) }
       try await Takes.expectIdentical(take)
@@ -65,7 +66,7 @@ struct HostileCaptureTests {
     #expect(each.status == 0, "\(each.errors)")
   }
 
-  /// An address that answers is accepted after any number that do not: a flood hides no call.
+  /// An address that answers is accepted after any number of silent ones, so a flood hides no call.
   @Test func aCallBehindAFloodIsSeen() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -213,7 +214,7 @@ struct HostileCaptureTests {
     }
   }
 
-  /// An incomplete take gets no name, and no output claims that it contains anything.
+  /// An incomplete take is removed, and no output claims that it contains anything.
   @Test func aMissingTakeHoldsNothing() async throws {
     let folder = try Folder()
     var capture = Capture()

@@ -6,11 +6,12 @@ import Wire
 
 /// Text from other parties reaches the terminal as plain text only, in every verb.
 struct HostileTextTests {
-  /// Sets the title, colours, clears; the C1 forms of those; reverses and hides text; ends lines.
+  /// Sequences that set the title and colours and clear the screen, their C1 forms, and characters
+  /// that reverse, hide or break text.
   static let nasty =
     "\u{1b}]0;pwned\u{7}\u{1b}[31mred\u{1b}[2J\u{9b}32mc1\u{9d}0;t\u{9c}\u{85}\u{202e}rtl\u{2066}"
     + "\u{200b}\u{feff}\u{2028}\u{2029}\u{7f}\u{8}\r\u{e0041}"
-    // The marks that stand for colours inside the process.
+    // A mark that represents a colour within the process.
     + String(decoding: [0xef, 0xb7, 0x90], as: UTF8.self)
 
   /// Takes of a room server and of a participant, who met a remote participant with hostile names.

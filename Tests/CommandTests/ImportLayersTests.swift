@@ -12,7 +12,7 @@ struct ImportLayersTests {
 
   private static func big(_ value: Int, _ width: Int) -> [UInt8] { little(value, width).reversed() }
 
-  /// Makes a capture of one link type, each of the sample's packets wrapped in other layers.
+  /// Makes a capture of one link type, with each of the sample's packets wrapped in other layers.
   private static func capture(
     linkType: Int, extra: [UInt8] = [], _ around: ([UInt8]) -> [UInt8]
   ) throws -> [UInt8] {
@@ -74,7 +74,7 @@ struct ImportLayersTests {
     }
   }
 
-  /// Packets beside a call that cannot be unwrapped are counted in its coverage.
+  /// Packets that cannot be unwrapped are counted in the coverage of the call beside them.
   @Test func undecryptedPacketsAreCounted() async throws {
     let folder = try Folder()
     let encrypted = Self.ethernet(0x88e5, [0x0c] + [UInt8](repeating: 9, count: 80))

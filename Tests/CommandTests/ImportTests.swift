@@ -30,7 +30,7 @@ struct ImportTests {
     #expect(try Takes.number(path, "SELECT count(*) FROM rtcp WHERE direction = 'in'") > 20)
     let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
     #expect(try Takes.number(path, connected) == 2)
-    // The import decoded what each end received: frames and statistics samples. Firefox sends its
+    // The import made frames and statistics samples from what each end received. Firefox sends its
     // video frames in RED (RFC 2198).
     let isInRED = try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'red'") > 0
     #expect(isInRED == name.contains("firefox"))

@@ -42,7 +42,8 @@ struct LoggedImportTests {
     #expect(try number("SELECT count(*) FROM peer WHERE label = 'PC_0'") == 1)
   }
 
-  /// After the time, level and names that loggers and collectors add, or inside their JSON.
+  /// Imports lines after the time, level and names that loggers and collectors add, or as strings
+  /// inside their JSON.
   @Test(arguments: [
     "DATE INFO LINE", "[DATE] [rtcstats] [client 7] LINE", "rtcstats-1  | DATE debug: LINE",
     "DATE stdout F LINE", "May  1 10:00:00 host app[12]: LINE",
@@ -67,7 +68,8 @@ struct LoggedImportTests {
     }
   }
 
-  /// Dates in place of Unix times, including those of the collector alone, and lines in an array.
+  /// Imports lines with dates in place of Unix times, lines whose only date is the collector's, and
+  /// lines in an array.
   @Test(arguments: ["[LINE,\"DATE\"]", "DATE INFO [LINE]", "[LINE,\"DATE\"],"])
   func linesWithDates(form: String) async throws {
     let lines = Self.events.enumerated().map { second, line in

@@ -99,7 +99,7 @@ extension LiveConnectionTests {
 
 /// Network namespaces, if this system allows them.
 enum Networks {
-  /// Whether a command may have a network of its own.
+  /// Whether this process may run a command in a network namespace.
   static let arePossible: Bool = {
     guard Tool.has("ip") || FileManager.default.isExecutableFile(atPath: "/usr/sbin/ip"),
       Tool.has("unshare")

@@ -61,8 +61,8 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
-  /// Descriptions that were given, and those from signaling, remain with their call when each call
-  /// becomes a take.
+  /// Descriptions passed to the import, and those from signaling, stay with their call when each
+  /// call becomes a take.
   @Test(arguments: ["description", "signaling"])
   func anExportedCallKeepsItsDescriptionsInAFolder(call: String) async throws {
     let folder = try Folder()
@@ -93,7 +93,7 @@ struct PcapngExportTests {
       let count = try Takes.number(path, query)
       #expect(try count > 0 && count == Takes.number(again, query), "\(query)")
     }
-    // The packets of the signaling, which belong to no call and are not in the export.
+    // One gap: the signaling's packets, which belong to no call and are not in the export.
     let unseen = "SELECT count(*) FROM coverage WHERE what = 'ignored'"
     #expect(try Takes.number(again, unseen) == (call == "signaling" ? 1 : 0))
   }
@@ -127,7 +127,7 @@ struct PcapngExportTests {
     let media = packets.filter { $0.payload.first.map { (128..<192).contains($0) } ?? false }
     let seen = "SELECT count(*) FROM packet WHERE protocol IN ('rtp', 'rtcp') AND direction = 'in'"
     #expect(Int64(media.count) == (try Takes.number(path, seen)))
-    // Handshake packets are excluded, connectivity checks included.
+    // Handshake packets are excluded; connectivity checks are included.
     #expect(packets.contains { $0.payload.first == 0 || $0.payload.first == 1 })
     #expect(!packets.contains { $0.payload.first.map { (20..<64).contains($0) } ?? false })
   }

@@ -3,7 +3,7 @@ import Testing
 
 /// `retake sql` while it runs: streamed rows, a limit, and Ctrl-C.
 struct QueryRunTests {
-  /// Returns three rows at once, and never another.
+  /// Returns three rows immediately, and then runs on without returning another.
   private static let endless = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
     SELECT i, 'row ' || i AS name FROM n WHERE i <= 3 OR i < 0

@@ -203,7 +203,7 @@ extension LiveTests {
             [UInt8(bytes.count >> 8), UInt8(bytes.count & 255)] + bytes
               + [UInt8](repeating: UInt8(number), count: 500)))
       }
-      // Every fourth message of frames is confirmed.
+      // The recorder acknowledges every fourth message with frames.
       for number in [4, 8, 12, 16] { #expect(await Self.next(socket).contains(":\(number)}")) }
       await socket.close()
       let take = try #require(try await recorder.finish().first)
@@ -248,7 +248,7 @@ extension LiveTests {
         script, [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "script")])
       #expect(status == 200)
       #expect(text.contains("/socket?token=\(recorder.token)"))
-      // Requests that a page could read are refused.
+      // Requests whose response a page could read are refused.
       #expect(
         try await recorder.request(
           script, [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "empty")]

@@ -93,7 +93,7 @@ struct RecordPcapTests {
   @Test func aFolderGetsATakeOfEachCallFromAPipe() async throws {
     let folder = try Folder()
     let names = ["chromium-aiortc", "aiortc-offers-chromium"]
-    // The second capture continues where the first ends, without its header.
+    // The second capture continues where the first ends, without a header of its own.
     let keys = names.map { "--keys '\(sample("\($0).keys"))'" }.joined(separator: " ")
     let outcome = try await Tool.shell(
       """

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Recordings in the shapes that real files have, and those whose headers are wrong.
+/// Recordings in the shapes that real files have, and recordings with wrong headers.
 struct RecordingShapesTests {
   private static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
@@ -57,7 +57,8 @@ struct RecordingShapesTests {
 
   // MARK: Headers against packets
 
-  /// A Janus recording is read as what its packets are, and the command says so.
+  /// A Janus recording whose header contradicts its packets is read by the packets, and the command
+  /// says so.
   @Test(arguments: [
     (#"{"t":"a","c":"opus","u":1700000000000000}"#, "vp8", "audio opus"),
     (#"{"t":"v","c":"vp8","u":1700000000000000}"#, "opus", "video vp8"),
@@ -113,7 +114,7 @@ struct RecordingShapesTests {
       let bytes = packet(number, type: 0, step: 160, [UInt8](repeating: 0xff, count: 160))
       file += big(bytes.count + 8, 2) + big(bytes.count, 2) + big(start + 20 * number, 4) + bytes
       guard number % 20 == 19 else { continue }
-      // The length of RTCP on the wire is stated as 0.
+      // For RTCP, the length on the wire is stated as 0.
       let report: [UInt8] =
         [0x80, 200, 0, 6] + big(0x1234_5678, 4) + [UInt8](repeating: 0, count: 20)
       file += big(report.count + 8, 2) + big(0, 2) + big(start + 20 * number, 4) + report
@@ -159,7 +160,7 @@ struct RecordingShapesTests {
     }.joined()
   }
 
-  /// As Chromium, Firefox and Janus write them, and with SCTP packets in between.
+  /// Lines as Chromium, Firefox and Janus write them, once with SCTP packets among them.
   @Test(arguments: [
     ("[1:2:VERBOSE1:srtp_session.cc(560)] \n", "0000", " # RTP_DUMP"),
     ("2024-05-01 10:00:00 UTC - [Child 1: Main]: D/RtpLogger x|", "000000", " | 7 | RTP_PACKET"),

@@ -105,7 +105,7 @@ struct RedactTests {
     for secret in salt.secrets {
       #expect(try Forms(secret).place(in: new) == nil, "\(secret)")
     }
-    // The search itself finds something in the original.
+    // The search works: it finds secrets in the original.
     #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 100)
   }
 
@@ -210,7 +210,7 @@ struct RedactTests {
 
   // MARK: Relays
 
-  /// The observer of a relay is given ICE username fragments, which are no names.
+  /// The observer of a relay gets ICE username fragments, which are not names and stay.
   @Test(arguments: ["Captures/relayed-janus.take", "Captures/formats/format-8.take"])
   func aRelayedCallWithoutItsNamesIsExecutedStill(take: String) async throws {
     let folder = try Folder()
@@ -221,7 +221,7 @@ struct RedactTests {
     #expect(try Takes.bytes(take, fragments) == Takes.bytes(new, fragments))
   }
 
-  /// A relay forwards SCTP in the clear, of which only what is to be removed is replaced.
+  /// A relay forwards SCTP in the clear; only the parts to be removed are replaced.
   @Test(arguments: ["addresses", "names", "messages", "media,keys,addresses,names,messages"])
   func theDataChannelsOfARelayedCallStay(parts: String) async throws {
     let folder = try Folder()
@@ -284,7 +284,6 @@ struct RedactTests {
     #expect(try Forms("otherKey").place(in: new) != nil)
   }
 
-  /// Only hexadecimal between colons is a fingerprint.
   @Test func onlyHexadecimalDigitsBetweenColonsAreAFingerprint() async throws {
     let folder = try Folder()
     let fingerprint = "0a:2f:54:79:9e:c3:e8:0d:32:57:7c:a1:c6:eb:10:35"

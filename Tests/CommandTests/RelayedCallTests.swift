@@ -101,7 +101,7 @@ struct RelayedCallTests {
     #expect(problems.output.contains("loss"), "\(problems.output)")
   }
 
-  /// The exported packets are the captured ones: importing them yields the inner call again.
+  /// The exported packets are the captured ones, so importing them yields the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
   func anExportContainsTheCallAsRecorded(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()
@@ -119,7 +119,8 @@ struct RelayedCallTests {
     }
   }
 
-  /// Calls are found without the allocation, the channel binding or the start of the connection.
+  /// Calls are found even if a capture lacks the allocation, the channel binding or the start of
+  /// the connection.
   @Test(arguments: WrappedCall.Way.allCases)
   func aRelayedCallMayBeJoinedLate(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()

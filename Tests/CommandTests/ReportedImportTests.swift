@@ -76,8 +76,8 @@ struct ReportedImportTests {
         == 1)
     #expect(try number("SELECT count(*) FROM event WHERE type = 'dominant speaker'") == 1)
     #expect(try number("SELECT count(*) FROM coverage WHERE what = 'strange-lines'") == 1)
-    // The import adds the offer's text, which `createOffer` returned and the call that set it
-    // omitted.
+    // `createOffer` returned the offer, but the call that set it omitted its text: the import fills
+    // that in.
     #expect(
       try number(
         "SELECT count(*) FROM signaling WHERE direction = 'out' AND type = 'offer' AND "
@@ -272,7 +272,7 @@ struct ReportedImportTests {
     #"{"id":"A","type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"packetsReceived":4}"#
       + "\n"
       + #"{"id":"A","type":"inbound-rtp","timestamp":1700000001000,"ssrc":5,"packetsReceived":9}"#,
-    // `NaN` as Python writes it, in a pasted code fence, cut off.
+    // `NaN` as Python writes it, in a pasted code fence that was cut off.
     "```\n" + #"{"A":{"type":"inbound-rtp","timestamp":1700000000000,"ssrc":5,"jitter":NaN,"#
       + #""packetsReceived":9},"B":{"type":"trans"#,
     "\u{feff}"

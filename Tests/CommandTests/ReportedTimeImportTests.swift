@@ -3,7 +3,7 @@ import Testing
 
 /// Times in other stacks' dumps and logs, whose units, forms and order differ.
 struct ReportedTimeImportTests {
-  /// Lines that a page buffered follow those of its server, whose clock is years off.
+  /// Lines that a page buffered follow a line of its server, and the server's clock is years ahead.
   @Test(arguments: [(false, []), (true, []), (true, ["--as", "jitsi"])])
   func linesOfJitsiAreInTheOrderOfTheirTimes(isArray: Bool, options: [String]) async throws {
     let folder = try Folder()
@@ -117,7 +117,7 @@ struct ReportedTimeImportTests {
     }
   }
 
-  /// Times of day past midnight, and times that cannot be read, which the take records.
+  /// Times of day may pass midnight; the take records how many times could not be read.
   @Test func timesOfDayAndUnreadableTimes() async throws {
     let folder = try Folder()
     func dump(_ times: [String]) -> String {
@@ -196,8 +196,8 @@ struct ReportedTimeImportTests {
           + "AND local_type = 'srflx' AND remote_type = 'prflx'") == 1)
   }
 
-  /// A check in progress has its webrtc-stats name; one that became unnecessary has none there, but
-  /// is no failure.
+  /// Firefox's `inprogress` becomes the `in-progress` of webrtc-stats; `cancelled`, for a check
+  /// that became unnecessary, has no counterpart there and stays, because it is no failure.
   @Test func statesOfFirefoxsPairs() async throws {
     let folder = try Folder()
     let pairs = ["inprogress", "cancelled"].map {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Verbs that know a room's participants, and that report what its take does not allow.
+/// Verbs that name a room's participants, and the reasons why some takes cannot be merged.
 struct RoomTakeTests {
   private static let captures = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Captures")

@@ -102,8 +102,9 @@ struct Salt {
     ].joined(separator: "\r\n")
   }
 
-  /// Returns a log of Jitsi's client, in which each connection reports once a second for five
-  /// seconds; its packets are lost after two, and one candidate disappears.
+  /// Returns a log of Jitsi's client, whose connection reports once a second for five seconds.
+  ///
+  /// All packets after the second report are lost, and one candidate disappears.
   mutating func log(isLegacy: Bool) throws -> String {
     var lines: [[Any]] = []
     let room = kept(word(14))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Secrets: passed where no other user sees them, and never printed.
+/// Secrets are passed where no other user sees them, and are never printed.
 struct SecretTests {
   private static let options: [[String]] = [
     ["record", "serve", "--token"], ["record", "whip", "http://127.0.0.1:1/", "--token"],
@@ -45,7 +45,7 @@ struct SecretTests {
       let outcome = try await Tool.run(
         ["import", folder.file("none"), "--out", folder.file("a.take"), "--srtp-key", word],
         environment: ["RETAKE_TEST_KEY": key])
-      // The key was read: only the capture is missing.
+      // The key was read; only the capture is missing.
       #expect(outcome.status == 66, "\(outcome)")
     }
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files for `--send` that cannot be sent: one sentence before recording starts.
+/// Files for `--send` that cannot be sent are refused with one sentence before recording starts.
 struct SendFileTests {
   private func little(_ value: Int, _ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
@@ -130,7 +130,7 @@ extension LiveMediaTests {
       }
     }
 
-    /// With audio only in the file, received video is echoed beside it.
+    /// If the file has only audio, received video is still echoed.
     @Test func aFileIsSentInsteadOfAnEcho() async throws {
       let samples = (0..<22_050).flatMap { sample -> [UInt8] in
         sample / 50 % 2 == 0 ? [0x70, 0x17] : [0x90, 0xe8]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Misspelt words: the error suggests the right ones.
+/// Misspelt words, for which the error suggests the right ones.
 struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),

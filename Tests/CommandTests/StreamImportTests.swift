@@ -135,7 +135,8 @@ struct StreamImportTests {
     let (take, _) = try await imported(folder, capture)
     let said = try await problems(take)
     #expect(said.contains("sequence-restart") && said.contains("from 32299 to 20300"))
-    // No stream froze, and no packet was lost or late: the sender's clock continued during a pause.
+    // No stream froze, and no packet was lost or late, because the sender's clock continued during
+    // a pause.
     #expect(!said.contains("starved") && !said.contains("concealed-audio"), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     #expect(try Takes.number(take, "SELECT max(lost) FROM loss") == 0)
@@ -244,7 +245,8 @@ struct StreamImportTests {
     #expect(said.contains("uneven-timestamps") == (kind == "off" || kind == "long"), "\(said)")
   }
 
-  /// Unencrypted media is read; if that cannot be determined, the option for it is named.
+  /// Unencrypted media that cannot be recognized as such is not read, and the output names the
+  /// option that reads it.
   @Test func theOptionForMediaInTheClearIsNamed() async throws {
     let folder = try Folder()
     var capture = Capture()

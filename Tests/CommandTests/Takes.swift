@@ -5,7 +5,7 @@ import Testing
 
 /// Takes that several tests read; each is made once.
 enum Takes {
-  /// A take and the folder that keeps it.
+  /// A take and the folder that contains it.
   struct Made: Sendable {
     var folder: Folder
     var path: String

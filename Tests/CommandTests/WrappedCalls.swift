@@ -73,7 +73,7 @@ struct WrappedCall {
     datagrams.count { $0.isRTP && $0.isOfFirst == isOfFirst }
   }
 
-  /// Makes the capture.
+  /// Returns a capture of the call, carried in the given way.
   mutating func capture(_ way: Way, hasAllocation: Bool = true) -> [UInt8] {
     records = Self.little([0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 262_144, 101])
     sequences = [1, 1]

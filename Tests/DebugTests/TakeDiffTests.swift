@@ -31,7 +31,7 @@ struct TakeDiffTests {
   @Test func onePeerIsComparedWithAnother() throws {
     let take = try LabTake.shared.get()
     let diff = try TakeDiff(take.path, take.path, alignment: .connected, pair: (1, 2))
-    // Each of the two peers knows its own candidates and tracks, and no peer is missing.
+    // Only the pair differs, in its own candidates and tracks, and no peer is missing.
     #expect(Set(diff.differences.map(\.peer)).subtracting([0]) == [1])
     #expect(!diff.differences.contains { $0.right == "is missing" })
   }

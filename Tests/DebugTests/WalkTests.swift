@@ -94,7 +94,7 @@ struct WalkTests {
     #expect(Int64(walk.number) == third)
   }
 
-  /// The take's samples narrow the search, and every result lies within that range.
+  /// The take's samples narrow the search to a range, which contains every result.
   @Test(arguments: [
     "stat framesDecoded>=3 kind=video", "stat packetsReceived>40", "stat nackCount>0",
     "stat bytesSent>20000 peer=2", "stat concealedSamples>0 kind=audio", "stat framesSent>2000",

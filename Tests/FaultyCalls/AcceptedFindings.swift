@@ -2,7 +2,8 @@
 package enum AcceptedFindings {
   /// Returns the ids of findings that name a fault in the recorder's take.
   package static func of(_ kind: FaultKind, recorded: Int?, culprit: Int) -> Set<String> {
-    // A stalled process is only visible at the other end: a process does not notice its own stall.
+    // The culprit's take shows that the process did not run; the other end's shows only that its
+    // peer stalled.
     if kind == .ownProcess || kind == .peerProcess {
       return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
     }
@@ -10,8 +11,9 @@ package enum AcceptedFindings {
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
 
-  /// The findings that the other end can reach: it does not know a server's answer, or why an
-  /// encoder gives no frames or few bits.
+  /// The findings that the other end can reach.
+  ///
+  /// That end does not know a server's answer, or why an encoder produces no frames or few bits.
   private static let byVictim: [FaultKind: Set<String>] = [
     .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
     .serverSilent: ["no-remote-candidates"],

@@ -64,7 +64,7 @@ package final class DrivenCall {
   package var clockSkew = [0, 0]
   /// The number of blocks in a thousand that each microphone loses.
   package var lostBlocks = [0, 0]
-  /// The transceivers that each peer sends with.
+  /// The transceivers with which each peer sends.
   package private(set) var transceivers: [[MediaKind: UInt32]] = [[:], [:]]
   package private(set) var blocksSpoken = [0, 0]
   /// Why the negotiation failed.
@@ -206,7 +206,7 @@ package final class DrivenCall {
         nextAudio[peer] + Interval(nanoseconds: 20_000_000 + Int64(20 * clockSkew[peer]))
     }
     while let rate = cameras[peer]?.rate, nextVideo[peer] <= call.now {
-      // Frames are not buffered: only the last one counts.
+      // Frames are not buffered, so only the last one counts.
       let isLast = nextVideo[peer] + Interval(nanoseconds: 1_000_000_000 / Int64(rate)) > call.now
       if isLast, let frame = cameras[peer]?.next(), let track = transceivers[peer][.video] {
         call.step(peer, .captured(transceiver: track, .videoFrame(frame)))

@@ -103,7 +103,7 @@ extension FaultKind {
   fileprivate func sides(_ culprit: Int) -> [Int?] {
     let victim = 1 - culprit
     switch self {
-    // A middlebox's changes are visible behind it.
+    // What a middlebox or the peer changes is visible only at the other end.
     case .sequenceRestart, .unevenTimes, .unknownPayloadType, .clockSkew, .peerProcess,
       .mediaClockJumps, .wallClockJumps, .corruptPackets:
       return [victim]

@@ -64,7 +64,7 @@ extension FaultyCall {
   /// Prepares a tunnel that drops large packets without a notice reaching the sender.
   private mutating func prepareLargePackets() {
     let most = plan.scaled(1_000, 500)
-    // Routes may change again.
+    // In half of the calls, the route changes back, which ends the fault.
     let ends = plan.seed % 2 == 0
     words = "nothing above \(most) bytes" + (ends ? " for \(plan.length) ms" : "")
     let plan = plan

@@ -45,8 +45,8 @@ extension FaultyCall {
           }
         }
       }
-      // A call in virtual time has no encoder that hangs: here it was switched off, and the take is
-      // changed to hide that the application did so.
+      // No encoder hangs in virtual time, so the application deactivates the encoding, and the
+      // calls that show this are removed from the take.
       change = { path throws(TapeError) in
         try FaultyCall.alter(
           path,

@@ -70,7 +70,8 @@ package struct FaultyCall {
     return milliseconds >= plan.from && milliseconds < plan.from + plan.length
   }
 
-  /// Drops a share of a peer's packets with some contents while the fault lasts.
+  /// While the fault lasts, drops a share of the culprit's packets that have one of the given
+  /// contents.
   mutating func lose(_ contents: [Middlebox.Content], perMille: Int, minimum: Int, share: Int = 20)
   {
     let (plan, chance) = (plan, chance)

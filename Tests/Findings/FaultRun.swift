@@ -33,7 +33,7 @@ struct FaultRun {
 
   func seed(of number: UInt64) -> UInt64 { seed &* 1_000_003 &+ number &* 101 }
 
-  /// Makes a call with a fault, drawing again until the fault had enough effect.
+  /// Makes a call with a fault, drawing again until the fault has enough effect.
   func faulty(_ kind: FaultKind, seed first: UInt64, attempts: UInt64 = 40) throws -> JudgedCall {
     let began = Date()
     var severity = ""

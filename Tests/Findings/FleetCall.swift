@@ -18,8 +18,9 @@ enum FleetKind: Hashable, CaseIterable {
       + OtherStack.allCases.map(Self.imported)
   }
 
-  /// Draws a kind; per cent: 25 both ends, 40 one end, 3 an end with its device, 10 rooms, 12
-  /// observed calls, a third of them without keys, and 10 of other stacks' files.
+  /// Draws a kind, with these probabilities in per cent: both ends 25, one end 40, an end with its
+  /// device 3, rooms 10, observed calls 12, a third of them without keys, and other stacks' files
+  /// 10.
   static func drawn(_ chance: Chance) -> FleetKind {
     switch chance.below(100) {
     case ..<25: .bothEnds

@@ -8,7 +8,7 @@ import Foundation
 struct FleetTakes {
   let folder: String
   let seed: UInt64
-  /// The program that makes takes of captures and of other stacks' files.
+  /// The program that makes takes from captures and from other stacks' files.
   let retake: String
 
   private static let days = 30

@@ -33,7 +33,7 @@ enum WireSight {
   }
 }
 
-/// Turns an end's take into what an import of another stack's file about that call has.
+/// Turns an end's take into one imported from another stack's file about the same call.
 enum OtherStack: String, CaseIterable {
   case internals = "webrtc-internals"
   case rtcstats, mjr, rtpdump, eventlog

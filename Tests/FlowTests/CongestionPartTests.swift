@@ -97,8 +97,7 @@ struct CongestionPartTests {
     #expect(!capacity.mayCut(at: at(349)) && capacity.mayCut(at: at(350)))
   }
 
-  /// Packets may arrive faster than the estimate: the path's capacity is never set above the
-  /// estimate.
+  /// Even if packets arrive faster than the estimate, the path's capacity is never set above it.
   @Test func thePathsCapacityNeverExceedsTheEstimate() {
     var capacity = PathCapacity()
     capacity.cut(from: 500_000, arrivalRate: 800_000, at: at(0))

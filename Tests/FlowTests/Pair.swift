@@ -246,7 +246,7 @@ enum Agreed {
   }
 }
 
-/// Makes frames like an encoder: their bytes contain their number, and key frames on request.
+/// Makes frames as an encoder does: each contains its number, and is a key frame if requested.
 final class Camera {
   private(set) var frames: [EncodedFrame] = []
   private var generator = SeededGenerator(seed: 99)

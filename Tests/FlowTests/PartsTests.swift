@@ -39,7 +39,7 @@ struct PartsTests {
 
   @Test func jitterIsSmoothedBySixteenths() {
     var reception = ReceptionStatistics()
-    // Transit times alternate by 10 ms, 900 clock units: the jitter approaches that.
+    // Transit times alternate by 10 ms, or 900 clock units, which the jitter approaches.
     for index in 0..<400 {
       let late = index % 2 == 0 ? 0 : 10
       _ = reception.receive(
@@ -138,7 +138,7 @@ struct PartsTests {
     feedback.arrivals.append(.init(offset: 5, ticks: 12))
     news = log.news(in: feedback)
     #expect(news.arrived.count == 1 && news.lostCount == 0)
-    // The reference time wraps around; the sequence number has already.
+    // The reference time wraps around; the sequence number already has.
     feedback.base = 4
     feedback.reference = -0x80_0000
     feedback.count = 2

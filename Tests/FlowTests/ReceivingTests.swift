@@ -187,7 +187,7 @@ struct ReceivingTests {
     let inbound = receiver.flow.inbound
     #expect(inbound.map(\.packetsLost) == [0, 0])
     #expect(inbound[1].rtxSSRC == 4_248_789_835)
-    // Probes repeat packets that arrived already: none is recovered, all are counted.
+    // Probes repeat packets that arrived already, so none is recovered, and all are counted.
     #expect(inbound[1].packetsRecovered == 0)
     #expect(inbound[1].retransmittedPacketsReceived == inbound[1].packetsDuplicated)
     #expect(inbound[1].retransmittedPacketsReceived > 3)

@@ -23,7 +23,7 @@ struct ChoiceTests {
     #expect(a.agent.selectedPair?.remote.kind == .peerReflexive)
     meeting.run(for: .seconds(5))
 
-    // A direct address is announced: this adds one pair, the only one of a better kind.
+    // Announcing a direct address adds one pair, the only one of a better kind.
     let host = try #require(IPAddress("198.51.100.2"))
     b.addAddress(host)
     meeting.run(for: .milliseconds(10))
@@ -228,7 +228,7 @@ struct ChoiceTests {
     meeting.run(for: .seconds(20))
     #expect(node.selections.last?.remote == best)
     #expect(node.agent.selectedPair?.nominated == false)
-    // The peer never nominated another: its next check shows that the pair is back.
+    // The peer never nominated another pair; its next check shows that this one is back.
     meeting.network.passes = { _, _ in true }
     try peer.check(from: chosen, nominates: false)
     meeting.run(for: .milliseconds(100))

@@ -103,7 +103,7 @@ struct ConnectTests {
     meeting.run(for: .seconds(1))
     #expect(b.agent.selectedPair?.nominated == true)
 
-    // The candidate arrives at last: the pair keeps its number, its state and its counters.
+    // When the candidate arrives at last, the pair keeps its number, its state and its counters.
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     let renamed = try #require(a.agent.pairs.first)

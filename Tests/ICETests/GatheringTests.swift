@@ -140,7 +140,7 @@ struct GatheringTests {
       into: &outbox)
     #expect(agent.gatheringState == .complete)
     #expect(agent.localCandidates.count == 1)
-    // The socket fails later: its candidate is no longer used for new pairs.
+    // If the socket fails later, its candidate is no longer used for new pairs.
     agent.step(.answer(.socketFailed(id: ids[1], code: 98)), at: .zero, into: &outbox)
     #expect(agent.localCandidates.isEmpty)
   }

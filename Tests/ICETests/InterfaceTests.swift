@@ -52,7 +52,7 @@ struct InterfaceTests {
       let addedAt = meeting.now
       meeting.change(0, to: [mobile])
       #expect(meeting.run(for: .seconds(5)) { $0.agents[0].selectedPair?.base.ip == mobile })
-      // The peer waits a little before it leaves the old path, which is silent.
+      // The peer waits a little before it abandons the old path, which is silent.
       #expect(
         meeting.run(for: .seconds(12)) {
           $0.agents[1].selectedPair?.remote.address?.ip == mobile && isUp($0)

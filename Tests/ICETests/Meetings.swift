@@ -13,7 +13,7 @@ extension VirtualMeeting {
     return meeting
   }
 
-  /// Adds a server to the network that answers any Binding request.
+  /// Adds to the network a server that answers any Binding request.
   func serve(_ address: String) {
     network.server = SocketAddress(address).map { VirtualTURNServer(address: $0) }
   }

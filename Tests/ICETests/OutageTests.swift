@@ -97,15 +97,16 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // The last response may be six seconds old at the cut, and the pair is left eight seconds
-      // after it.
+      // The last response may be six seconds old at the cut, and eight seconds after it the pair is
+      // abandoned.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
-      // The remote agent may have followed before it noticed the silence itself.
+      // The remote agent may have followed the change of pairs before it noticed the silence
+      // itself.
       let losses = meeting.states.map { $0.filter { $0 == .disconnected }.count }
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
-      // The restored pair is not selected again: it is not of a better kind.
+      // The restored pair is not selected again, because it is not of a better kind.
       let after = base(meeting)
       meeting.network.outage.dead = []
       meeting.run(for: .seconds(60))
@@ -118,8 +119,8 @@ struct OutageTests {
       let meeting = settled(seed)
       let before = meeting.agents.map(\.selectedPair?.id)
       let address = try #require(base(meeting))
-      // At most 6 s pass from one answer to the next check, and 8 s until a pair is left; there are
-      // checks every half second in between.
+      // The next check comes at most 6 s after an answer, and a pair is abandoned after 8 s.
+      // Between these times, there is a check every half second.
       for (milliseconds, isNoticed) in [(400, false), (1400, true)] {
         meeting.network.outage.dead = [address]
         meeting.run(for: .milliseconds(Int64(milliseconds)))
@@ -144,8 +145,8 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The agent that still receives leaves the path only once the other one has left it and
-      // sends no more checks there.
+      // The agent that still receives abandons the path only after the other one has, and no longer
+      // sends checks there.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")
       meeting.run(for: .seconds(60))

@@ -82,8 +82,8 @@ struct PartTests {
     consent.begin(list[0], entropy, at: .zero)
     #expect(consent.isDue(list[0], at: .zero))
     consent.recordRequest(entropy, at: .zero)
-    // Five seconds, plus or minus a fifth (RFC 7675 section 5.1); every half second without an
-    // answer.
+    // Consent checks are five seconds apart, plus or minus a fifth (RFC 7675 section 5.1), but half
+    // a second while no answer arrives.
     #expect(consent.nextCheckAt.map { (at(4000)...at(6000)).contains($0) } == true)
     #expect(!consent.isDue(list[0], at: at(499)) && consent.isDue(list[0], at: at(500)))
     consent.recordResponse(of: 12)
@@ -102,8 +102,8 @@ struct PartTests {
     #expect(consent.judge(list[0], at: at(30_000)) == .nothing)
   }
 
-  /// With a shorter disconnection timeout, the peer is checked more often, so that one that sends
-  /// nothing else does not seem silent.
+  /// With a shorter disconnection timeout, the peer is checked more often, so that it does not seem
+  /// silent even if it sends nothing else.
   @Test func aShorterSilenceTimeoutChecksMoreOften() {
     let list = checklist([1])
     var consent = Consent(silence: .milliseconds(1_500))

@@ -95,7 +95,7 @@ async def _converse(call, recorder, relay, folder, seconds, outcome):
         await recorder.stats()
         if call.offerer == "page" and call.peer == "chromium":
             await peer.hang_up()
-        # The recording is interrupted while the peer still sends, as users do.
+        # Interrupts the recording while the peer still sends, as users do.
         outcome.summary = await recorder.finish()
     finally:
         await peer.close()

@@ -27,14 +27,15 @@ class Kind:
     # Whether the call connects in spite of the fault, and whether video arrives at both ends at
     # first.
     connects: bool = True
-    # The minimum number of affected packets; with fewer, another plan replaces it.
+    # The minimum number of affected packets; with fewer, the call is made again from another plan.
     least: int = 0
     # Scripts for the culprit's page that begin and end the fault.
     script: str = ""
     undo: str = ""
     # Whether the script's change is negotiated.
     negotiates: bool = False
-    # Whether the fault itself stops a process, in which case this does not show a starved machine.
+    # Whether the fault itself stops a process; if so, a stall does not mean that the machine is
+    # starved.
     stalls: bool = False
 
 

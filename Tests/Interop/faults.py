@@ -32,9 +32,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 _CALL_SECONDS = 150
 _CONNECT_SECONDS = 60
 _ATTEMPTS = 3
-# The maximum number of times that a call whose fault had too little effect is replaced.
+# How many times a call may be made again because its fault had too little effect.
 _REDRAWS = 3
-# The delay of the process that forwards packets, in seconds, from which on a call is repeated.
+# A call is repeated if the process that forwards packets is late by this many seconds.
 _LAG = 0.15
 
 # The peers of a call: Retake is an end, or observes.

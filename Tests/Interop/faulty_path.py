@@ -41,7 +41,8 @@ class FaultyPath(LossyPath):
         self._queued = {}
         # The payload types of video and of retransmissions, by whichever description named them.
         self.video, self.repairs = set(), set()
-        # A NAT's next port of the culprit, as the other end sees it; the old one is then closed.
+        # The culprit's next port on a NAT, as the other end sees it; once it is in use, nothing
+        # passes through the old one.
         self._next = None
         # When the first record of a handshake arrived.
         self._shook = None

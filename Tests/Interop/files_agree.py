@@ -16,7 +16,7 @@ from retake import Recorder
 _DOWNLOAD_SECONDS = 60
 # Packets in transit when the call or a log ended are in only one of two files.
 _END_NS = 400_000_000
-# The length that SRTP adds to a packet: the authentication tags of its profiles.
+# The lengths that SRTP's profiles add to a packet, as authentication tags.
 _TAGS = {10, 16}
 
 _SAVE = """(() => {

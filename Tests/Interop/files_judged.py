@@ -1,7 +1,7 @@
 """Has other programs judge media files exported from takes of all kinds of calls.
 
-FFmpeg reads and decodes each file without an error, and Chromium plays all that browsers know at
-the same time: to the end, every frame, and from a place in the middle.
+FFmpeg has to read and decode each file without an error. Chromium plays all files in formats that
+browsers know, at the same time: to the end, every frame, and from a place in the middle.
 """
 
 import asyncio
@@ -173,7 +173,7 @@ async def _play(folder, files, problems):
             and found["end"] > found["duration"] - 0.3
         )
         if file["codec"] != "opus":
-            # A player may skip the frame that it already shows, and a busy machine some more.
+            # A player may skip the frame that it already shows, and on a busy machine a few more.
             good = good and found["width"] > 0 and found["frames"] >= file["frames"] // 2
         if not good:
             problems.append(f"{file['path']} in Chromium: {found}, in the file {file['frames']}")

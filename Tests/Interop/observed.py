@@ -36,7 +36,7 @@ _UNDERWAY_FRAMES = 10
 _JITTER_MS = 0.1
 # The maximum distance between the ports of one path's streams in an export.
 _CLEAR_DISTANCE = 40
-# Gaps that must not occur: all protected packets were decrypted.
+# Gaps that must not occur, because all protected packets have to be decrypted.
 _GAPS = ("no-keys", "not-opened", "waiting-overflow", "dropped", "truncated", "unsupported")
 
 

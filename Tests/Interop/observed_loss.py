@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares receivers on lossy paths, observed beside them, with their own statistics.
+"""Compares what Retake observes beside receivers on lossy paths with the receivers' statistics.
 
 A capture ends with its receiver's last getStats. Run alone, this program compares the captures kept
 by a run with `--keep`: `observed_loss.py --retake PROGRAM FOLDER`.
@@ -34,7 +34,8 @@ _LEAST_SECONDS = 20
 _RUNS = 3
 LOSSES = (0, 2, 5, 10)
 
-# The members that must agree, within a share or a number, whichever is larger; for frames, by loss.
+# The members that must agree, within a share or a number, whichever is larger. The tolerances for
+# frames and freezes depend on the loss.
 _COUNTED = ("packetsReceived", "bytesReceived", "packetsLost", "nackCount", "pliCount")
 _SHARE, _SPARE = 0.01, 2
 # aiortc counts neither bytes nor requests; its jitter must agree, in seconds.

@@ -48,7 +48,8 @@ class _Stream:
     clock: int = 0
     isRepair: bool = False
     jitter: float | None = None
-    # The arrival in ns, number and RTP time of each packet, or a jitter that the receiver reported.
+    # For each packet, its arrival in ns, number and RTP time; for each jitter that the receiver
+    # reported, the time, None and the jitter.
     arrivals: list = field(default_factory=list)
     ports: set = field(default_factory=set)
     # Where the stream's sequence numbers restart: the last number before, and the first one after.

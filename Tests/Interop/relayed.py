@@ -124,7 +124,7 @@ class Relay:
     @classmethod
     async def start(
             cls, program, folder, upstream, *options, bind="127.0.0.1", verb=("record", "relay")):
-        """Starts a relay in front of a server; Janus can reach one without an address to bind."""
+        """Starts a relay in front of a server; `bind` is None for ends that use no loopback."""
         (port,) = free_ports(1)
         take = folder / "relay.take"
         child = await Child.start(

@@ -19,8 +19,8 @@ _DESCRIPTION = "application/sdp"
 _FRAGMENT = "application/trickle-ice-sdpfrag"
 _TOKEN = "interop-token"
 
-# The direction that Retake's answer must state in every section, and that of the frames as the peer
-# counts them.
+# The direction that Retake's answer must state in every section, and the direction of the frames as
+# the peer counts them.
 _KINDS = {"whip": ("recvonly", "out"), "whep": ("sendonly", "in")}
 
 

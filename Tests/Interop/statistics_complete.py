@@ -291,7 +291,7 @@ class Everything:
             "priority": ("priority", 4096),
         }
         if other is None:
-            # An end may form pairs that the other end never receives a check for.
+            # An end may form pairs for which the other end never receives a check.
             return set(names) | {"packetsSent", "packetsReceived", "bytesSent", "bytesReceived"}
         return self._packets(each, other) | self._mirror(each, other, names)
 

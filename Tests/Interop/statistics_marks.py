@@ -27,7 +27,7 @@ class MarkingPath(LossyPath):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        # For each end, how many RTP packets it was sent with each mark.
+        # For each end, how many RTP packets with each mark were sent to it.
         self.marked = [[0] * 4 for _ in range(2)]
         self._turn = 0
 

@@ -24,8 +24,8 @@ _STREAM_FACTS = ["kind", "frameWidth", "frameHeight", "mid"]
 _CODEC_FACTS = ["payloadType", "mimeType", "clockRate", "channels"]
 _TRANSPORT_FACTS = ["tlsVersion", "dtlsCipher", "srtpCipher"]
 _JITTER_SECONDS = 0.005
-# On one machine a round trip is mostly the time that two processes take to wake: it grows with
-# load.
+# On one machine, a round trip is mostly the time that two processes take to wake, which grows with
+# the load.
 _ROUND_TRIP_SECONDS = 0.01
 _RATE_SHARE = 0.02
 _LEVEL_DECIBELS = 1.0
@@ -138,7 +138,8 @@ class Comparison:
         if report is None:
             self._pair(f"{name} remote-inbound-rtp", None, sent["ssrc"], by_them)
             return
-        # A report has the jitter at the time when it was sent, which rises and falls.
+        # A report states the jitter at the time when it was sent; later values may be higher or
+        # lower.
         self._pair(
             f"{name} jitter (reported)", report["jitter"],
             self._nearest("jitter", report, report["timestamp"], received), by_them,

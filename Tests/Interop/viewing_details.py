@@ -10,7 +10,7 @@ _QUANTISERS = (
     "retake.board.groups.flatMap(group => group.lanes)"
     ".filter(lane => lane.label === 'quantiser').length"
 )
-# Each heading is, with its first lane, in an element that print does not split.
+# Each heading and its first lane are in one element, which is not split in print.
 _HEADINGS = """
 (() => {
   const heads = [...document.querySelectorAll('.group h2')];

@@ -10,7 +10,7 @@ _CALLS = {
 }
 _IN_STEP_SECONDS = 0.3
 
-# Plays from where all media have started, again if the take has ended meanwhile.
+# Plays from a point where all media have started; starts again if the take has ended meanwhile.
 _PLAYING = """(() => {
   const play = document.getElementById("play");
   const all = retake.mediaTimes();
@@ -26,8 +26,8 @@ _PLAYING = """(() => {
     each.isPlaying && Math.abs(each.time - now) < %s && (each.kind === "audio" || each.width > 0));
 })()""" % _IN_STEP_SECONDS
 
-# Compares some pictures of each video with another player's frame at the same time, or its
-# neighbour.
+# Compares some pictures of each video with another player's frame at the same time, or with one
+# next to that frame.
 _PICTURES = """(async () => {
   const found = { count: 0, late: [], other: [], moving: 0 };
   const pixels = (source, { width, height }) => {

@@ -50,7 +50,7 @@ struct BundlePolicyTests {
     #expect(data.has(.bundleOnly) == (policy == .maxBundle))
     #expect(data.port == (policy == .maxBundle ? 0 : 9))
     #expect(side.negotiation.transportNumbers.sorted() == numbers)
-    // The peer may reject the sections that could stand alone.
+    // The answer bundles all sections, including those that could have stood alone.
     var answerer = Side("b")
     try answerer.apply(try #require(side.negotiation.pendingLocal))
     try side.apply(try answerer.answer())
@@ -70,7 +70,7 @@ struct BundlePolicyTests {
     #expect(numbers[0] != numbers[1] && !numbers.contains(nil))
   }
 
-  /// Which of unbundled audio, video, video and audio an answer accepts.
+  /// Tests which sections an answer accepts of an unbundled offer of audio, video, video and audio.
   @Test(arguments: [
     (BundlePolicy.balanced, [0, 1]), (.maxCompat, [0, 1, 2, 3]), (.maxBundle, [0]),
   ])
@@ -85,7 +85,8 @@ struct BundlePolicyTests {
       #expect(answer.sections.indices.filter { !answer.sections[$0].isRejected } == expected)
       #expect(answerer.negotiation.sections.map(\.mid) == expected.map(String.init))
     }
-    // A partial group: the sections that share it with the first of their kind are accepted.
+    // If only some sections are grouped, `balanced` accepts those grouped with the first section of
+    // their kind.
     var answerer = try side(policy, [])
     try answerer.apply(.offer, offer.with("BUNDLE 0 1 2 3", "BUNDLE 0 2 3"))
     let some =

@@ -67,7 +67,7 @@ struct CodecChoiceTests {
   }
 
   @Test(arguments: [
-    // No fmtp line at all: single NAL units, and the profile that browsers assume.
+    // Without an fmtp line: single NAL units, and the profile that browsers assume.
     (["a=rtpmap:96 H264/90000"], [h264("96", "42e01f", 0)]),
     // The answer repeats the offered level, whatever it is.
     (

@@ -23,14 +23,14 @@ struct NegotiationNeedTests {
   }
 
   @Test func anAnsweredOfferEndsTheNeed() throws {
-    // Offered sendrecv, answered recvonly: offering again would change nothing.
+    // The offer says sendrecv and the answer recvonly, so offering again would change nothing.
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
     try exchange(&left, &right)
     #expect(left.agreed == ["0 audio sendonly"])
     #expect(!left.negotiation.negotiationIsNeeded)
-    // Setting the direction that the answer left needs no negotiation either.
+    // Setting the direction that was negotiated needs no negotiation either.
     try left.negotiation.setDirection(.sendonly, of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
     try left.negotiation.setDirection(.inactive, of: 1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import JSEP
 
-/// The parts of an offer without effect are reported, section by section and line by line.
+/// Parts of an offer that have no effect are reported, section by section and line by line.
 struct OfferRemarkTests {
   private static let transport = """
     a=ice-ufrag:abcd\r

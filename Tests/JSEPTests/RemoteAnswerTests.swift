@@ -153,7 +153,8 @@ struct RemoteAnswerTests {
     }
   }
 
-  /// A codec missing from the answer is still received: libwebrtc sends the offer's first choice.
+  /// A codec missing from the answer is still received, because libwebrtc sends the offer's first
+  /// choice.
   @Test(arguments: [true, false])
   func codecsOmittedFromAnAnswerAreReceived(receivesAllOffered: Bool) throws {
     var side = Side(

@@ -55,7 +55,7 @@ struct RemoteTransportTests {
 
   @Test func aBundledSectionNeedNotRepeatTheTransport() throws {
     var offer = try SDPDocument(parsing: try sample("chromium-offer"))
-    // The data channel is first and carries the transport, the others say nothing about it.
+    // The data section is first and states the transport; the other sections say nothing about it.
     offer.sections = [offer.sections[2], offer.sections[0], offer.sections[1]]
     let shared: [AttributeName] = [
       .iceUsernameFragment, .icePassword, .candidate, .fingerprint, .setup, .iceOptions,

@@ -92,7 +92,7 @@ struct RenegotiationTests {
     #expect(try version(left.negotiation.currentLocal) == "3")
     #expect(try version(right.negotiation.currentLocal) == "2")
     try exchange(&right, &left)
-    // The offerer and answerer roles show in the text.
+    // The roles of offerer and answerer are visible in the text, so exchanging them is a change.
     #expect(try version(right.negotiation.currentLocal) == "3")
   }
 

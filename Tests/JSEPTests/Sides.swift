@@ -54,7 +54,6 @@ struct Side {
     try apply(SessionDescription(type: type, sdp: sdp))
   }
 
-  /// Returns the transceiver with this identifier.
   func transceiver(_ id: UInt32) -> Transceiver? {
     negotiation.transceivers.first { $0.id == id }
   }
@@ -75,7 +74,7 @@ func document(_ description: SessionDescription?) throws -> SDPDocument {
   try SDPDocument(parsing: description?.sdp ?? "")
 }
 
-/// Returns a description made by a browser or server, kept with the grammar's tests.
+/// Returns a description made by a browser or server, from the samples of `SDPTests`.
 func sample(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "SDPTests/Samples")
@@ -83,7 +82,7 @@ func sample(_ name: String) throws -> String {
 }
 
 extension String {
-  /// Returns the text with one part replaced.
+  /// Returns the text with every occurrence of a part replaced.
   func with(_ part: String, _ replacement: String) -> String {
     replacing(part, with: replacement)
   }

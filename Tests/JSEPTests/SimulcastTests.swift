@@ -123,7 +123,9 @@ struct SimulcastTests {
     a=simulcast:recv r0;~r1,x;r2
     """
 
-  /// Returns a side that sends one stream, and accepts layers if an offer requests them, or not.
+  /// Returns a side that sends one stream.
+  ///
+  /// - Parameter acceptsLayers: whether it sends the layers that an offer requests.
   private func sender(acceptsLayers: Bool = true) throws -> Side {
     var side = Side("right")
     side.negotiation = Negotiation(

@@ -5,7 +5,6 @@ import Wire
 @testable import JSEP
 
 struct StateTests {
-  /// Returns a side in the given signaling state.
   static func side(in state: SignalingState) throws -> Side {
     var side = Side("a")
     var other = Side("b")

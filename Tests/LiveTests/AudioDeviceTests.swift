@@ -121,7 +121,6 @@ import Wire
     #expect(throws: TapeError.self) { try PacedAudioDevice.take(wave) }
   }
 
-  /// A track source sends the audio that a session captures.
   @Test func aTrackSourceSendsWhatTheSessionCaptures() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: PacedAudioDevice.tone(hertz: 440))

@@ -309,7 +309,7 @@ struct CapturerTests {
     #expect(camera.supportedFormat(within: .usual)?.height == 480)
   }
 
-  /// A camera may have a second device node, with metadata: that one is not a camera.
+  /// A camera may have a second device node, for metadata, which does not count as a camera.
   @Test func theFrontCameraIsTheFirstOneTheBackTheSecond() throws {
     let folder = FileManager.default.temporaryDirectory.path + "/cameras-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -84,7 +84,7 @@ struct DriverPartTests {
     burst.begin(at: .zero)
     #expect(burst.isOpen && !burst.consumeDue(at: .zero + .microseconds(300)))
     #expect(burst.consumeDue(at: .zero + .microseconds(301)) == true)
-    // The next interval starts at the last sending.
+    // The next interval starts at the time of the last send.
     #expect(!burst.consumeDue(at: .zero + .microseconds(601)) && burst.isOpen)
     burst.end()
     #expect(!burst.isOpen)

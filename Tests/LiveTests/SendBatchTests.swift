@@ -41,7 +41,7 @@ import Wire
     #expect(try receive(sent.count, from: receiver) == sent)
   }
 
-  /// Each datagram has its own IP header field, even when several wait together.
+  /// Each datagram has its own code point in the IP header, even when several wait together.
   @Test func eachDatagramCarriesItsOwnCodePoint() throws {
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receiver = try UDPSocket(on: SendBatchTests.loopback)

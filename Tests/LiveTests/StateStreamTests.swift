@@ -30,7 +30,7 @@ import Wire
   @Test func readersMayBeCancelledWhileTheyAreReported() async {
     let observers = PeerObservers()
     let isOver = Mutex(false)
-    // Separate threads, so that a deadlock stops this test and not all tests' thread pool.
+    // Separate threads, so that a deadlock stops only this test, not the thread pool of all tests.
     let (ends, end) = AsyncStream<Void>.makeStream()
     Thread {
       while !isOver.withLock({ $0 }) {
@@ -96,7 +96,7 @@ import Wire
         isReading.withLock { $0 = true }
         return await inbox.next()
       }
-      // The change falls at different moments before the reader waits.
+      // The cancellation comes at a different moment in each round.
       while !isReading.withLock({ $0 }) { await Task.yield() }
       for _ in 0..<(round % 200) { _ = reader.isCancelled }
       reader.cancel()

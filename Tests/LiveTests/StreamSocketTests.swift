@@ -134,7 +134,7 @@ import Wire
   @Test func unreadDataIsBounded() throws {
     let (client, server, _) = try connected()
     let message = [UInt8](repeating: 1, count: 60_000)
-    // Far more than the system's buffers hold: the rest is dropped, not kept.
+    // This is far more than the system's buffers hold; the rest is dropped, not kept.
     for _ in 0..<400 { client.send(message) }
     #expect(client.wantsToWrite)
     let messages = try read(4, from: server, while: client)

@@ -74,7 +74,7 @@ enum H264Units {
     return escaped(writer.bytes)
   }
 
-  /// Returns a slice: whether it starts its video frame, its type and a tag.
+  /// Returns a slice that begins at the macroblock `first`; 0 starts a video frame.
   static func slice(
     isKey: Bool = false, first: UInt32 = 0, type: UInt32 = 0, tag: UInt8 = 0xab
   ) -> [UInt8] {
@@ -126,7 +126,7 @@ struct H264ReaderTests {
     let sets = [Units.sequence(), Units.videoFrame]
     let key = Units.slice(isKey: true)
     let stream =
-      // A delta frame before the first parameter sets: the reader skips it.
+      // A delta frame before the first parameter sets, which the reader skips.
       Units.stream(Units.slice(tag: 9), Units.delimiter, sets[0], sets[1], key)
       // A second slice, then frames with and without other units before them.
       + Units.stream(Units.slice(isKey: true, first: 5, tag: 1), Units.slice(tag: 2))

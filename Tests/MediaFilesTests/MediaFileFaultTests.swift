@@ -71,7 +71,7 @@ import Testing
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
       for _ in 0..<3 { _ = try source.next() }
-      // Overwritten in place: only the parameter sets are left.
+      // The file is overwritten in place, so that only the parameter sets remain.
       let handle = try FileHandle(forWritingTo: URL(filePath: path))
       try handle.truncate(atOffset: 20)
       let told = error { () throws(MediaFileError) in _ = try source.next() }

@@ -209,8 +209,8 @@ struct AudioPlayoutTests {
   }
 
   @Test func senderPausesAreNotLosses() {
-    // Sequence numbers continue while media time and arrival jump by 2 s: discontinuous
-    // transmission.
+    // With discontinuous transmission, sequence numbers continue while media time and arrival jump
+    // by 2 s.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var inputs = arrivals(20) { _ in 0 }
     for number: Int64 in 20..<40 {

@@ -144,12 +144,12 @@ struct G711Tests {
     #expect(played.allSatisfy { $0.codec == .pcmu && $0.decoded.block.frameCount == 960 })
     #expect(machine.counters.concealedSamples == 960 && machine.counters.concealmentEvents == 1)
     #expect(machine.counters.packetsMalformed == 0)
-    // 100 ms after the RTP time of packet 45, when no packet is late.
+    // An RTP time 100 ms after packet 45's; no packet is late.
     let due = machine.independentPlayout(ofRTPTime: 70_000 + 45 * 160 + 800)
     #expect(due == milliseconds(45 * 20 + 100 + 40))
   }
 
-  /// Events share the audio stream's sequence numbers: a gap filled by events alone is a pause.
+  /// Events share the audio stream's sequence numbers, so a gap filled by events alone is a pause.
   @Test func eventsAreNotLosses() {
     var concealed: [UInt64] = []
     for hasEvents in [false, true] {

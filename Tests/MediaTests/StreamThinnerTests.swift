@@ -14,7 +14,7 @@ struct StreamThinnerTests {
   ///
   /// - Parameters:
   ///   - bytes: the size of a video frame; key frames have `keyBytes`.
-  ///   - hasFree: whether no other frame refers to every second one.
+  ///   - hasFree: whether every second frame is one that no other frame refers to.
   private func film(
     _ thinner: inout StreamThinner, from second: Int = 0, seconds: Int, bytes: Int,
     keyBytes: Int? = nil, hasFree: Bool = false, limit: UInt64?

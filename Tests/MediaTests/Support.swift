@@ -121,7 +121,7 @@ func videoFrame(
     firstArrival: arrival - .milliseconds(2), lastArrival: arrival, bytes: bytes, isKey: isKey)
 }
 
-/// Steps a machine through inputs at their times and through its deadlines in between.
+/// Steps a machine through inputs at their times and through the deadlines between them.
 func drive<Driven: Machine>(
   _ machine: inout Driven, _ inputs: [(Instant, Driven.Input)], until end: Instant,
   deadline: Driven.Input, lateness: () -> Interval = { .zero }

@@ -154,7 +154,8 @@ struct VideoCodecTests {
     for round in 0..<20_000 {
       var bytes = encoded[round % encoded.count]
       if round % 5 != 0 {
-        // Leaves the video size in the header unchanged: a larger size would only cost memory.
+        // Leaves the video size in the header unchanged, because a larger size would only cost
+        // memory.
         for _ in 0...dice.integer(below: 6) {
           let place = Int(dice.integer(below: UInt64(bytes.count)))
           if !(4..<10).contains(place) { bytes[place] = dice.byte() }

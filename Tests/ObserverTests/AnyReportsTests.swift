@@ -200,8 +200,8 @@ struct AnyReportsTests {
     }
   }
 
-  /// Four million bits of deltas may claim four million packets, which would need a gigabyte to
-  /// decode: no batch of libwebrtc has so many.
+  /// Four million bits of deltas may claim four million packets, more than any batch of libwebrtc
+  /// has, which would need a gigabyte to decode.
   @Test func aBatchOfMillionsIsReadPartially() {
     func varint(_ value: Int) -> [UInt8] {
       value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)
@@ -231,7 +231,7 @@ struct AnyReportsTests {
     #expect(PacketRecording(.mjr, file).packetCount == 40)
   }
 
-  /// So may the offsets of an rtptools file, and the times of day of a log.
+  /// The offsets of an rtptools file and the times of day in a log may jump in the same way.
   @Test func offsetsAndTimesOfDayThatJump() {
     var file = Array("#!rtpplay1.0 1.2.3.4/5\n".utf8) + [UInt8](repeating: 255, count: 16)
     for number in 0..<9000 {

@@ -93,7 +93,7 @@ struct GateTests {
     }
   }
 
-  /// Reused addresses: ended connections do not cause newer ones to be evicted.
+  /// When addresses are reused, ended connections do not cause newer ones to be evicted.
   @Test func endedConnectionsDoNotEvictNewerOnes() {
     var table = TCPConnections()
     func connection(_ number: Int) -> FiveTuple {

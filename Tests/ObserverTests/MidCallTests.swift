@@ -35,7 +35,7 @@ struct MidCallTests {
       case .waiting, .refused: return 0
       }
     }
-    // Twenty sources in turn: the first source's third packet reveals the call.
+    // Twenty sources take turns, and the third packet of the first source reveals the call.
     var admitted: [Int] = []
     for number in 0..<3 {
       for ssrc in 0..<20 { admitted.append(admit(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
@@ -48,8 +48,8 @@ struct MidCallTests {
     #expect(before == [0, 0] && check == 3)
   }
 
-  /// Consent checks nominate nothing: media on a pair whose checks are answered shows that it is
-  /// connected, in one direction or both.
+  /// Consent checks nominate nothing, but media in one or both directions shows that a pair with
+  /// answered checks is connected.
   @Test(arguments: [true, false])
   func mediaOnACheckedPairIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()

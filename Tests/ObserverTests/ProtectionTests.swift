@@ -45,8 +45,8 @@ struct ProtectionTests {
     return observer.streams
   }
 
-  /// The link is found in a group of sources, or else in the packets, with or without a named
-  /// format.
+  /// A FlexFEC stream's media is found through a group of sources, or else through the packets,
+  /// with or without a named format.
   @Test(arguments: [
     [
       "a=ssrc-group:FEC-FR 16909060 168496141", "a=ssrc:16909060 cname:x",

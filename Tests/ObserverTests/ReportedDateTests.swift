@@ -8,7 +8,7 @@ struct ReportedDateTests {
   /// 3 June 2026, 09:09:02 UTC.
   private static let second = 1_780_477_742.0
 
-  /// Dates as written by JavaScript, by loggers and for locales; the last state no zone.
+  /// Dates as written by JavaScript, by loggers and for locales; those marked `true` state no zone.
   @Test(arguments: [
     ("2026-06-03T09:09:02.822Z", 0.822, false), ("2026-06-03T11:09:02+02:00", 0, false),
     ("2026-06-03T04:09:02.5-0500", 0.5, false),

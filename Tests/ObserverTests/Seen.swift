@@ -18,7 +18,7 @@ final class Seen {
   var packets: [ObservedPacket] = []
   var descriptions: [ObservedDescription] = []
   var coverage: [CoverageReport] = []
-  /// The reception numbers of RFC 3550, by stream.
+  /// The reception statistics of RFC 3550, by stream.
   var statistics: [Int: SourceReception] = [:]
 
   /// Returns how many RTP or RTCP packets were readable, and how many there were.
@@ -55,7 +55,7 @@ final class Seen {
   }
 }
 
-/// Drives an observer.
+/// Feeds an observer, and collects its reports.
 struct Watch {
   let seen = Seen()
   private var outbox = Outbox<Observer.Output>()
@@ -63,7 +63,7 @@ struct Watch {
 
   init() {}
 
-  /// Returns a call's sample.
+  /// Returns the bytes of a sample file.
   static func sample(_ name: String) throws -> [UInt8] {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     return Array(try Data(contentsOf: folder.appending(path: name)))

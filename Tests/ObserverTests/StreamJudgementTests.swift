@@ -24,7 +24,7 @@ struct StreamJudgementTests {
     #expect((shown ?? 1000) < 33, "\(codec)")
   }
 
-  /// Encrypted payloads are random: any number of them is never taken for unencrypted.
+  /// Encrypted payloads are random, so no number of them is taken for unencrypted media.
   @Test func encryptedPayloadsAreNeverTakenForUnencrypted() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
@@ -107,7 +107,7 @@ struct StreamJudgementTests {
     #expect(meanings.map(\.clockRate) == [UInt32(clock)])
   }
 
-  /// Video with one packet per frame has no shared timestamps: it takes longer to recognize.
+  /// Video with one packet per frame has no shared timestamps, so it takes longer to recognize.
   @Test func framesOfOnePacketAreVideo() throws {
     var stream = SyntheticStream()
     let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }
@@ -148,7 +148,7 @@ struct StreamJudgementTests {
     #expect(deduction.inner?.codec == "vp8" && deduction.inner?.payloadType == 120)
   }
 
-  /// An H.264 aggregate is as long as its units' lengths add up to.
+  /// An H.264 aggregate is only recognized if the lengths of its units add up to its own length.
   @Test(arguments: [true, false]) func aggregatesAreWhole(_ isWhole: Bool) throws {
     var stream = SyntheticStream(type: 102)
     let packets = (0..<80).map { number in

@@ -54,7 +54,7 @@ struct TsharkTests {
       else { continue }
       let (time, ssrc) = (bytes.span.bytes.uint32(at: 4), bytes.span.bytes.uint32(at: 8))
       let stream = try #require(seen.streams.first { $0.ssrc == ssrc })
-      // Retransmissions have the original packets' timestamps: their jitter is meaningless.
+      // Retransmissions have the original packets' timestamps, so their jitter is meaningless.
       guard stream.repairs == nil, !stream.payloads.isEmpty,
         !stream.payloads.contains(where: { $0.codec == "rtx" })
       else { continue }
@@ -65,15 +65,16 @@ struct TsharkTests {
       // The payload is replaced by zeros, because it is not what tshark expects for type 26.
       bytes = [0x80, 26] + bytes[2..<12] + [UInt8](repeating: 0, count: 100)
       for place in 0..<4 { bytes[4 + place] = UInt8(converted >> (24 - 8 * place) & 0xff) }
-      // A separate path for each: tshark extends timestamps of all sources on a path together.
+      // Each packet's stream has a separate path, because tshark extends the timestamps of all
+      // sources on a path together.
       let port = Self.firstPort + 2 * UInt16(stream.number)
       file.add([port, port], from: 0, bytes, at: datagram.unixNanoseconds)
     }
     return file.bytes
   }
 
-  /// Only samples whose clocks are known from the first packet: tshark counts no jitter before
-  /// that.
+  /// Uses only samples whose clocks are known from the first packet, because tshark counts no
+  /// jitter before that.
   @Test(
     .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [

@@ -69,7 +69,7 @@ struct LossLogTests {
     #expect(fates(log).map(\.fate) == [2, 1])
   }
 
-  /// Losses before and after a small restart are counted, and fill no other gap.
+  /// Losses before and after a small restart are counted; the repeated numbers fill no gap.
   @Test func aRestartByAFewNumbersIsNoLoss() {
     var log = LossLog()
     let numbers = [Int64](0..<100) + [Int64](40..<160)

@@ -105,7 +105,7 @@ struct PageContentTests {
             == PageData.numbers(received, column, in: columns))
       }
     }
-    // The view `packet` has as many rows for each stream.
+    // For each stream, the view `packet` has as many rows as the page has packets.
     let take = try TakeFile.openForQueries(path)
     let rows = try take.prepare(
       "SELECT peer, direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2, 3")
@@ -181,7 +181,7 @@ struct PageContentTests {
     try PageSample.withTake { path in
       let findings = try #require(try read(path).data.findings)
       #expect(Set(findings.map(\.rule)).contains("loss"))
-      // Both ends are in the take: losses in reports are the ones that the receivers saw.
+      // Both ends are in the take, so the losses in reports are those that the receivers saw.
       #expect(!findings.contains { $0.rule == "loss-at-peer" })
       #expect(!findings.flatMap { $0.symptoms ?? [] }.isEmpty)
       let printed = try TakeFindings(path: path).findings
@@ -195,7 +195,7 @@ struct PageContentTests {
     ((try? FileManager.default.contentsOfDirectory(atPath: captures)) ?? [])
     .filter { $0.hasSuffix(".take") }.sorted()
 
-  /// The page shows what `retake summary` prints, word by word, and what `retake findings` says
+  /// The page shows what `retake summary` prints, word for word, and what `retake findings` says
   /// about causes.
   @Test(arguments: takes) func thePageHasTheFiguresOfTheSummary(take: String) throws {
     typealias Object = [String: Any]
@@ -262,7 +262,7 @@ struct PageContentTests {
     #expect(data.channels?.map { $0[4].text } == ["connecting"])
   }
 
-  /// The recorder commits steps while the page reads: a row and the row that it refers to may be
+  /// The recorder commits steps while the page reads, so a row and the row that it refers to may be
   /// committed between two queries of one reading.
   @Test func aGrowingTakeIsReadFromThePreviousPosition() throws {
     let path = PageSample.path()

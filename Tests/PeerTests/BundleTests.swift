@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 struct BundleTests {
-  /// Makes a call with audio, video frames and a data channel whose signaling changes descriptions.
+  /// Makes a call with audio, video frames and a data channel; its signaling edits descriptions.
   private func call(
     seed: UInt64, _ policy: BundlePolicy = .maxCompat, edit: (String) -> String = { $0 }
   ) -> VirtualCall {

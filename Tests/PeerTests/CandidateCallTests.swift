@@ -76,7 +76,7 @@ struct CandidateCallTests {
     for _ in 0..<2 { #expect(call.call(0, .addICECandidate(candidate)).error == nil) }
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
     #expect(call.state("ice-connection", of: 0) == "checking")
-    // The bundled section has no separate transport: nothing happens.
+    // The bundled section has no separate transport, so nothing happens.
     let along = CandidateInit(candidate: CandidateCallTests.text, sdpMid: "1")
     #expect(call.call(0, .addICECandidate(along)).error == nil)
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
@@ -88,7 +88,7 @@ struct CandidateCallTests {
       #expect(call.call(0, .addICECandidate(end)).error == nil)
       #expect(call.state("ice-connection", of: 0) == nil)
     }
-    // With its own end-of-candidates, the transport checks the candidates it has.
+    // Once the transport itself has got its end-of-candidates, it checks the candidates it has.
     #expect(call.call(0, .addICECandidate(CandidateInit(candidate: "", sdpMid: "0"))).error == nil)
     #expect(call.state("ice-connection", of: 0) == "checking")
   }

@@ -55,7 +55,7 @@ struct CandidatePoolTests {
     #expect(candidates(pooled).allSatisfy { description.sdp.contains($0) })
   }
 
-  /// The server never answers: the time already waited counts for the description.
+  /// If the server never answers, the time already waited counts for the description.
   @Test func aPoolIsCompleteAfterWaitingForItsServers() {
     let pooled = call(pool: 1)
     pooled.run(for: .seconds(60))

@@ -9,7 +9,7 @@ struct DataGoodputTests {
   /// The rate limit under random loss for a window halved at each loss, in bits per second: a
   /// packet's bits over the round trip, times the square root of 3/2 over the loss.
   private static let bound = 8 * 1160 / 0.05 * (1.5 / 0.01).squareRoot()
-  /// The payload's share of a datagram: less 20 and 12 bytes of SCTP headers, 37 of the DTLS
+  /// The payload's share of a datagram, without 20 and 12 bytes of SCTP headers, 37 of the DTLS
   /// record, and 28 of UDP and IP.
   private static let share = 1128.0 / (1160 + 37 + 28)
 

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Peer
 
-/// A peer's data channels alone: no ICE, no DTLS, packets are handed over directly.
+/// A peer's data channels alone, without ICE and DTLS; packets are handed over directly.
 struct DataTransportTests {
   private let agreed = NegotiatedData(
     mid: "0", transport: 1, remotePort: 5000, remoteMaximumMessageSize: 1 << 20)

@@ -175,8 +175,8 @@ struct FlexFECTests {
 
   // MARK: Recovery
 
-  /// A lost packet is recovered, whichever protected one it is and however long the mask is; it
-  /// still counts as lost.
+  /// A lost packet is recovered, whichever of the protected packets it is and however long the
+  /// mask; it still counts as lost.
   @Test(
     arguments: Form.allCases, [[2, 3, 4], [1, 9, 14], [3, 16, 30], [2, 20, 60], [1, 46, 47]])
   func aLostPacketIsRecovered(form: Form, protected: [UInt16]) throws {

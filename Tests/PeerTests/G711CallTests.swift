@@ -213,7 +213,7 @@ struct KeyTonesTests {
         == "InvalidStateError")
   }
 
-  /// A key pressed longer than its duration field can express continues in parts.
+  /// A key pressed for longer than a duration field can express is sent in parts.
   @Test func longTonesAreSentInSegments() throws {
     let call = call(["opus", "telephone-event"], seed: 514)
     call.call(0, .insertDTMF(transceiver: 1, tones: "9", duration: 6_000, gap: 70))

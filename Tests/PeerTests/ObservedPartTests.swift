@@ -120,8 +120,8 @@ struct ObservedPartTests {
     #expect(counters.map(\.firCount) == [0, 1] && counters.map(\.pliCount) == [0, 1])
   }
 
-  /// libwebrtc retransmits packets that arrival feedback reports lost, before a request;
-  /// retransmissions without any reason are padding.
+  /// libwebrtc retransmits packets as soon as arrival feedback reports them lost, before any
+  /// request; retransmissions without a reason are padding.
   @Test(arguments: [(false, UInt64(0)), (true, 1)])
   func requestsAfterTheRetransmissionCount(countsEarlyRepeats: Bool, counted: UInt64) throws {
     var tracks = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
@@ -162,7 +162,7 @@ struct ObservedPartTests {
     #expect(tracks.all[0].counters?.packetsReceived == 1)
   }
 
-  /// Packets and losses need no clock; packets waiting for the clock stay counted.
+  /// Packets and losses are counted without a clock rate; packets that wait for one stay counted.
   @Test func packetsOfUnknownStreamsCountAtBothEnds() throws {
     var inbound = InboundTracks(codecs: nil, furtherDecoders: [])
     var outbound = OutboundTracks()

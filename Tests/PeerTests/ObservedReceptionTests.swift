@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// An observed receiver's handling of loss: the same as the real receiver's, judged by the wire.
+/// An observed receiver handles loss as the real receiver did, judged by the wire.
 struct ObservedReceptionTests {
   private static let media: UInt32 = 9
   private static let repair: UInt32 = 10
@@ -210,7 +210,7 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<20))
   }
 
-  /// If the receiver requests nothing, it had the packet: only the capture lacks it.
+  /// If the receiver requests nothing, it had the packet, and only the capture lacks it.
   @Test func aGapThatIsNeverNACKedIsSkipped() throws {
     var receiver = Receiver()
     for number in 0..<300 as Range<UInt16> where number != 10 {
@@ -233,8 +233,8 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<9) + Array(10..<20))
   }
 
-  /// The first key frame may be lost, and be repeated before or after later frames in probes of the
-  /// path: no request for it is possible.
+  /// The first key frame may be lost, and cannot be requested; probes of the path may repeat it,
+  /// before or after later frames.
   @Test(arguments: [1, 4])
   func aLostInitialKeyFrameIsRepaired(before number: UInt16) throws {
     var receiver = Receiver()
@@ -254,7 +254,7 @@ struct ObservedReceptionTests {
     #expect(receiver.member("retransmittedPacketsReceived") == "2")
   }
 
-  /// A capture started late has no key frame: undecodable frames are not kept forever.
+  /// If a capture started too late for a key frame, undecodable frames are not kept forever.
   @Test func framesBeforeTheFirstKeyFrameAreDropped() throws {
     var receiver = Receiver()
     for number in 1..<80 as Range<UInt16> {
@@ -398,7 +398,7 @@ struct ObservedReceptionTests {
     #expect(before == 120 && after == (packets == "12" ? 120 + 24 + 200 : 120))
   }
 
-  /// A frame's packets are sent together: receivers measure jitter once per frame.
+  /// A frame's packets are sent together, so receivers measure jitter once per frame.
   @Test func jitterMatchesTheReceiverReports() throws {
     var receiver = Receiver()
     for number in 0..<40 as Range<UInt16> {

@@ -56,8 +56,8 @@ struct SendingPartTests {
 
   // MARK: Limits
 
-  /// A target lowered by the path limits what is sent, however well it is encoded; a target set by
-  /// the application does not.
+  /// A low target counts as a limitation if the path lowered it, however good the encoding, but not
+  /// if the application set it.
   @Test(arguments: [
     (true, nil as UInt64?, QualityLimitation.Reason.bandwidth), (true, 55_000, .none),
     (true, 300_000, .bandwidth), (false, nil, .none),

@@ -194,7 +194,7 @@ struct StatsMemberTests {
     #expect(inbound["packetsReceivedWithCe"] == nil && inbound["packetsReceivedWithEct1"] == nil)
   }
 
-  /// A tone at half of full scale: its RMS is that divided by the square root of two.
+  /// The RMS of a tone at half of full scale is that half divided by the square root of two.
   @Test func bothAudioLevelsAreReported() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)

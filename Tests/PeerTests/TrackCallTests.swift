@@ -68,8 +68,9 @@ struct TrackCallTests {
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 == 960 })
   }
 
-  /// Blocks are 20 ms long, and the application may deliver audio in other pieces: audio captured
-  /// while the track was disabled is never heard.
+  /// Blocks are 20 ms long, but the application may deliver audio in other pieces.
+  ///
+  /// Audio captured while the track was disabled must not become part of a later block.
   @Test func audioFromTheMutedTimeIsNotSentLater() throws {
     let call = VirtualCall(seed: 61)
     call.addMedia(audio: .application, from: [0])

@@ -92,7 +92,7 @@ def cell(value: Any) -> Any:
         value = float(f"{float(f'{value:.15g}'):.9g}")
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):
-        # A view's JSON is part of the row's.
+        # A view's JSON is part of the row's JSON.
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if isinstance(value, list):
         return [cell(one) for one in value]

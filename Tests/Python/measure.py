@@ -135,7 +135,7 @@ def killing(chosen: Path, folder: str, seconds: float, program: str) -> dict:
          "127.0.0.1:26379", "--retake", program, "--json"],
         stdout=subprocess.PIPE, text=True)
     time.sleep(seconds)
-    # The head's is the older one.
+    # The head's raylet is the older process, so the highest number is the second node's.
     os.kill(max(raylets), 9)
     output, _ = running.communicate()
     return json.loads(output)

@@ -108,7 +108,7 @@ def spoil(folder: Path, corpus: Path) -> Path:
         shutil.copy(corpus / f"call-{number}.take", folder)
     (folder / "zz.take").symlink_to("/nonexistent")
     data = bytearray((corpus / "call-3.take").read_bytes())
-    # Damage in the schema: SQLite quotes it in its message.
+    # Damages the schema, which SQLite quotes in its message.
     place = data.index(b"CREATE TABLE")
     data[place:place + 12] = b"\xff\xfe" * 6
     (folder / "damaged.take").write_bytes(data)
@@ -195,7 +195,7 @@ def test_captures_become_takes_once(tmp_path: Path, corpus: Path) -> None:
 
 
 def stalled(folder: Path) -> Path:
-    """Returns an executable that runs for ever over takes, and records its processes."""
+    """Returns an executable that never finishes a take, and records its processes."""
     program = folder / "stalled"
     program.write_text(
         f"""#!/bin/sh
@@ -249,8 +249,8 @@ def test_workers_end_with_their_parent(corpus: Path, tmp_path: Path) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: not any(map(is_running, processes(tmp_path))))
-    # The next run removes the folders that were left, except new ones, whose owner may not have
-    # locked them yet.
+    # The next run removes the folders left behind, except new ones, which their owner may not have
+    # locked yet.
     left = list(tmp_path.glob("retake-fleet-*"))
     assert left
     for path in left:

@@ -125,7 +125,8 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
     whole = takes / "whole.take"
     (takes / "a.take").rename(whole)
     demo(takes / "a.take", 2, "--label", "another")
-    # The first recording is still in two files, although the file it was read from now has another.
+    # The first recording is still in two files, although the file it was read from contains
+    # another.
     result = fleet("publish", takes, "--to", lake, "--compact")
     assert (result["added"], result["present"]) == (1, 2)
     with lakes.Lake(str(lake)) as one:
@@ -133,7 +134,7 @@ def test_copies_count_once_and_a_changed_source_is_replaced(tmp_path: Path) -> N
         assert sorted(Path(source).name for source, _ in rows) == ["a.take", "copy.take"]
     for path in (whole, takes / "copy.take"):
         shutil.copy(takes / "a.take", path)
-    # Now no file contains the first recording any more.
+    # No file contains the first recording any more.
     result = fleet("publish", takes, "--to", lake)
     assert (result["added"], result["present"]) == (0, 3)
     with lakes.Lake(str(lake)) as one:

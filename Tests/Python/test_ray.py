@@ -151,7 +151,7 @@ def test_a_node_lacks_another_version_or_a_program() -> None:
 
 
 def counting(folder: Path) -> Path:
-    """Returns an executable that records each of its starts over takes, and then is Retake."""
+    """Returns an executable that records each start on takes, and then runs Retake."""
     program = folder / "counting"
     program.write_text(
         f"""#!/bin/sh

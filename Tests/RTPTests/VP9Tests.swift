@@ -66,7 +66,7 @@ struct VP9Tests {
     (key, true, 640, 360),
     // Another frame with its reference's size.
     ("86003fffff", false, 0, 0),
-    // An intra-only frame that is not shown: a decoder cannot start there.
+    // An intra-only frame that is not shown, with which a decoder cannot start.
     ("85a4c1a17f813f80b380", false, 640, 360),
   ])
   func frameHeadersHaveKeyFlagAndSize(hex: String, isKey: Bool, width: Int, height: Int) throws {

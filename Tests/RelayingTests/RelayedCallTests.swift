@@ -77,7 +77,7 @@ import Wire
   @Test func aTakeCutShortAnywhereReplaysToItsEnd() async throws {
     try await RelayRig.inFolder { path in
       let rig = try await RelayRig(take: path)
-      // Packets that a fault delays are recorded by the legs after the observer, or before it.
+      // If a fault delays packets, the legs may record them before or after the observer does.
       try await rig.relay.calls.set(
         RelayFault.list(parsing: "delay 40ms video") + RelayFault.list(parsing: "duplicate audio"))
       let offerer = rig.ends.makePeer(label: "offerer")
@@ -241,7 +241,7 @@ import Wire
     try await rig.finish()
   }
 
-  /// Perfect negotiation (W3C webrtc section 10.7): both ends offer a track before they see the
+  /// Perfect negotiation (W3C webrtc section 10.7): each end offers a track before it sees the
   /// other's offer.
   ///
   /// The polite end, here the client or the server, answers and then offers again.

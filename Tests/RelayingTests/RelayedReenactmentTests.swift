@@ -66,7 +66,7 @@ import Wire
       client = clients.makePeer(label: "client")
     }
 
-    /// Passes a description through the relay.
+    /// Passes a description through the relay; returns it as the other side receives it.
     func pass(_ description: SessionDescription?, from side: RelaySide) async throws
       -> SessionDescription
     {

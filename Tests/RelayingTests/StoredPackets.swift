@@ -58,7 +58,7 @@ struct StoredPackets {
   }
 
   /// Removes all transactions after a step, as if the recorder had been killed after them; returns
-  /// the number of steps that are left.
+  /// the number of remaining steps.
   static func cut(_ path: String, atStep step: Int64) throws -> Int64 {
     let file = try SQLiteConnection(path: path, mode: .readWrite)
     let kept = try #require(

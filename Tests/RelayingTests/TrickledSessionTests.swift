@@ -46,7 +46,7 @@ import Wire
       #expect(!fragment.lines.isEmpty && fragment.lines.allSatisfy(shown.lines.contains))
       #expect(text.contains("a=x-app:7\r\n") && !text.contains("192.0.2.7"))
       #expect(Set(shown.candidates.map(\.text)).isDisjoint(with: candidates))
-      // The server's end of the relay is where the fragment says.
+      // The fragment's credentials are those in the offer that the server received.
       #expect(shown.credentials == server.offer?.credentials)
 
       await client.peer.close()

@@ -67,7 +67,8 @@ struct AV1ReplayTests {
     #expect(try take.integer("SELECT count(*) FROM capture WHERE kind = 'av1'") == 30)
   }
 
-  /// Lost packets: incomplete frames are not delivered, and the call continues with a key frame.
+  /// If packets are lost, incomplete frames are not delivered, and the call continues with a key
+  /// frame.
   @Test func lostFramesAreRequestedAgainAndReplay() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -11,7 +11,7 @@ import Testing
 import Wire
 
 /// Two minutes of a call in virtual time whose device fails every five seconds, and whose user
-/// mutes and changes the volume in between.
+/// mutes and changes the volume between the failures.
 struct AudioCallTests {
   /// The device's faults, in order.
   private enum Fault: CaseIterable {

@@ -1,7 +1,7 @@
 /// The expected timeline of the call in `AudioCallTests`.
 enum AudioCallTimeline {
-  /// Forty seconds with each fault once, and the user's actions in between; the first number is
-  /// milliseconds.
+  /// Forty seconds with each fault once, and the user's actions between them; every line begins
+  /// with its time in milliseconds.
   static let cycle = """
     30 audio-source-0-microphone: flowing -> starved
     30 sourceStarved {"source":0,"tag":"microphone"}

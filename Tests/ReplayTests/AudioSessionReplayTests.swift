@@ -142,7 +142,7 @@ struct AudioSessionReplayTests {
           AudioRoute(
             input: "headset", output: "headset", captureFormat: format, renderFormat: format)))
       talk(session, rate: 44_100)
-      // The device does not report its new rate: one piece of audio is lost instead of becoming
+      // The device does not report its new rate, so one piece of audio is lost instead of becoming
       // noise.
       talk(session, rate: 16_000)
     }

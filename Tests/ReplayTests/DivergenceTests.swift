@@ -63,7 +63,7 @@ struct DivergenceTests {
     #expect(found.field == "DTLS ClientHello body at 7, byte 20")
   }
 
-  /// Both messages' fields are decoded, and the differing one locates the change.
+  /// The fields of both messages are decoded, and the field that differs locates the change.
   @Test(arguments: [
     (24, 0..<4, "STUN USERNAME"), (74, 0..<4, "STUN MESSAGE-INTEGRITY"),
     (60, 20..<23, "record 1 body"), (50, 128..<192, "SRTP payload and tag"),

@@ -67,7 +67,7 @@ struct MachineVerbTests {
     #expect(different.common.steps == 0 && different.common.difference != nil)
   }
 
-  /// Only endpoints have packets that can be changed; for other machines, whatif says so.
+  /// Only endpoints have packets that can be changed; `whatif` says that it omits other machines.
   @Test func whatIfReportsThatTheMachineIsOmitted() throws {
     let (folder, path) = try counted()
     let run = try FreeRun(path: path, changes: FreeRun.Changes(), codecs: { LibraryCodecs() })
@@ -91,8 +91,10 @@ struct MachineVerbTests {
 }
 
 struct MachineVerbExitTests {
-  /// A debug session forks its process, which must have one thread: so the test runs in another
-  /// process, which forks again without the test runner's threads.
+  /// A debug session forks its process, which must have one thread.
+  ///
+  /// The test therefore runs in another process, which forks again without the test runner's
+  /// threads.
   @Test func debugWalksThroughItForwardAndBack() async throws {
     let (folder, path) = try counted()
     await #expect(processExitsWith: .success) { [path = path as String] in

@@ -200,7 +200,7 @@ struct Mutation: Sendable {
     guard !rows.isEmpty else { return false }
     let row = rows.lowerBound + chance.index(below: rows.count)
     let table = step.rows.table(row)
-    // Numbers are keys: SQLite rejects a second row with the same number.
+    // Numbers are keys, so SQLite rejects a second row with the same number.
     guard !table.isNumbered || kind == .missingRow else { return false }
     layer = nil
     what = "\(table.name) row"

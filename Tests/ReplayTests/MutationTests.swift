@@ -120,9 +120,8 @@ struct MutationTests {
   }
 }
 
-/// A folder for mutated takes.
 private final class MutationFolder {
-  /// A tape row, and its take's checks and digests.
+  /// A row of `tape`: its first step, the steps' heads with their checks, and the digest.
   private struct TapeRow {
     var start: Int64
     var heads: [StepHead]
@@ -135,7 +134,7 @@ private final class MutationFolder {
   }
 
   let path = FileManager.default.temporaryDirectory.path + "/mutations-" + UUID().uuidString
-  /// The checks of the original take.
+  /// The original take's checks, read once.
   private var original: Checks?
 
   init() throws {

@@ -57,7 +57,8 @@ struct StatsReplayTests {
     #expect(end.peers[0].report.objects.contains { $0.type == "outbound-rtp" })
   }
 
-  /// Without its last row, a take ends with its last step, not where the last transaction began.
+  /// Without its `ending` row, a take ends at its last step, not at the start of the last
+  /// transaction.
   @Test func aTakeThatWasCutShortHasStatsUpToItsLastStep() throws {
     let call = try RecordedCall.shared.get()
     let path = try call.copy("cut")

@@ -36,7 +36,7 @@ struct ExampleTests {
     }
   }
 
-  /// Help is wrapped at 80 columns: a longer line would be cut in two when copied.
+  /// Help is wrapped at 80 columns, so a longer line would be cut in two when copied.
   @Test func noExampleOfHelpIsWrapped() {
     func check(_ command: any ParsableCommand.Type, _ path: String) {
       for line in command.configuration.discussion.split(separator: "\n")

@@ -237,7 +237,7 @@ struct FlightRecorderTests {
     }
     #expect(most <= budget.maximum && most > budget.maximum / 2)
     let content = ring.content
-    // The packets that are left are the newest ones, complete and in order.
+    // The packets that remain are the newest ones, complete and in order.
     #expect(content.count > 3_500 && content.end == 99_999_000_000)
     #expect(content.passed == UInt64(100_000 - content.count) && content.crowdedOut > 90_000)
     var next = 100_000 - content.count

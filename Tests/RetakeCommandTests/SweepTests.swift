@@ -151,7 +151,7 @@ struct SweepTests {
           lines.append(Line(words: path + needed + rest + words, option: option, name: name))
         }
       }
-      // Most of these are takes' paths, which all verbs read alike: each gets a fifth of the
+      // Most of these are takes' paths, which all verbs read alike, so each gets a fifth of the
       // values.
       for (number, (name, value)) in hostile.enumerated() where number % 5 == place % 5 {
         for index in positional.indices {
@@ -211,8 +211,8 @@ struct SweepTests {
         + "\(Int(seconds * 1000)) ms of processors; as many of help \(Int(helpSeconds * 1000)) ms")
     #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
     #expect(refused > lines.count / 2)
-    // Processors differ, and most of the time is the parser's in a debug build: a hostile line
-    // must not cost much more than the help of its verb.
+    // Processors differ, and in a debug build most of the time is the parser's. A hostile line must
+    // therefore not cost much more than the help of its verb.
     #expect(seconds < 2 * helpSeconds)
   }
 

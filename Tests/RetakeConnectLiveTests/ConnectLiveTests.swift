@@ -10,7 +10,7 @@ import Testing
 
 @testable import RetakeConnectLive
 
-/// The calls in the SDK's guide, in Retake's own rooms: all tests share the process's one SDK and
+/// The calls in the SDK's guide, in Retake's own rooms; all tests share the process's one SDK and
 /// its devices.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct ConnectLiveTests {
   private static let queue = DispatchQueue(label: "ConnectLive")
@@ -32,7 +32,7 @@ import Testing
       try use(desk)
     }
 
-    /// Gives rooms created from now on another device.
+    /// Makes rooms created from now on use another device.
     func use(_ desk: Desk) throws {
       RTCAudioDeviceModule.useDevice { desk }
       let session = try Session(HostedRooms.options)
@@ -114,7 +114,7 @@ import Testing
     try await eventually("no entry") {
       await on(anna) { $0.log.count { $0 == "error 1106 false" } == 2 }
     }
-    // A missing server: the error is reported first, then the end.
+    // If the server is missing, the error is reported first, then the end.
     ConnectLive.use(rooms: "ws://127.0.0.1:1/rooms", tokens: machine.rooms.tokens)
     let ben = try await person()
     await on(ben) { $0.enter("room-1") }
@@ -227,7 +227,8 @@ import Testing
     try await eventually("the tone again") { ear.peak > 2_000 }
   }
 
-  // KA12, KA19: a failing subscription is reported in its reply, several as a room error.
+  // KA12, KA19: the failure of a single subscription is in its reply; that of a list is a room
+  // error.
   @Test func subscriptionsThatCannotBeAreAnswered() async throws {
     let machine = try await Machine()
     let anna = try await person()
@@ -250,7 +251,7 @@ import Testing
     try await machine.end()
   }
 
-  // KA2, KA9, KA13, KA14: media from cameras and files: created, started, switched and stopped.
+  // KA2, KA9, KA13, KA14: media from cameras and files is created, started, switched and stopped.
   @Test func aCameraIsStartedAndSwitched() async throws {
     let machine = try await Machine()
     let cameras = [AVCaptureDevice.Position.front, .back].map { position in

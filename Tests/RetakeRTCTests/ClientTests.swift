@@ -7,7 +7,7 @@ import Testing
 
 /// The same call logic with a live peer and with a take of that call.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ClientTests {
-  /// The application around a client: passes its candidates to the other client.
+  /// The application around a client, which passes its candidates to the other client.
   private final class App: CallClientDelegate {
     let told = Told()
     private let other = Mutex<CallClient?>(nil)

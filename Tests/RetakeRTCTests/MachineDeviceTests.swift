@@ -116,7 +116,7 @@ extension SharedDevices {
           "SELECT arguments FROM call_request WHERE name = 'noteCapture'", as: String.self
         ).all()
         #expect(notes.contains { $0.contains(#""device":"pattern""#) }, "\(notes)")
-        // The application's signaling is recorded, once, without any action by it.
+        // The application's signaling is recorded, once, without any action on its part.
         let signaled = try take.query(
           "SELECT direction || ' ' || type FROM signaling", as: String.self
         ).all()

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RetakeSora
 
-/// The calls in the SDK's page on audio, with a Sora server: all tests share the process's one
+/// The calls in the SDK's page on audio, with a Sora server; all tests share the process's one
 /// object and its one device.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct AudioOperationsTests {
   private static let queue = DispatchQueue(label: "AudioOperations")
@@ -107,7 +107,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO1, SO2: muted sending is silent while the microphone continues, and has no volume.
+  // SO1, SO2: a muted sender is silent while its microphone continues, and it has no volume.
   @Test func mutingSentAudioLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)

@@ -96,7 +96,7 @@ import Wire
     try await meeting.end()
   }
 
-  /// A message that names one participant 256 times: it is delivered once.
+  /// A message that names one participant 256 times is delivered once.
   @Test func namingAParticipantOftenEndsNoConnection() async throws {
     let meeting = try await Meeting()
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))

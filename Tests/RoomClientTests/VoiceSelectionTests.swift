@@ -10,7 +10,8 @@ import Wire
 struct VoiceSelectionTests {
   private static let block = Interval.milliseconds(20)
 
-  /// Runs the selection over scripted levels: for each voice, when it speaks, in milliseconds.
+  /// Runs the selection over scripted voices; `spans` states when each of them speaks, in
+  /// milliseconds.
   ///
   /// - Returns: the holders of the slots after each block of 20 ms.
   private func holders(
@@ -29,7 +30,8 @@ struct VoiceSelectionTests {
   }
 
   @Test func fourOfEightAlternatingVoicesAreSelectedWithin300Milliseconds() {
-    // Each of the eight speaks for 800 ms, and the next one starts 200 ms later: four at a time.
+    // Each of the eight speaks for 800 ms, and the next one starts 200 ms later, so four speak at a
+    // time.
     let spans = (0..<8).map { voice in [voice * 200..<voice * 200 + 800] }
     let heard = holders(spans, count: 4, milliseconds: 2_400)
     #expect(heard.allSatisfy { $0.count <= 4 })

@@ -4,7 +4,7 @@ import Seeded
 import Testing
 import Wire
 
-/// Unreliable channels compared with a record of the network's effect on each message.
+/// Compares what unreliable channels deliver with a record of what the network did to each message.
 struct AbandonmentTests {
   /// How many networks to test; `RETAKE_DELIVERY_SEEDS=N` sets another number.
   private static let seeds =

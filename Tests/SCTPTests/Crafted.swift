@@ -66,12 +66,12 @@ struct Crafted {
       \.chunk)
   }
 
-  /// Encodes 16-bit words.
+  /// Encodes 16-bit words in network byte order.
   static func words(_ words: UInt16...) -> [UInt8] {
     words.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
   }
 
-  /// Encodes 32-bit words.
+  /// Encodes 32-bit words in network byte order.
   static func words(long words: UInt32...) -> [UInt8] {
     words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
   }

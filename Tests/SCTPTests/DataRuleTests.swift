@@ -115,7 +115,7 @@ struct DataRuleTests {
       let number = first &+ UInt32(index)
       let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
-      // The request is sent twice: both answers are equal, and it is carried out once.
+      // The request is sent twice; both answers are equal, and it is carried out once.
       for _ in 0..<2 {
         let replies = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(replies.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
@@ -128,7 +128,7 @@ struct DataRuleTests {
     let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     var bad = good
     bad[1] = 9  // no channel type
-    // Side 1 is the DTLS server: the peer's streams are even.
+    // Side 1 is the DTLS server, so the peer's streams are even.
     for (stream, bytes) in [(3 as UInt16, good), (4, bad), (4, Array(good.prefix(8)))] {
       var link = connected()
       let number = next(link.sides[1])

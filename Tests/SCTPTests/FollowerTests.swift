@@ -3,7 +3,7 @@ import Seeded
 import Testing
 import Wire
 
-/// An observed association is followed by its packets, wherever they are captured.
+/// Follows an observed association through its packets, wherever they are captured.
 struct FollowerTests {
   /// A follower's reports.
   private final class Watch {
@@ -72,7 +72,8 @@ struct FollowerTests {
     #expect(watch.states["loose"] == [.open])
   }
 
-  /// Acknowledged data did arrive, even if it was not captured: the rest continues.
+  /// Acknowledged data did arrive, even if it was not captured, so later messages do not wait for
+  /// it.
   @Test(arguments: [false, true])
   func missingPacketsDoNotDelayLaterMessages(interleaved: Bool) {
     let watch = Watch()
@@ -85,7 +86,7 @@ struct FollowerTests {
     #expect(watch.messages[0].contains(Array("o19".utf8)))
   }
 
-  /// A capture may start in the middle: channels have no names then.
+  /// If a capture starts in the middle of an association, channels have no names.
   @Test(arguments: [false, true])
   func anAssociationIsFollowedFromTheMiddle(interleaved: Bool) {
     let watch = Watch()

@@ -31,7 +31,7 @@ struct ReceiverTests {
     #expect(receiver.acknowledgement == .due)
     let report = receiver.makeAcknowledgement(capacity: 1000)
     #expect(report.type == .selectiveAcknowledgement)
-    // Two messages of a stream with the same number: only the first is delivered.
+    // Of two messages of a stream with the same number, only the first is delivered.
     let window = UInt32(receiver.freeWindow)
     let expected =
       Crafted.words(long: .max, window) + Crafted.words(2, 1) + Crafted.words(2, 3, 6, 6)
@@ -243,8 +243,8 @@ struct ReceiverTests {
       return resets.receive(
         .reconfigurationResponse, body.span.bytes, ReceivedNumbers(first: 0))
     }
-    // The answer is "in progress": the request is repeated with the next number, and answers to the
-    // old one no longer count.
+    // The answer is "in progress", so the request is repeated with the next number, and answers to
+    // the old one no longer count.
     guard case .askLater = answer(.max, 6), case .nothing = answer(.max, 1) else {
       Issue.record("the request is over")
       return

@@ -129,7 +129,7 @@ struct RoutedPartTests {
     #expect(isOpen)
     channels.openWaiting(below: 10, &sender, into: &outbox)
     #expect(outputs() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
-    // Nothing was sent on the channel: its stream is reset at once, and the remote one follows.
+    // Nothing was sent on the channel, so its stream is reset at once, and the remote one follows.
     channels.close(0, &sender, into: &outbox)
     #expect(outputs() == ["channelClosing"] && channels.resets.mayAsk)
     #expect(channels.ask(most: 10, &sender, into: &outbox))

@@ -30,7 +30,7 @@ package struct SDKRow: Hashable, Sendable {
 
   /// The document and the row's number in it: `GU12`.
   package var id: String
-  /// The capability.
+  /// The capability, in a few words.
   package var text: String
   /// How far it is supported.
   package var state: State

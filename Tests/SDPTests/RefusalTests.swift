@@ -29,7 +29,7 @@ struct RefusalTests {
     #expect(error.reason.contains(reason), "\(error)")
   }
 
-  /// Unreadable lines, each of which is skipped alone.
+  /// Unreadable lines, each of which is skipped without affecting the others.
   @Test(arguments: [
     ("nonsense", "does not begin like x="), ("A=upper", "does not begin like x="),
     ("a=x\u{0}y", "control character"), ("a=:x", "the attribute has no name"),

@@ -150,7 +150,7 @@ extension DTLSTransport {
 }
 
 extension WallClock {
-  /// 2026-01-01T00:00:00Z.
+  /// Begins at 2026-01-01T00:00:00Z.
   static let test = WallClock(unixNanosecondsAtZero: 1_767_225_600_000_000_000)
 }
 

@@ -67,7 +67,7 @@ import Testing
     let count = Mutex(0)
   }
 
-  /// Waits for a time in which the server must keep answering others.
+  /// Waits for some time, during which the server must keep answering other clients.
   private func pass(_ time: Duration, _ server: HTTPServer) async throws {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end {

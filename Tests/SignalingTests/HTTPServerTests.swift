@@ -142,7 +142,8 @@ import Testing
     await server.shutdown()
   }
 
-  /// Each case has one limit of a second, and no other limits: a busy machine is a slow client too.
+  /// Each case has one limit of a second, and no other limits, because a busy machine is a slow
+  /// client too.
   static let slowClients: [(limits: (head: Int64, body: Int64, idle: Int64), String, String)] = [
     ((1, 600, 600), "GET / HT", ""),
     ((600, 600, 1), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),

@@ -189,7 +189,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// A client that does not mask: the answer is a close frame with the code 1002.
+  /// A client that does not mask its frames gets a close frame with the code 1002.
   @Test func framesThatBreakTheProtocolAreClosedWithTheReason() async throws {
     let server = try await echo()
     let request =

@@ -177,7 +177,8 @@ struct ComputedViewTests {
 
   // MARK: Encrypted packets
 
-  /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
+  /// With both ends recorded, a retransmission's original is known, because it belongs to the same
+  /// frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])
   func retransmissionsNameTheirOriginals(_ name: String) throws {
     let connection = try TakeFile.openForQueries("\(Self.captures)\(name).take")
@@ -198,7 +199,7 @@ struct ComputedViewTests {
         """) == 0)
   }
 
-  /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
+  /// Feedback states for each sent packet whether it arrived, in agreement with the other end's
   /// rows.
   @Test func feedbackReportsWhichPacketsArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")

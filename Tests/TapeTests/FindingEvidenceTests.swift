@@ -19,7 +19,7 @@ struct FindingEvidenceTests {
       try TakeFindings(path: path).detections.filter { $0.rule == "video-stopped" }
     }
     #expect(try stops() == [])
-    // Checks that go on show that the call did, too.
+    // If checks continue after that, the call continued, too.
     try folder.alter(
       path,
       """
@@ -168,7 +168,7 @@ struct FindingEvidenceTests {
     // The sender sends a frame every 1.5 s, and each is shown.
     let seldom = "i < 30 OR i % 45 = 0"
     #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
-    // The frames in between were sent and lost.
+    // The frames between those shown were sent, but lost.
     #expect(
       try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
     #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
@@ -185,7 +185,7 @@ struct FindingEvidenceTests {
       ])
     let there = try video("i < 300", "iif(i < 300, i, NULL)")
     #expect(there.count == 1 && there[0].contains("its sender sent nothing, or none of it arrived"))
-    // A stop of more than five seconds that ends, with packets lost, and without.
+    // Video stops for more than five seconds and resumes: first with lost packets, then without.
     let stop = "i < 100 OR i >= 300"
     #expect(try video(stop, "iif(\(stop), i, NULL)").count == 1)
     #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)") == [])

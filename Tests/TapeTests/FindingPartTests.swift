@@ -5,7 +5,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Whether the figures of findings are those of the selected part of a take, or say their time.
+/// Figures of findings are those of the selected part of a take, or state the time that they cover.
 struct FindingPartTests {
   private static func selection(_ from: Int64, _ to: Int64) -> TakeSelection {
     var selection = TakeSelection()
@@ -43,7 +43,7 @@ struct FindingPartTests {
   func thePacketsThatARuleCountsAreThoseOfThePart(scene: NetworkScene, id: String) throws {
     let folder = try TakeFolder()
     let path = try scene.record(in: folder)
-    // However few there are in a part.
+    // Lowers the rule's limits, so that few packets in a part suffice.
     var rules = FindingRule.all
     let place = try #require(rules.firstIndex { $0.id == id })
     rules[place].moved = ["least_packets": 1, "least_share": 0]
@@ -106,7 +106,7 @@ struct FindingPartTests {
     let refused = audio.filter { $0.rule == "section-rejected" && $0.kind == "video" }
     #expect(refused.count == 1 && refused.allSatisfy { $0.severity == .low })
     #expect(refused.allSatisfy { $0.evidence.contains("it may do no video at all") })
-    // An answer that knows the codecs refuses this video.
+    // The peer that refuses this video does support video.
     let found = try TakeFindings(path: NetworkScene.rejectedSection.record(in: folder)).detections
     let video = found.filter { $0.rule == "section-rejected" }
     #expect(!video.isEmpty && video.allSatisfy { $0.severity == .medium })
@@ -118,7 +118,7 @@ struct FindingPartTests {
     let path = FileManager.default.currentDirectoryPath + "/Captures/virtual-heavy-loss.take"
     let found = try TakeFindings(path: path)
     let summary = try TakeSummary(path: path, findings: found)
-    // A connection's first line is below the take's.
+    // A connection's first line is below the take's line, and indented.
     #expect(summary.text(named: "a.take").contains("\n  caller with callee: "))
     for text in [found.text(), summary.text(named: "a.take")] {
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

@@ -143,8 +143,8 @@ struct GeneratedFaultTests {
 
   // MARK: Similar faults
 
-  /// A path that became longer with a key frame looks like a stalled process, and a queue that is
-  /// always full looks like a longer path.
+  /// A path that became longer when a key frame was sent looks like a stalled process, and a queue
+  /// that is always full looks like a longer path.
   @Test(arguments: [
     (FaultKind.longDelay, UInt64(204_818_347_454_108), "path-became-longer"),
     (.longDelay, 817_265_992_793_956, "path-became-longer"),

@@ -57,7 +57,7 @@ struct GoodCallTests {
       call.negotiate()
       for turn in 0..<4 { talk(call, milliseconds: 12_000, speaker: turn % 2, pausing: 20) }
     case .unreachableCandidate:
-      // An unreachable address on another network: checks continue for a while.
+      // With an unreachable address on another network, checks continue for a while.
       call.addMedia(audio: Self.tone)
       call.negotiate { text in
         text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in

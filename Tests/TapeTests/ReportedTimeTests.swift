@@ -95,8 +95,9 @@ struct ReportedTimeTests {
 
   // MARK: Directions
 
-  /// Statistics of one inbound and two outbound streams over 30 s; the expressions are the packets
-  /// sent.
+  /// Returns the evidence of `one-way-media` for one inbound and two outbound streams over 30 s.
+  ///
+  /// `first` and `second` are SQL expressions for the packets sent by second `i`.
   private func oneWay(_ first: String, _ second: String) throws -> [String] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
@@ -201,7 +202,7 @@ struct ReportedTimeTests {
     #expect(
       lost.filter { $0.rule == "disconnected" }.map(\.evidence)
         == ["its state was failed for 20.0 s, while ICE stayed connected"])
-    // The application closed the connection: nothing is wrong.
+    // The application closed the connection, so nothing is wrong.
     let closed = try found(
       samples: [1_000],
       states: [

@@ -115,7 +115,7 @@ struct RoundTripTests {
     #expect(try count("direction = 'in' AND (bytes IS NOT NULL OR digest IS NULL)") == 0)
     #expect(try count("direction = 'out'") == 2)
     #expect(try count("direction = 'out' AND bytes IS NOT NULL AND digest IS NULL") == 2)
-    // The rest replays: the sent messages' bytes are inputs.
+    // The rest replays, because the bytes of sent messages are inputs.
     let sent = try steps(of: path).compactMap { step -> DataMessage? in
       if case .send(_, let message) = step.peerInput { return message }
       return nil

@@ -19,7 +19,7 @@ struct StatRuleTests {
     var rule: String
     var bad: Samples
     var good: Samples
-    /// Another value that the rule compares with, the same for both.
+    /// Other samples that the rule compares these with, the same for both peers.
     var beside: Samples?
   }
 

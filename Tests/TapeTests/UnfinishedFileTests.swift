@@ -84,7 +84,8 @@ struct UnfinishedFileTests {
     let link = ".retake-\(String(repeating: "2c", count: 16)).part"
     try FileManager.default.createSymbolicLink(
       atPath: "\(folder)/\(link)", withDestinationPath: target)
-    // flock belongs to the open file: a second open in the same process conflicts with the first.
+    // flock belongs to the open file, so a second open in the same process conflicts with the
+    // first.
     let held = open("\(folder)/\(running)", O_RDWR | O_CLOEXEC)
     defer { close(held) }
     try #require(flock(held, LOCK_EX | LOCK_NB) == 0)

@@ -142,7 +142,7 @@ struct RuleTests {
 
   @Test func eachRuleHasATestInWhichItFiresAndOneInWhichItDoesNot() throws {
     let scenes = try Self.text(of: "NetworkFindingTests.swift")
-    // Changed rows, and samples and rows of statistics, are also tested without the change.
+    // Each of these cases is also run without its fault, so it counts for both.
     let pairs =
       try Self.matches("\\bChange\\(\\s*\"([a-z0-9-]+)\"", scenes)
       + Self.matches("\\brule: \"([a-z0-9-]+)\"", try Self.text(of: "StatRuleTests.swift"))

@@ -124,7 +124,7 @@ struct ShapeTests {
     return nil
   }
 
-  /// The starts of the next declaration, after a requirement without a body.
+  /// The possible starts of a declaration that follows a requirement without a body.
   private static let declarations = [
     "func ", "init", "var ", "let ", "static ", "mutating ", "package ", "public ", "@", "case ",
     "associatedtype ", "subscript", "typealias ", "struct ", "enum ",

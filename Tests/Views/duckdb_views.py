@@ -23,7 +23,8 @@ CAPTURES = [
     "observed-clear-vp8.take", "virtual-heavy-loss.take", "chromium-negotiates.take",
     "relayed-chromium.take",
 ]
-# The scanner cannot read this: it treats a computed column as text, and its values are bytes.
+# The scanner cannot read these columns: it treats computed ones as text, but their values are
+# bytes.
 LEFT_OUT = {"packet": {"bytes"}, "relayed": {"bytes"}, "frame": {"bytes", "digest"}}
 
 

@@ -33,7 +33,6 @@ struct SerialNumberTests {
     }
   }
 
-  /// Numbers before the first one seen are negative.
   @Test func numbersBeforeTheFirstAreNegative() {
     var unwrapper = SequenceUnwrapper()
     #expect(unwrapper.unwrap(1) == 1)

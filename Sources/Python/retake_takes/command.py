@@ -23,8 +23,8 @@ class CommandError(RuntimeError):
         """The exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
 
     def __reduce__(self) -> tuple[type["CommandError"], tuple[str, int]]:
-        # By default an exception is pickled with its arguments, here only the text; a farm's
-        # processes also need the status.
+        # By default, an exception is pickled with its arguments, which are only the text here; a
+        # farm's processes also need the status.
         return type(self), (str(self), self.status)
 
 

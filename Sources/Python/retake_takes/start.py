@@ -1,4 +1,4 @@
-"""The beginning of `retake-fleet`: an interrupt while its modules are imported is no traceback."""
+"""Starts `retake-fleet`; an interrupt while its modules are imported prints no traceback."""
 
 import sys
 

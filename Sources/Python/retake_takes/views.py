@@ -1,7 +1,7 @@
 """This version's views over takes of any format.
 
-A take carries the views of the version that recorded it. Here it is read through this package's
-views instead, as temporary views: the same SQL that Retake itself uses, from the same files.
+A take carries the views of the version that recorded it. This package reads the take through its
+own temporary views instead: the same SQL that Retake itself uses, from the same files.
 """
 
 import functools
@@ -163,7 +163,7 @@ class Attachment:
 
     def close(self) -> None:
         """Detaches the take."""
-        # An open transaction would keep the file attached, so that no other could be.
+        # An open transaction would keep the file attached, and no other could be attached.
         if self.base.in_transaction:
             self.base.execute("ROLLBACK")
         failure: Exception | None = None

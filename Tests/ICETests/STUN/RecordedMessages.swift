@@ -1,7 +1,8 @@
 import Wire
 
-/// A Binding message from a real session, unchanged, with the password from its description: from
-/// throw-away calls over loopback between the stacks in the name.
+/// A Binding message from a real session, unchanged, with the password from its description.
+///
+/// The sessions were throw-away calls over loopback between the stacks named in `stacks`.
 struct RecordedMessage: Sendable, CustomStringConvertible {
   enum Expectation: Sendable {
     case request(username: String, priority: UInt32, nominates: Bool, isControlling: Bool)

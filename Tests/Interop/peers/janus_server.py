@@ -10,7 +10,7 @@ import namespace
 from processes import Child, ProcessError, free_ports
 
 ROOM = 1234
-# The mean level below which a room considers nobody talking, in dB below full scale.
+# The mean level below which a room considers nobody to be talking, in dB below full scale.
 QUIETEST = 60
 _SECRET = "retake"
 _START_SECONDS = 120
@@ -196,7 +196,7 @@ class JanusSession:
         return await self.request(request)
 
     async def keep(self):
-        """Keeps the session alive, which ends a minute after its last request."""
+        """Keeps the session alive, which would end a minute after its last request."""
         await self._socket.send_json({"janus": "keepalive", **self.identity, "transaction": "k"})
 
     async def close(self):

@@ -53,7 +53,7 @@ struct DominantSpeakerTests {
     room.talk(from: 20, to: 15_000, [(1, 0), (2, 85)])
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
-    // The floor has risen to 77: the former speech counts as background noise.
+    // The floor has risen to 77, so the former speech counts as background noise.
     room.apply(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])

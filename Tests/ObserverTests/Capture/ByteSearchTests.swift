@@ -7,7 +7,8 @@ import Wire
 struct ByteSearchTests {
   @Test func theFirstOccurrenceIsFoundAnywhere() {
     for length in 0..<27 {
-      // Few values, so that words hold none, one or several; 0x7f and 0x80 differ in all bits.
+      // Few values, so that a word contains the wanted byte never, once or several times; 0x7f and
+      // 0x80 differ in all bits.
       let bytes = (0..<length).map {
         [0x7f, 0x80, 0x00, 0xff, 0x81][($0 * $0 + length) % 5] as UInt8
       }

@@ -199,7 +199,8 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
-  /// Joined datagrams of several streams: the path had carried the other stream, up to number 40.
+  /// Joined datagrams of several streams, on a path that has carried the other stream up to number
+  /// 40.
   @Test(arguments: [
     [Packets.rtp(3, count: 900), Packets.rtp(41, ssrc: 7, count: 60)],
     [Packets.rtp(3, count: 900), Packets.rtp(44, ssrc: 7, count: 60)],

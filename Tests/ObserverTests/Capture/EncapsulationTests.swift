@@ -334,7 +334,7 @@ struct EncapsulationTests {
     #expect(try readAll(tagged.bytes).counters.unread.words().contains("more than 8 tunnels"))
   }
 
-  /// Unopened layers are named, and whether they may contain media.
+  /// The counters name the layers that were not opened, and say whether these may contain media.
   @Test(arguments: [
     (147 as UInt32, Packets.rtp(1), "of link type 147", true),
     (220, zeros(64), "of link type 220", false),

@@ -70,7 +70,7 @@ struct HostileRecordTests {
     #expect(try readAll(capture.bytes).dropped == UInt64(Int64.max))
   }
 
-  /// 8,190 fragments of eight bytes, from both ends: each is placed without searching all others.
+  /// 8,190 fragments of eight bytes, in either order, are each placed without searching all others.
   @Test(arguments: [false, true])
   func theCostOfAFragmentIsConstant(_ isReversed: Bool) throws {
     var capture = CaptureBuilder.pcap()
@@ -91,7 +91,7 @@ struct HostileRecordTests {
     #expect(read.counters.reassembled == 1 && read.counters.fragmentsDropped == 0)
   }
 
-  /// Reused addresses: ended streams do not cause newer streams to be evicted.
+  /// When addresses are reused, ended streams do not cause newer ones to be evicted.
   @Test func endedStreamsDoNotEvictNewerOnes() {
     var streams = TCPStreams()
     var counters = CaptureCounters()

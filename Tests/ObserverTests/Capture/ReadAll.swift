@@ -5,7 +5,7 @@ import Wire
 /// A capture's complete content.
 struct WholeCapture {
   var datagrams: [(at: Int64, tuple: FiveTuple, isTruncated: Bool, bytes: [UInt8])] = []
-  /// The datagrams' ECN marks.
+  /// The ECN marks, one for each datagram.
   var marks: [ECNMark] = []
   var streams: [(tuple: FiveTuple, lost: Int, isEnd: Bool, bytes: [UInt8])] = []
   var secrets: [[UInt8]] = []

@@ -44,7 +44,7 @@ struct RedriveTests {
     }
     #expect(summary.firstDifference != nil)
     #expect(summary.timersLeftOut > 20 && summary.timersAdded > 20)
-    // The result is a normal take: this stack replays it unchanged.
+    // The result is a normal take, which this stack replays unchanged.
     let replayer = try Replayer(
       path: folder.file("late.take"), codecs: { LibraryCodecs() },
       peer: { LatePeer($0, delay: .milliseconds(3)) })

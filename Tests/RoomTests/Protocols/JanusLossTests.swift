@@ -16,7 +16,7 @@ struct JanusLossTests {
     bench.reply(#"{"janus":"ack","session_id":11}"#, keepalive)
     bench.wait(25)
     #expect(try bench.sent()["janus"] == "keepalive")
-    // The second keepalive is not answered: the connection is dead.
+    // The second keepalive is not answered, so the connection is dead.
     bench.wait(10)
     guard case .reconnecting(attempt: 1, _)? = bench.events().first else {
       Issue.record("the machine did not reconnect")

@@ -15,7 +15,7 @@ struct SoraServer {
   private(set) var candidates: [String] = []
   /// Other participants who send audio, in order of arrival.
   private(set) var others: [String] = []
-  /// Further members of the offer.
+  /// Members to add to the offer.
   var offerMembers: [JSONValue.Member] = []
 
   /// Returns the replies to a client's message.

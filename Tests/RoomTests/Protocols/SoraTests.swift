@@ -5,8 +5,8 @@ import Wire
 
 @testable import Room
 
-/// The Sora machine with a server modelled on the public documentation; its data channels are in
-/// `SoraChannelTests`, and its end in `SoraLossTests`.
+/// The Sora machine with a server modelled on the public documentation; data channels are tested in
+/// `SoraChannelTests`, and the end of a session in `SoraLossTests`.
 struct SoraTests {
   // MARK: Connecting
 

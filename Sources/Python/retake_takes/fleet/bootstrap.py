@@ -28,7 +28,7 @@ class Interval:
 
 
 class Bootstrap:
-    """Draws takes with replacement: the same draws for every measure over as many takes."""
+    """Draws takes with replacement: the same draws for all measures with equally many values."""
 
     def __init__(self, seed: int, resamples: int = RESAMPLES) -> None:
         self._seed = seed

@@ -409,7 +409,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _absolute(places: Sequence[str]) -> list[str]:
-    """Returns folders and buckets in the form with which the names of their files begin."""
+    """Returns places with absolute paths for folders, which their files' names begin with."""
     kinds = [place_of(place, "takes", ("folder", "s3")) for place in places]
     return [place if kind == "s3" else os.path.abspath(place) for kind, place in kinds]
 

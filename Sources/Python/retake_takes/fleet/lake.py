@@ -20,7 +20,7 @@ from .storage import FleetError, place_of, split_s3
 from .tables import SOURCE_FILE, TABLES, TAKE_FRONT, VERSION, Table, wanted_columns
 
 _TRIES = 5
-"""How many times a transaction is tried when another writer's conflicts with it."""
+"""How many times a transaction is tried if it conflicts with another writer's."""
 
 
 def database() -> Any:

@@ -17,7 +17,7 @@ _ABSENT = "/nonexistent/retake.take"
 
 
 def check(program: str, verb: Sequence[str], options: Sequence[str] = ()) -> None:
-    """Refuses options that the executable refuses for every take, and any other program."""
+    """Refuses options that the executable refuses for every take, and other programs."""
     try:
         run([*verb, _ABSENT, *options], executable=program)
     except CommandError as error:
