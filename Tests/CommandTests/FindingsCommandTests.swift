@@ -53,6 +53,10 @@ struct FindingsCommandTests {
     #expect(!off.output.contains("Packet loss"))
     for (rules, words) in [
       (#"{"thresholds": {"loss": {"most": 1}}}"#, "it has no threshold most; it has least_share"),
+      (
+        #"{"thresholds": {"loss": {"least_share": -1}}}"#,
+        "thresholds.loss.least_share: it must be between 0 and 1000000000"
+      ),
       (#"{"off": ["los"]}"#, "there is no rule los"),
       (#"{"rules": [{"id": "x"}]}"#, "it has no sql"),
       (#"{"rules": [{"id": "x", "sql": "SELECT 1", "severity": "bad"}]}"#, "bad is not a severity"),

@@ -37,7 +37,7 @@ extension FindingRule {
         !isStarved(stream, facts, limits),
         let drift = ClockDrift(
           facts.network.timings[place].seconds, starved: lateSeconds(of: stream.peer, facts),
-          least: Int(saturating: limits["least_seconds"])),
+          least: limits.count("least_seconds")),
         abs(drift.partsPerMillion) >= limits["least_ppm"], drift.total >= limits["least_ms"],
         drift.off * 4 <= drift.total
       else { continue }

@@ -328,7 +328,7 @@ extension FindingRule {
   @Sendable private static func findHunts(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int(saturating: limits["least_changes"])
+    let least = limits.count("least_changes")
     return facts.tracks.compactMap { track -> Detection? in
       // Frames of simultaneous layers alternate between sizes.
       let layers = facts.streams.count {

@@ -437,7 +437,7 @@ extension FindingRule {
       let valid = Set(
         facts.network.datagrams.checks.filter { $0.peer == peer.number && $0.answered != nil }
           .map(\.path))
-      for run in openRuns(checks) where run.count >= Int(saturating: limits["least_checks"]) {
+      for run in openRuns(checks) where run.count >= limits.count("least_checks") {
         guard let first = run.first, let last = run.last, valid.contains(first.path) else {
           continue
         }

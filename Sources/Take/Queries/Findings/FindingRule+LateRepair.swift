@@ -37,7 +37,7 @@ extension FindingRule {
       let repairs = streams.filter { $0.role == .repair }
       let delays = secondDelays(track)
       guard delays.count > 8 else { continue }
-      let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
+      let (least, hold) = (limits["least_step"], limits.count("least_time"))
       var place = 4
       while place +| hold < delays.count {
         let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
@@ -125,7 +125,7 @@ extension FindingRule {
       let slow = facts.perception.slowFrames.filter {
         $0.stream == place && Double($0.to -| $0.from) / 1e6 >= limits["least_spread"]
       }
-      guard slow.count >= Int(saturating: limits["least_count"]),
+      guard slow.count >= limits.count("least_count"),
         let track = stream.track.flatMap({ facts.track(stream.peer, $0, .inbound) })
       else { continue }
       let usual = median(track.pictures.filter { !$0.isKey }.map { Int64($0.size) })
@@ -139,7 +139,7 @@ extension FindingRule {
           && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
       }
       guard let first = large.first, let last = large.last,
-        large.count >= Int(saturating: limits["least_count"])
+        large.count >= limits.count("least_count")
       else { continue }
       let longest = large.map { $0.to - $0.from }.max() ?? 0
       found.append(

@@ -31,14 +31,14 @@ extension FindingRule {
       let requests = facts.demands.filter {
         $0.peer == stream.peer && $0.direction == asks && $0.ssrc == stream.ssrc && $0.kind != .nack
       }.map(\.at)
-      guard requests.count >= Int(saturating: limits["least_requests"]),
+      guard requests.count >= limits.count("least_requests"),
         let track = stream.track.flatMap({ facts.track(stream.peer, $0, stream.direction) })
       else { continue }
       let keys = track.pictures.filter { $0.isKey && $0.isGood }.map(\.at)
       for wait in waits(requests, keys, end: min(facts.end, stream.last)) {
         let length = wait.to -| wait.from
         let packets = facts.sum(of: stream, from: wait.from, to: wait.to).packets
-        guard wait.requests >= Int(saturating: limits["least_requests"]),
+        guard wait.requests >= limits.count("least_requests"),
           Double(length) / 1e9 >= limits["least_wait"],
           Double(packets) >= limits["least_packets"] * Double(length) / 1e9
         else { continue }
@@ -112,7 +112,7 @@ extension FindingRule {
     let sources = requests.keys.sorted {
       ($0.peer, $0.ssrc, $0.isOwn ? 1 : 0) < ($1.peer, $1.ssrc, $1.isOwn ? 1 : 0)
     }
-    let least = Int(saturating: limits["least_requests"])
+    let least = limits.count("least_requests")
     return sources.compactMap { source -> Detection? in
       let times = requests[source] ?? []
       guard times.count >= least else { return nil }

@@ -313,7 +313,7 @@ extension FindingRule {
         delays.append(
           max(0, (origin +| Int64(filled[place])) *| facts.intervalNanoseconds -| demand.at))
       }
-      guard delays.count >= Int(saturating: limits["least_repairs"]) else { continue }
+      guard delays.count >= limits.count("least_repairs") else { continue }
       let middle = delays.sorted()[delays.count / 2] / 1_000_000
       guard Double(middle) >= limits["least_ms"], let first = asked.first, let last = asked.last
       else { continue }
@@ -346,7 +346,7 @@ extension FindingRule {
   private static func findNackStorms(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let window = Int64(saturating: limits["window_s"] * 1e9)
+    let window = max(1, Int64(saturating: limits["window_s"] * 1e9))
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
       let asked = facts.demands.filter {

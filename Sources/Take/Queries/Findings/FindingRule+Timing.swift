@@ -36,7 +36,7 @@ extension FindingRule {
       var open: (from: Int, to: Int, hits: Int)?
       func close() {
         defer { open = nil }
-        guard let run = open, run.hits >= Int(saturating: limits["least_seconds"]) else { return }
+        guard let run = open, run.hits >= limits.count("least_seconds") else { return }
         let part = seconds[run.from...run.to]
         let most = (part.map(\.jitter).max() ?? 0) / 1000
         found.append(

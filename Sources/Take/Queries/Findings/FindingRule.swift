@@ -45,6 +45,8 @@ package struct FindingRule: Sendable {
     var values: [String: Double] = [:]
     /// A threshold's value; 0 for an unknown name.
     package subscript(name: String) -> Double { values[name] ?? 0 }
+    /// A threshold that counts something: at least 1, even if a rule file says 0.
+    func count(_ name: String) -> Int { max(1, Int(saturating: self[name])) }
   }
 
   /// Finds detections in Swift.

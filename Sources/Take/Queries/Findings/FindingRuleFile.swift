@@ -62,17 +62,26 @@ package enum FindingRuleFile {
     return rules
   }
 
+  /// The largest threshold, beyond any time or count in a take; rules compute with it in integers.
+  static let most = 1e9
+
   private static func change(_ rules: inout [FindingRule], _ content: Content, _ path: String)
     throws(TapeError)
   {
     for (id, values) in (content.thresholds ?? [:]).sorted(by: { $0.key < $1.key }) {
       let place = try place(of: id, rules, path)
       for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-        guard rules[place].thresholds.contains(where: { $0.name == name }) else {
+        guard let threshold = rules[place].thresholds.first(where: { $0.name == name }) else {
           let known = rules[place].thresholds.map(\.name).joined(separator: ", ")
           throw TapeError(
             path: path, place: "thresholds.\(id)",
             reason: "it has no threshold \(name)\(known.isEmpty ? "" : "; it has \(known)")")
+        }
+        let range = threshold.value < 0 ? -Self.most...Self.most : 0...Self.most
+        guard range.contains(value) else {
+          throw TapeError(
+            path: path, place: "thresholds.\(id).\(name)",
+            reason: "it must be between \(Int(range.lowerBound)) and \(Int(range.upperBound))")
         }
         rules[place].moved[name] = value
       }
