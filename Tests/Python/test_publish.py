@@ -318,6 +318,24 @@ def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
         assert sum(f"{takes}/{name}: " in line for line in lines) == 1, done.stderr
 
 
+def test_a_large_take_that_fails_late_affects_no_others(corpus: Path, tmp_path: Path) -> None:
+    takes = tmp_path / "takes"
+    takes.mkdir()
+    for number in range(3):
+        shutil.copy(corpus / f"call-{number}.take", takes)
+    with sqlite3.connect(takes / "call-1.take") as base:
+        # More rows than SQLite holds in memory until a transaction ends.
+        base.execute("UPDATE stat SET id = id || hex(zeroblob(100000))")
+        base.execute("UPDATE event SET type = x'00ff'")
+    base.close()
+    done = fleet_text("publish", takes, "--to", tmp_path / "lake", "--jobs", "1", status=1)
+    assert "2 takes added" in done.stdout and "1 failed" in done.stdout, done.stderr
+    with lakes.Lake(str(tmp_path / "lake")) as one:
+        rows = one.ask().execute("SELECT label FROM take ORDER BY label").fetchall()
+        assert rows == [("call 0",), ("call 2",)]
+        assert one.duck.execute("SELECT count(DISTINCT take) FROM stat").fetchone() == (2,)
+
+
 def test_secrets_stay_in_the_take(corpus: Path, lake: Path) -> None:
     texts = []
     for name in ("call-1", "janus-room", "chromium-peer-offers"):

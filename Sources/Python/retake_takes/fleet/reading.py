@@ -81,7 +81,7 @@ def read(
     reading = Reading()
     base = views.connect(path)
     try:
-        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA journal_mode = MEMORY")
         base.execute("PRAGMA synchronous = OFF")
         base.create_function("hidden", 1, hidden, deterministic=True)
         for table in TABLES:
