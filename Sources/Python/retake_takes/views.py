@@ -80,13 +80,12 @@ def schema() -> Schema:
         words = statement.split()
         if words[0] == "CREATE":
             (tables if words[1] == "TABLE" else views)[words[2].strip('"')] = statement
-    columns = {name: tuple(_columns(base, "main", name)) for name in [*tables, *views]}
+    columns = {
+        name: tuple(row[1] for row in base.execute(f"PRAGMA table_xinfo({quoted(name)})"))
+        for name in [*tables, *views]
+    }
     base.close()
     return Schema(tables, views, columns)
-
-
-def _columns(base: sqlite3.Connection, place: str, name: str) -> list[str]:
-    return [row[1] for row in base.execute(f"PRAGMA {place}.table_xinfo({quoted(name)})")]
 
 
 def quoted(name: str) -> str:
@@ -141,17 +140,21 @@ class Attachment:
 
     def _fill(self) -> None:
         known = schema()
-        present = {
-            row[0] for row in
-            self.base.execute("SELECT name FROM source.sqlite_schema WHERE type = 'table'")
-        }
+        present: dict[str, set[str]] = {}
+        marks = ", ".join("?" * len(known.tables))
+        # One query for all tables takes half the time of one for each.
+        for name, column in self.base.execute(
+            "SELECT made.name, part.name FROM source.sqlite_schema AS made, "
+            "pragma_table_xinfo(made.name, 'source') AS part "
+            f"WHERE made.type = 'table' AND made.name IN ({marks})", list(known.tables)
+        ):
+            present.setdefault(name, set()).add(column)
         for name, statement in known.tables.items():
             if name not in present:
                 self.base.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
                 self._made.append(f"DROP TABLE temp.{quoted(name)}")
                 continue
-            there = _columns(self.base, "source", name)
-            missing = [column for column in known.columns[name] if column not in there]
+            missing = [column for column in known.columns[name] if column not in present[name]]
             if missing:
                 nothing = ", ".join(
                     f"{_BEFORE.get((name, column), 'NULL')} AS {quoted(column)}"
