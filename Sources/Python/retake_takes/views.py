@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import urllib.parse
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 APPLICATION_ID = 0x52544B45
@@ -93,14 +94,24 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def connect(path: str = "") -> sqlite3.Connection:
-    """Opens a database in memory, or a file to write, with this version's views."""
+def connect(path: str = "", kept: Collection[str] = ()) -> sqlite3.Connection:
+    """Opens a database in memory, or a file to write, with this version's views.
+
+    Those in `kept` can be read only after `Attachment.keep`.
+    """
     place = "file:" + urllib.parse.quote(os.path.abspath(path)) if path else "file::memory:"
     base = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA trusted_schema = OFF")
     for name, statement in schema().views.items():
-        base.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+        query = statement.partition(" AS\n")[2]
+        place = _hidden(name) if name in kept else quoted(name)
+        base.execute(f"CREATE TEMP VIEW {place} AS\n{query}")
     return base
+
+
+def _hidden(name: str) -> str:
+    """Returns the quoted name of a view that leaves its own name to the table of its rows."""
+    return quoted(f"{name} of the take")
 
 
 class Attachment:
@@ -163,6 +174,16 @@ class Attachment:
                     f"CREATE TEMP VIEW {quoted(name)} AS "
                     f"SELECT *, {nothing} FROM source.{quoted(name)}")
                 self._made.append(f"DROP VIEW temp.{quoted(name)}")
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Computes views once each, into tables that other views then read in their place.
+
+        They must be those named to `connect`, each after those that it reads itself.
+        """
+        for name in names:
+            self.base.execute(
+                f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {_hidden(name)}")
+            self._made.append(f"DROP TABLE temp.{quoted(name)}")
 
     def close(self) -> None:
         """Detaches the take."""

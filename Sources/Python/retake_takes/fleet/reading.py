@@ -19,6 +19,11 @@ from .farm import reason_of
 from .storage import Source, local
 from .tables import TABLES, TAKE_FRONT, VERSION, Table, published
 
+KEPT = ("path_end", "rtp", "loss", "stream", "speaker", "participant_speaker")
+"""Views that other published views read; each follows those that it reads itself."""
+KEPT_WITH_PACKETS = (*KEPT, "loss_burst")
+"""The same for takes whose packets are published too."""
+
 _TYPES = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "VARCHAR": "TEXT"}
 _TAG_KEY = re.compile(r"[a-z_][a-z0-9_]{0,63}")
 _MOST_TAGS = 32
@@ -79,7 +84,7 @@ def read(
 ) -> Reading:
     """Reads takes into a new file, except those that are published completely."""
     reading = Reading()
-    base = views.connect(path)
+    base = views.connect(path, kept=KEPT_WITH_PACKETS)
     try:
         base.execute("PRAGMA journal_mode = MEMORY")
         base.execute("PRAGMA synchronous = OFF")
@@ -139,9 +144,10 @@ def _take(
     base: sqlite3.Connection, source: Source, place: str, said: dict[str, list[list[object]]],
     packets: bool, known: Known,
 ) -> str:
-    with views.Attachment(base, place):
+    with views.Attachment(base, place) as take:
         id = views.identity(base)
         has_packets = packets or id in known.with_packets
+        take.keep(KEPT_WITH_PACKETS if has_packets else KEPT)
         nanoseconds = base.execute("SELECT start_unix_ns FROM source.take").fetchone()[0]
         day = day_of(nanoseconds)
         tags = {
