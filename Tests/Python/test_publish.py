@@ -337,12 +337,27 @@ def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
     base.execute("UPDATE state SET machine = x'00ff'")
     base.commit()
     base.close()
+    # Its rows can be read, but retake sql refuses it.
+    shutil.copy(corpus / "call-4.take", takes / "altered.take")
+    base = sqlite3.connect(takes / "altered.take")
+    base.execute("UPDATE take SET label = 'another'")
+    base.commit()
+    base.close()
     done = fleet_text("publish", takes, "--to", tmp_path / "lake", status=1)
-    assert "1 takes added" in done.stdout and "3 failed" in done.stdout
+    assert "1 takes added" in done.stdout and "4 failed" in done.stdout
     lines = done.stderr.strip().splitlines()
-    assert len(lines) == 3
-    for name in ("text.take", "cut.take", "types.take"):
+    assert len(lines) == 4
+    for name in ("text.take", "cut.take", "types.take", "altered.take"):
         assert sum(f"{takes}/{name}: " in line for line in lines) == 1, done.stderr
+    # A copy in another batch may be whole, and its rows must not meet others of the same take.
+    path = str(tmp_path / "read.sqlite")
+    found = reading.read(storage.listing([str(takes)]), path, executable=RETAKE)
+    assert len(found.takes) == 1 and len(found.failures) == 4
+    base = sqlite3.connect(path)
+    for table in tables.published(False):
+        rows = base.execute(f"SELECT DISTINCT take FROM published_{table.name}").fetchall()
+        assert {row[0] for row in rows} <= set(found.takes), table.name
+    base.close()
 
 
 def test_a_large_take_that_fails_late_affects_no_others(corpus: Path, tmp_path: Path) -> None:
