@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from .. import views
@@ -19,9 +19,17 @@ from .farm import reason_of
 from .storage import Source, local
 from .tables import TABLES, TAKE_FRONT, VERSION, Table, published
 
+KEPT = ("path_end", "rtp", "loss", "stream", "speaker", "participant_speaker")
+"""Views that other published views read; each follows those that it reads itself."""
+KEPT_WITH_PACKETS = (*KEPT, "loss_burst")
+"""The same for takes whose packets are published too."""
+
 _TYPES = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "VARCHAR": "TEXT"}
 _TAG_KEY = re.compile(r"[a-z_][a-z0-9_]{0,63}")
 _MOST_TAGS = 32
+
+Said = dict[str, dict[str, list[list[object]]]]
+"""The rows that `retake sql` computed, by file and table."""
 
 _SECRETS = re.compile(
     r'''(?ix)
@@ -79,97 +87,129 @@ def read(
 ) -> Reading:
     """Reads takes into a new file, except those that are published completely."""
     reading = Reading()
-    base = views.connect(path)
+    base = views.connect(path, kept=KEPT_WITH_PACKETS)
     try:
-        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA journal_mode = MEMORY")
         base.execute("PRAGMA synchronous = OFF")
         base.create_function("hidden", 1, hidden, deterministic=True)
         for table in TABLES:
             base.execute(f"CREATE TABLE published_{table.name} ({staging_columns(table)}) STRICT")
         base.execute("CREATE TABLE published_source_file (source TEXT, stamp TEXT, take TEXT)")
         with local(sources) as (folder, paths):
-            wanted: list[tuple[Source, str]] = []
+            drafts: list[_Draft] = []
             for source, place in zip(sources, paths):
-                id = _identity(base, place)
-                if id is None or id not in known.complete and id not in reading.takes:
-                    wanted.append((source, place))
-                    if id is not None:
-                        reading.takes[id] = source.name
+                draft = _draft(base, source, place, packets, known, reading.takes)
+                if draft.front:
+                    reading.takes[draft.id] = source.name
+                elif not draft.failure:
+                    reading.seen.append((source.name, source.stamp, draft.id))
+                    os.unlink(place)
                     continue
-                reading.seen.append((source.name, source.stamp, id))
-                os.unlink(place)
-            reading.takes.clear()
+                drafts.append(draft)
             said, reasons = _catalogue(
                 folder, [table for table in TABLES if table.of_catalogue], executable,
-            ) if wanted else ({}, {})
-            for source, place in wanted:
-                name = os.path.basename(place)
-                if name not in said:
-                    reason = reasons.get(name, "retake sql did not report it")
-                    reading.failures.append((source.name, reason))
-                    continue
-                try:
-                    id = _take(base, source, place, said[name], packets, known)
-                except Exception as error:
-                    text = reason_of(error).replace(place, source.name)
-                    reading.failures.append((source.name, text.removeprefix(source.name + ": ")))
-                    continue
-                reading.takes[id] = source.name
-                reading.seen.append((source.name, source.stamp, id))
-                reading.bytes += source.size
+            ) if drafts else ({}, {})
+        base.execute("BEGIN")
+        _add_computed(base, reading, drafts, said, reasons)
         # A copy of a take that could not be read is read in the next run.
         reading.seen = [
             one for one in reading.seen if one[2] in reading.takes or one[2] in known.complete]
         base.executemany("INSERT INTO published_source_file VALUES (?, ?, ?)", reading.seen)
+        base.execute("COMMIT")
     finally:
         base.close()
     return reading
 
 
-def _identity(base: sqlite3.Connection, place: str) -> str | None:
-    """Returns a take's id; None if it cannot be read, which `retake sql` explains."""
+@dataclass
+class _Draft:
+    """A take whose own rows are in the file, and whose other rows `retake sql` computes."""
+
+    source: Source
+    file: str
+    """The file's name for `retake sql`."""
+    id: str = ""
+    front: list[object] = field(default_factory=list)
+    """The first values of its row in the table `take`; none if no rows were written."""
+    failure: str = ""
+
+
+def _draft(
+    base: sqlite3.Connection, source: Source, place: str, packets: bool, known: Known,
+    there: Container[str],
+) -> _Draft:
+    """Writes the rows of a take's own tables and views, unless the take is known or was read."""
+    draft = _Draft(source, os.path.basename(place))
     try:
-        with views.Attachment(base, place):
-            return views.identity(base)
-    except (views.NoTake, *views.UNREADABLE):
-        return None
+        with views.Attachment(base, place) as take:
+            draft.id = views.identity(base)
+            if draft.id not in known.complete and draft.id not in there:
+                draft.front = _add_own(base, take, draft, packets or draft.id in known.with_packets)
+    except Exception as error:
+        text = reason_of(error).replace(place, source.name)
+        draft.failure = text.removeprefix(source.name + ": ")
+    return draft
 
 
-def _take(
-    base: sqlite3.Connection, source: Source, place: str, said: dict[str, list[list[object]]],
-    packets: bool, known: Known,
-) -> str:
-    with views.Attachment(base, place):
-        id = views.identity(base)
-        has_packets = packets or id in known.with_packets
-        nanoseconds = base.execute("SELECT start_unix_ns FROM source.take").fetchone()[0]
-        day = day_of(nanoseconds)
-        tags = {
-            key: value for key, value in
-            base.execute("SELECT key, value FROM tag ORDER BY key LIMIT ?", (_MOST_TAGS,))
-            if isinstance(value, str) and _TAG_KEY.fullmatch(key)
-        }
-        base.execute("BEGIN")
-        for table in published(has_packets):
-            front: list[object] = [id, day]
-            if table.name == "take":
-                front += [source.name, source.stamp, json.dumps(tags, sort_keys=True), VERSION,
-                          int(has_packets)]
-            if table.of_catalogue:
-                marks = ", ".join("?" * (len(front) + len(table.columns)))
-                base.executemany(
-                    f"INSERT INTO published_{table.name} VALUES ({marks})",
-                    [[*front, *row] for row in said.get(table.name, [])])
-                continue
-            columns = ", ".join(
-                f"hidden({views.quoted(name)})" if name in table.hides else views.quoted(name)
-                for name in table.names)
-            where = f" WHERE {table.where}" if table.where else ""
-            base.execute(
-                f"INSERT INTO published_{table.name} SELECT ?, ?, {columns} "
-                f"FROM {views.quoted(table.name)}{where}", front)
-        base.execute("COMMIT")
-    return id
+def _add_own(
+    base: sqlite3.Connection, take: views.Attachment, draft: _Draft, has_packets: bool
+) -> list[object]:
+    """Writes the rows of an attached take's tables and views; returns its `front`."""
+    take.keep(KEPT_WITH_PACKETS if has_packets else KEPT)
+    (nanoseconds,) = base.execute("SELECT start_unix_ns FROM source.take").fetchone()
+    day = day_of(nanoseconds)
+    tags = {
+        key: value for key, value in
+        base.execute("SELECT key, value FROM tag ORDER BY key LIMIT ?", (_MOST_TAGS,))
+        if isinstance(value, str) and _TAG_KEY.fullmatch(key)
+    }
+    base.execute("BEGIN")
+    for table in published(has_packets):
+        if table.of_catalogue:
+            continue
+        columns = ", ".join(
+            f"hidden({views.quoted(name)})" if name in table.hides else views.quoted(name)
+            for name in table.names)
+        where = f" WHERE {table.where}" if table.where else ""
+        base.execute(
+            f"INSERT INTO published_{table.name} SELECT ?, ?, {columns} "
+            f"FROM {views.quoted(table.name)}{where}", (draft.id, day))
+    base.execute("COMMIT")
+    return [
+        draft.id, day, draft.source.name, draft.source.stamp, json.dumps(tags, sort_keys=True),
+        VERSION, int(has_packets)]
+
+
+def _add_computed(
+    base: sqlite3.Connection, reading: Reading, drafts: Sequence[_Draft], said: Said,
+    reasons: dict[str, str],
+) -> None:
+    """Writes the rows that `retake sql` computed, and removes those of takes that it refused."""
+    for draft in drafts:
+        if draft.file not in said:
+            draft.failure = reasons.get(draft.file, "retake sql did not report it")
+        elif not draft.failure:
+            try:
+                for name, rows in said[draft.file].items():
+                    front = draft.front if name == "take" else draft.front[:2]
+                    marks = ", ".join("?" * (len(front) + len(rows[0])))
+                    base.executemany(
+                        f"INSERT INTO published_{name} VALUES ({marks})",
+                        [[*front, *row] for row in rows])
+            except sqlite3.Error as error:
+                draft.failure = reason_of(error)
+        if draft.failure:
+            reading.failures.append((draft.source.name, draft.failure))
+            continue
+        reading.seen.append((draft.source.name, draft.source.stamp, draft.id))
+        reading.bytes += draft.source.size
+    lost = [draft.id for draft in drafts if draft.failure and draft.front]
+    for id in lost:
+        del reading.takes[id]
+    for table in TABLES if lost else ():
+        base.execute(
+            f"DELETE FROM published_{table.name} WHERE take IN (SELECT value FROM json_each(?))",
+            [json.dumps(lost)])
 
 
 def join(path: str, other: str) -> None:
@@ -223,12 +263,12 @@ def catalogue_query(tables: Sequence[Table]) -> str:
 
 def _catalogue(
     folder: str, tables: Sequence[Table], executable: str | None
-) -> tuple[dict[str, dict[str, list[list[object]]]], dict[str, str]]:
+) -> tuple[Said, dict[str, str]]:
     """Runs `retake sql` on a folder's takes; returns rows by file and table, and failures."""
     words = [find_program(executable), "sql", folder, catalogue_query(tables), "--format", "jsonl"]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
-    said: dict[str, dict[str, list[list[object]]]] = {}
+    said: Said = {}
     for line in done.stdout.splitlines():
         row = json.loads(line)
         name = os.path.basename(row["take"])
