@@ -105,10 +105,10 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- The peers of each path. A local peer's path belongs to that peer. An observed path belongs to two
--- peers, out of one and into the other, whose candidate pair has the path's addresses; the
--- addresses are the pair's final ones, since a relayed address may become known after the first
--- packet.
+-- The peers of each path. A local peer's path belongs to that peer. An observed path belongs to the
+-- two peers whose candidate pairs have its addresses: it is 'out' for one and 'in' for the other.
+-- `local` and `remote` are the pair's final addresses, since a relayed address may become known
+-- only after the first packet.
 CREATE VIEW path_end AS
 WITH pair AS (
   SELECT named.peer AS peer, named.local AS seen_local, named.remote AS seen_remote,

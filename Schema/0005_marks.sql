@@ -178,8 +178,8 @@ FROM part WHERE to_ns IS NOT NULL;
 CREATE VIEW silence AS
 SELECT from_ns, to_ns, seconds FROM talk WHERE speakers = 0;
 
--- When two persons spoke at once: `person` began while `other` spoke, whose whole turn is from
--- other_from_ns to other_to_ns; the person's turn ends at person_to_ns.
+-- Times when two people spoke at once: `person` began, at from_ns, while `other` was speaking. The
+-- other's whole turn lasts from other_from_ns to other_to_ns; the person's ends at person_to_ns.
 CREATE VIEW overlap AS
 WITH
   somebody AS (SELECT DISTINCT person FROM person_speech),

@@ -285,7 +285,7 @@ package struct MeetingParty {
   package private(set) var sent: [(at: Instant, remote: SocketAddress, bytes: [UInt8])] = []
   /// Data for the layers above, on relayed or direct paths.
   package private(set) var received: [[UInt8]] = []
-  /// Errors from servers.
+  /// The error codes of failures at STUN and TURN servers, in the order reported.
   package private(set) var serverFailures: [UInt16] = []
   /// The time at which the agent was first connected; nil if it never was.
   package private(set) var connectedAt: Instant?

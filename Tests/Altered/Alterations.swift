@@ -142,7 +142,8 @@ struct Alterations {
     let rows = try connection.prepare("SELECT name FROM pragma_table_info('\(table)')")
     var names: [String] = []
     while try rows.step() { names.append(rows.text(0) ?? "") }
-    // A copy of an older take also has later formats' columns, which are never read there.
+    // A copy of an older take also has the tables and columns of later formats, which are never
+    // read from such a take.
     let format = try connection.integer("PRAGMA user_version") ?? 0
     guard let known = Table.allCases.first(where: { $0.storageName == table }) else { return names }
     guard known.since <= format else { return [] }

@@ -117,7 +117,8 @@ import Wire
     for _ in 0..<count {
       let bytes = damage.damaged(samples)
       let compound = RTCPCompound(parsing: bytes.span.bytes)
-      // A packet has at least four bytes; more packets than that would let input inflate memory.
+      // Every packet takes at least four bytes. With more packets than the input has room for, it
+      // could inflate memory.
       if compound.packets.count + compound.malformedCount > bytes.count / 4 + 1 {
         Issue.record("\(compound.packets.count) packets in \(bytes.count) bytes")
       }

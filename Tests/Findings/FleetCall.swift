@@ -19,8 +19,7 @@ enum FleetKind: Hashable, CaseIterable {
   }
 
   /// Draws a kind, with these probabilities in per cent: both ends 25, one end 40, an end with its
-  /// device 3, rooms 10, observed calls 12, a third of them without keys, and other stacks' files
-  /// 10.
+  /// device 3, rooms 10, observed calls 12 (a third of them without keys), other stacks' files 10.
   static func drawn(_ chance: Chance) -> FleetKind {
     switch chance.below(100) {
     case ..<25: .bothEnds

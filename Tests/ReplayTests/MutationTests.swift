@@ -90,7 +90,8 @@ struct MutationTests {
     return true
   }
 
-  /// Returns a take's first step in which a fresh stack gives other rows, deadlines or counters.
+  /// Returns the number of the first step for which a fresh stack produces different rows, another
+  /// deadline or another count of random bytes; nil if there is none.
   private func firstDifference(_ path: String) throws -> Int? {
     let reader = try TapeReader(path: path)
     var peers: [UInt32: PeerMachine] = [:]

@@ -19,7 +19,7 @@ struct FindingEvidenceTests {
       try TakeFindings(path: path).detections.filter { $0.rule == "video-stopped" }
     }
     #expect(try stops() == [])
-    // If checks continue after that, the call continued, too.
+    // If checks continue after both ends stop, the call has not ended.
     try folder.alter(
       path,
       """

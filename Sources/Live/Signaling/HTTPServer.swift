@@ -30,8 +30,8 @@ public final class HTTPServer: Sendable {
     public var bodySeconds: Int64 = 30
     /// The time limit for the next request on a connection, in seconds.
     public var idleSeconds: Int64 = 60
-    /// The time limit within which a client must accept each 256 KiB of a response, or its last
-    /// part, in seconds.
+    /// The time limit in seconds for a client to accept each 256 KiB of a response, and the
+    /// remainder at its end.
     public var sendSeconds: Int64 = 60
     /// The maximum number of bytes of requests and responses on all connections; beyond it, the
     /// status is 503.

@@ -282,8 +282,9 @@ final class WalkServer {
     recent.append(step)
   }
 
-  /// Returns whether a condition is satisfied now; a stats condition counts only if it was not
-  /// before.
+  /// Returns whether a condition is satisfied now.
+  ///
+  /// A stats condition counts only when it becomes satisfied.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
     guard condition.needsStats, let peer = walk.last?.recorded.peer else { return holds }

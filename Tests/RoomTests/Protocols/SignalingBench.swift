@@ -14,7 +14,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
   /// The transport requested last.
   private(set) var transport = TransportID(0)
   private(set) var lastSent: JSONValue?
-  /// All HTTP requests.
+  /// The HTTP requests made so far, in order.
   private(set) var requestsSent: [(id: RequestID, request: ServiceRequest)] = []
 
   init(_ configuration: SignalingConfiguration) {

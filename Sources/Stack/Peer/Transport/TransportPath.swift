@@ -132,7 +132,7 @@ struct LocalGathering {
 /// An ICE restart: whether it was requested, the credentials that offers state for it, and whether
 /// such an offer was set (RFC 9429 section 5.2.1).
 struct LocalRestart {
-  /// The credentials that offers state until one of the offers is set.
+  /// The credentials to put into offers until one of those offers is set.
   private(set) var next: ICECredentials?
   /// Whether an ICE restart was requested but has not been offered.
   private var isWanted = false

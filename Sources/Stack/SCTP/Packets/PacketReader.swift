@@ -141,7 +141,8 @@ struct PacketHeader: Hashable {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {
     case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
-    // An INIT has no tag and starts another association, which is not accepted here.
+    // A valid INIT has tag 0 and was excluded above; one with a tag is discarded. The other three
+    // are never answered (section 8.4).
     case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
     default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
     }

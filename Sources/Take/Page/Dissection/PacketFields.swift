@@ -119,7 +119,7 @@ struct FieldReader {
 
   var hasRoom: Bool { fields.count < Self.fieldMaximum }
 
-  /// Returns the next number of at most four bytes, as part of a field.
+  /// Reads the next number, of at most four bytes, without adding a field for it.
   mutating func number(_ length: Int) throws(End) -> Int {
     guard left >= length else { throw End() }
     let value = bytes[at..<(at + length)].reduce(0) { $0 << 8 | Int($1) }

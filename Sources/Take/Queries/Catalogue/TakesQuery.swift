@@ -174,7 +174,7 @@ package struct TakesQuery: Sendable {
     let united: CatalogueDatabase
     do throws(SQLiteError) {
       united = CatalogueDatabase(try Self.table(names))
-      // Errors in the second query are reported before all takes are read.
+      // Prepared first, so that an error in the second query is reported without reading the takes.
       _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
       let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")

@@ -380,8 +380,8 @@ extension FindingRule {
         let path = checks.filter { $0.path == first.path && $0.answered != nil }
         guard path.contains(where: { $0.at < first.at }) else { continue }
         let to = min(path.first { $0.at > last.at }?.at ?? .max, live.upperBound)
-        // Consent checks are 5 s apart or less (RFC 7675 section 5.1); the last ones may be in
-        // flight.
+        // Consent checks are at most 5 s apart (RFC 7675 section 5.1). In a shorter run, they may
+        // just be in flight.
         guard to &- first.at >= 5_000_000_000,
           case let late = max(first.at, to &- 3_000_000_000),
           case let came = media(to: peer.number, first.at, to, facts),

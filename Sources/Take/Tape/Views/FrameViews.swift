@@ -192,7 +192,8 @@ enum FrameViews {
     _ frames: inout CarriedFrames, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Load] {
     var loads: [Load] = []
-    // The frame that last had a packet with each sequence number; frames are counted from 1.
+    // For each sequence number, the last frame that had a packet with it, counted from 1; 0 if none
+    // had.
     var met = [Int](repeating: 0, count: 1 << 16)
     var row: Int64?
     try frames.forEach(facts) { frame, _, packet in
