@@ -190,8 +190,9 @@ KINDS = {
         "audio-muted silent-audio microphone-without-signal", by="page", sight="end",
         seconds=(10, 14), script="""sender("audio").track.enabled = false;""",
         undo="""sender("audio").track.enabled = true;"""),
+    # Chromium's black pictures differ in their lowest bits; a receiver sees no change in them.
     "mutedVideo": _kind(
-        "camera-black video-paused", by="page", sight="end",
+        "camera-black video-paused picture-still", by="page", sight="end",
         script="""sender("video").track.enabled = false;""",
         undo="""sender("video").track.enabled = true;"""),
     "cameraStops": _kind(

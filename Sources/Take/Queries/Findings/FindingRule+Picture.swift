@@ -339,9 +339,10 @@ extension FindingRule {
         if place < counts.count { counts[place] += 1 }
       }
       counts.removeFirst()
-      // Other rules report pauses, including the seconds in which they begin and end.
+      // Other rules report pauses, including the seconds in which they begin and end. Some senders
+      // repeat a picture once a second meanwhile.
       counts = counts.indices.filter { place in
-        counts[max(0, place -| 1)...min(counts.count - 1, place +| 1)].allSatisfy { $0 > 0 }
+        counts[max(0, place -| 1)...min(counts.count - 1, place +| 1)].allSatisfy { $0 > 1 }
       }.map { counts[$0] }
       guard counts.count >= 5 else { return nil }
       let mean = counts.reduce(0, +) / Double(max(counts.count, 1))

@@ -117,8 +117,8 @@ extension FindingRule {
           Detection(
             "picture-still", peer: track.peer, from: run.lowerBound, to: run.upperBound,
             "almost no change in \(counted(Int64(frames), "frame")) for "
-              + "\(tenths(run.upperBound - run.lowerBound)) s: a still scene, or a camera that "
-              + "repeats one picture; the frames do not show which",
+              + "\(tenths(run.upperBound - run.lowerBound)) s: a still scene, a camera that is "
+              + "switched off (black), or one that repeats a picture; the frames do not show which",
             track: track.track, direction: .inbound, kind: "video", severity: isAll ? .info : nil))
       }
     }
