@@ -101,7 +101,7 @@ test-main:
 # Of these calls in real time only sixteen run at once: with all of them, slow processors keep no
 # call's time limits, and need half as long again.
 test-sockets: test-main
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=16 $(RUN) --filter '$(SOCKETS)'
+	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8 $(RUN) --filter '$(SOCKETS)'
 test-long:
 	chrt --idle 0 $(RUN) --filter '$(LONG)'
 

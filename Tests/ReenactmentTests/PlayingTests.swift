@@ -30,7 +30,7 @@ struct PlayingTests {
     var received: String { folder.appending(path: "received.take").path }
 
     /// - Parameter end: how far the plan is played, measured from its start; nil plays all of it.
-    ///   The last two seconds are without later descriptions, because a busy client answers late.
+    ///   The last six seconds are without later descriptions, because a busy client answers late.
     init(
       _ rule: RepairRule, _ source: String = PlayingTests.source, until end: Interval? = nil,
       candidates: [Interval] = []
@@ -41,7 +41,7 @@ struct PlayingTests {
       if let end {
         plan.packets.removeAll { $0.distance > end }
         plan.messages.removeAll { $0.distance > end }
-        plan.changes.removeAll { $0.distance > end - .seconds(2) }
+        plan.changes.removeAll { $0.distance > end - .seconds(6) }
       }
       // No capture has trickled candidates, so tests may pass their own.
       if !candidates.isEmpty { plan.candidates = candidates }
@@ -165,7 +165,7 @@ struct PlayingTests {
   /// Chromium changed the recorded call repeatedly: it added tracks, muted and unmuted.
   @Test func laterDescriptionsAndCandidatesComeAtTheirTimes() async throws {
     let stage = try Stage(
-      .asRecorded, PlanTests.folder + "chromium-negotiates.take", until: .milliseconds(7_000),
+      .asRecorded, PlanTests.folder + "chromium-negotiates.take", until: .milliseconds(10_700),
       candidates: [.milliseconds(120)])
     defer { stage.remove() }
     let changes = stage.plan.changes
@@ -217,14 +217,14 @@ struct PlayingTests {
     for (at, change) in zip(offers, changes) {
       // No offer is sent before its time, or later than a busy machine explains.
       let delay = at - origin - change.distance.nanoseconds
-      #expect((-20_000_000...2_000_000_000).contains(delay))
+      #expect((-20_000_000...6_000_000_000).contains(delay))
     }
     // The client's own take can be re-enacted in turn.
     let heard = try ReenactmentPlan(take: stage.received, peer: 1)
     #expect(heard.changes.count == count)
     let candidate = try #require(heard.candidates.first)
     // A busy client applies the answer late, which shortens the delay of the candidate after it.
-    #expect((1...2_000_000_000).contains(candidate.nanoseconds))
+    #expect((1...6_000_000_000).contains(candidate.nanoseconds))
     for take in [stage.played, stage.received] {
       let result = TakeVerification.run(path: take, mode: .exact, isStrict: true)
       #expect(result.isPassed, "\(result.details)")

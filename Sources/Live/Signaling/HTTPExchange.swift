@@ -23,6 +23,8 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case answering
     /// The response is sent as fast as the client reads it; later requests wait.
     case sending(Sending)
+    /// A refusal is held back for a while; the rest of its request may have arrived already.
+    case delaying(hasEnded: Bool)
     /// The last response was sent; anything further is dropped.
     case finished
   }
@@ -90,6 +92,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case .body(let part): collect(part, context)
     case .end:
       if case .finished = state { context.close(promise: nil) }
+      if case .delaying = state { state = .delaying(hasEnded: true) }
       answer(context)
     }
   }
@@ -204,11 +207,13 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     _ refusal: HTTPResponse, to head: HTTPRequestHead, after delay: Duration,
     _ context: ChannelHandlerContext
   ) {
-    state = .finished
+    state = .delaying(hasEnded: false)
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     context.eventLoop.scheduleTask(in: TimeAmount(delay)) {
       let (exchange, context) = bound.value
+      guard case .delaying(let hasEnded) = exchange.state else { return }
       exchange.refuse(refusal, to: head, context)
+      if hasEnded { context.close(promise: nil) }
     }
   }
 
@@ -315,7 +320,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     isLeaving = true
     switch state {
     // The last response is sent before the connection ends.
-    case .answering, .sending, .finished: break
+    case .answering, .sending, .delaying, .finished: break
     case .idle, .collecting: context.close(promise: nil)
     }
   }
@@ -335,7 +340,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
         isTooLong ? 431 : 400,
         isTooLong ? "the header is longer than \(limits.headerBytes) bytes" : "this is not HTTP",
         context)
-    case .answering, .sending, .finished: context.close(promise: nil)
+    case .answering, .sending, .delaying, .finished: context.close(promise: nil)
     }
   }
 
@@ -356,7 +361,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     switch state {
     case .collecting: refuse(408, "the body took longer than \(limits.bodySeconds) s", context)
     case .idle, .sending, .finished: context.close(promise: nil)
-    case .answering: break
+    case .answering, .delaying: break
     }
   }
 }
