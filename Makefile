@@ -98,7 +98,7 @@ one: deps
 
 test-main:
 	$(RUN) --skip '$(SOCKETS)' --skip '$(LONG)'
-# Of these calls in real time only sixteen run at once: with all of them, slow processors keep no
+# Of these calls in real time only eight run at once: with all of them, slow processors keep no
 # call's time limits, and need half as long again.
 test-sockets: test-main
 	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8 $(RUN) --filter '$(SOCKETS)'
