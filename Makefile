@@ -53,9 +53,10 @@ DESTDIR ?=
 # The package that `make deb` builds.
 DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that programs run on machines without Swift, and start faster.
-RELEASE = swift build -c release --static-swift-stdlib
+# Nothing is loaded into them that would look up their symbols, which would add 4 MB.
+RELEASE = swift build -c release --static-swift-stdlib -Xlinker --no-export-dynamic
 
-.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows redactions determinism lint interop views test-python fleet captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
+.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows redactions determinism lint interop views test-python fleet captures bench bench-folder soak release size deps deps-test deps-python deps-lint deps-interop
 
 # Two complete stacks call each other over loopback; the take is replayed and inspected. Nothing is
 # optimised, because a call of three seconds does not need it and the build takes half the time; if
@@ -283,6 +284,12 @@ soak: release
 
 release: deps
 	$(RELEASE) --product retake
+
+# Checks that what ships stays below 45 MB.
+size: release
+	strip -o .build/retake-stripped $(RETAKE)
+	@bytes=$$(wc -c <.build/retake-stripped); echo "retake: $$bytes bytes without symbols"; \
+		test "$$bytes" -lt 45000000 || { echo "size: more than 45 MB"; exit 1; }
 
 # Installs the executable, completions for bash, zsh and fish, and a manual page for each verb.
 install: release deps-python
