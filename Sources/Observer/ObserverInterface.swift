@@ -252,7 +252,7 @@ package struct CoverageReport: Hashable, Sendable {
     case noKeys = "no-keys"
     /// The keys did not decrypt some packets.
     case notOpened = "not-opened"
-    /// Supplied SRTP keys did not decrypt any packet.
+    /// One or more of the supplied SRTP keys decrypted no packet.
     case unusedKey = "unused-key"
     /// Key logs contain secrets of associations that were not seen.
     case unusedKeyLog = "unused-key-log"

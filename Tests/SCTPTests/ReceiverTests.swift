@@ -131,7 +131,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// Chunks arrive in random orders, so fragments of several messages are mixed.
+  /// Chunks arrive in random order, so fragments of several messages are interleaved.
   @Test(arguments: 0..<40 as Range<UInt8>)
   func unorderedMessagesAreReassembledInAnyOrder(_ seed: UInt8) {
     let random = Entropy(seed: [seed]).stream("order")

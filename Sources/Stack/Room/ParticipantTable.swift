@@ -176,7 +176,7 @@ struct WaitingCalls {
     entering.take().map { [.reply(call: $0, .done)] } ?? []
   }
 
-  /// Fails the call that waits for the room to be joined.
+  /// Fails the pending call to join the room.
   mutating func refuse(_ failure: SignalingFailure) -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .failed(failure))] } ?? []
   }

@@ -247,7 +247,7 @@ package struct TakeInfo: Sendable, Codable {
 
   /// Returns the message counts in another stack's last report on each data channel.
   ///
-  /// Takes of such connections contain no messages that could be counted.
+  /// The messages themselves are not in such a take, so they cannot be counted.
   private static func reportedMessages(
     _ connection: borrowing SQLiteConnection, peer: Int64
   ) throws(SQLiteError) -> (received: Int64?, sent: Int64?) {

@@ -111,7 +111,7 @@ package struct MulticastNames: Machine {
     ask(at: now, &outbox)
   }
 
-  /// Sends the queries that are due; ends those that remained unanswered after the last attempt.
+  /// Sends the queries that are due, and gives up those whose last attempt went unanswered.
   private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
     for index in questions.indices where questions[index].dueAt <= now {
       let attempts = questions[index].attempts

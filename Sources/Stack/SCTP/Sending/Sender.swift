@@ -126,7 +126,7 @@ struct Sender {
     }
   }
 
-  /// Returns the next step in filling a packet; nil if nothing can be sent now.
+  /// Returns what goes into the packet next; nil if nothing can be sent now.
   mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
     sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
   }

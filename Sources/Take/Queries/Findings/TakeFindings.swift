@@ -389,7 +389,7 @@ struct FindingTree {
   /// The shortest harm that participants notice, in seconds over all streams together.
   private static let leastNoticed = 0.5
 
-  /// Returns the worst severity of the detections, but medium instead of high if the harm was too
+  /// Returns the worst severity of the detections, or medium if that is high but the harm was too
   /// short to be noticed.
   private func severity(of all: [Detection]) -> FindingSeverity {
     func severity(_ one: Detection) -> FindingSeverity {

@@ -117,7 +117,7 @@ extension StepCondition.Test {
 extension StepCondition {
   /// Returns words that may complete the last word of a condition.
   ///
-  /// The first word is a subject; after it come words for that subject's rows.
+  /// A condition begins with its subject; the words that may follow depend on it.
   package static func completions(after words: [String], _ last: String) -> [String] {
     guard let subject = words.first else {
       return Table.allCases.map(\.name) + subjects

@@ -174,7 +174,7 @@ package struct JointTake {
   }
 }
 
-/// The steps of an end, in order.
+/// Reads one end's steps in order.
 private final class Source {
   let reader: TapeReader
   let added: Interval
